@@ -1,0 +1,38 @@
+# make run: set up and fly the lab.  make test: set up and check everything.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help setup run test lint bench lock clean
+
+help:            ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+setup: $(VENV)/.ready  ## prepare .venv from the locked versions
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Windtunnel needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	@echo "setting up $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup       ## the lab on its defaults: no key, no Docker
+	@$(BIN)/windtunnel demo $(ARGS)
+
+lint: setup      ## ruff and mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+test: lint       ## everything that is checked
+	@$(BIN)/python -m pytest $(ARGS)
+
+bench: setup     ## figures, as ratios measured side by side
+	@$(BIN)/python -m bench
+
+lock:            ## renew the lock files (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra dev pyproject.toml -o requirements-dev.lock
+
+clean:           ## remove what setup and the tools made; logs and state stay
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
