@@ -1,0 +1,1 @@
+"""Windtunnel: a chaos lab for AI agents."""

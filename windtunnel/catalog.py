@@ -1,0 +1,67 @@
+"""The eight links between the agent and what it calls: the one table that everything derives from.
+
+Adding a tool is one row here, one module in ``flask_tools`` and one tool in ``agent``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MANAGER_PORT = 8000
+CONTROL_PORT = 7070
+TOXIPROXY_PORT = 8474
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link: the caller dials ``proxy_port``, which leads to ``gateway_port``, which leads to ``port``.
+
+    ``writes`` are the (method, path) pairs whose calls change state on the service.
+    """
+
+    name: str
+    service: str
+    port: int
+    writes: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def proxy_port(self) -> int:
+        return self.port + 1000
+
+    @property
+    def gateway_port(self) -> int:
+        return self.port + 2000
+
+    def proxy_name(self, lane: int = 0) -> str:
+        """Toxiproxy's name of this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
+        return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
+
+    def is_write(self, method: str, path: str) -> bool:
+        return (method.upper(), path) in self.writes
+
+
+def _writes(*calls: str) -> frozenset[tuple[str, str]]:
+    return frozenset((method, path) for method, path in (call.split() for call in calls))
+
+
+TOOL_LINKS: tuple[Link, ...] = (
+    Link("search", "search_tool", 5000),
+    Link("weather", "weather_tool", 5001),
+    Link("movie", "movie_tool", 5002),
+    Link("calendar", "calendar_tool", 5003, _writes("POST /events", "DELETE /events")),
+    Link("calculator", "calculator_tool", 5004),
+    Link("message", "message_tool", 5005, _writes("POST /message")),
+    Link("translator", "translator_tool", 5006),
+)
+MODEL_LINK = Link("model", "model", 5007)
+LINKS: tuple[Link, ...] = (*TOOL_LINKS, MODEL_LINK)
+
+_BY_NAME = {link.name: link for link in LINKS}
+
+
+def link(name: str) -> Link:
+    """The link of that name; raises ``KeyError`` that names the valid ones."""
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise KeyError(f"no link is called {name!r}; there are {', '.join(_BY_NAME)}") from None
