@@ -1,0 +1,321 @@
+"""Arithmetic in English: ``15% of 240`` becomes ``15 / 100 * 240``. Nothing is computed here.
+
+A small recursive-descent parser over the words of a text, tried at each of them; the longest reading wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from windtunnel.model_server.numbers import FIGURE, NUMBER_WORDS, parse_number, plain
+
+_FUNCTIONS = "sqrt|cbrt|sin|cos|tan|asin|acos|atan|log10|log2|log|ln|exp|abs|factorial|ceil|floor|round|pow|gcd|lcm|radians|degrees|min|max|hypot"
+_OPERATORS = (
+    (r"\*\*|\^", "**"),
+    (r"(?:raised )?to the power(?: of)?|raised to(?: the)?|to the(?= [\w-]+ power)", "**"),
+    (r"\bpower\b", "POWER"),
+    (r"//|\bmod(?:ulo|ulus)?\b", "%"),
+    (r"\bmultiplied by\b|\btimes\b|[*×·]|(?<=\d )x(?= \d)|(?<=\d)x(?=\d)", "*"),
+    (r"\bdivided by\b|\bover\b|[/÷]", "/"),
+    (r"\bplus\b|\badded to\b|\bincreased by\b(?! *\S+ *(?:%|percent))|\+", "+"),
+    (r"\bminus\b|\bless\b(?! than)|\bdecreased by\b(?! *\S+ *(?:%|percent))|[-−–]", "-"),
+    (r"\bincreased by\b", "MORE"),
+    (r"\bdecreased by\b|\breduced by\b", "FEWER"),
+    (r"%\s*off\b|\bper ?cent off\b", "OFF"),
+    (r"%|\bper ?cent(?:age)?\b", "PERCENT"),
+    (r"\bsquared\b", "SQUARED"),
+    (r"\bcubed\b", "CUBED"),
+    (r"\bfactorial\b(?! *(?:of|\())|!", "FACTORIAL"),
+)
+_PREFIXES = (
+    (r"(?:the )?(?:square|2nd) root(?: of)?|√", "sqrt({})"),
+    (r"(?:the )?(?:cube|cubic|3rd) root(?: of)?", "({}) ** (1 / 3)"),
+    (r"(?:the )?(?:natural log(?:arithm)?|ln)(?: of)?", "log({})"),
+    (r"(?:the )?(?:common log(?:arithm)?|log(?:arithm)? base 10|base[- ]10 log(?:arithm)?)(?: of)?", "log10({})"),
+    (r"(?:the )?(?:log(?:arithm)? base 2|base[- ]2 log(?:arithm)?|binary log(?:arithm)?)(?: of)?", "log2({})"),
+    (r"(?:the )?factorial of", "factorial({})"),
+    (r"(?:the )?(?:absolute value|modulus) of", "abs({})"),
+    (r"(?:the )?(?:square) of", "({}) ** 2"),
+    (r"(?:the )?cube of", "({}) ** 3"),
+    (r"(?:a |one )?half(?: of)?", "({}) / 2"),
+    (r"(?:a |one )?third of", "({}) / 3"),
+    (r"(?:a |one )?(?:quarter|fourth)(?: of)", "({}) / 4"),
+    (r"two[- ]thirds of", "({}) * 2 / 3"),
+    (r"three[- ]quarters of", "({}) * 3 / 4"),
+    (r"(?:a |one )?tenth of", "({}) / 10"),
+    (r"(?:double|twice)(?: of)?", "2 * ({})"),
+    (r"(?:triple|thrice)(?: of)?", "3 * ({})"),
+    (r"(?:the )?sine? of", "sin({})"),
+    (r"(?:the )?cos(?:ine)? of", "cos({})"),
+    (r"(?:the )?tan(?:gent)? of", "tan({})"),
+)
+_LISTS = (
+    (r"(?:the )?(?:sum|total) of", " + "),
+    (r"(?:the )?product of", " * "),
+    (r"(?:the )?difference (?:between|of)", " - "),
+    (r"(?:the )?(?:quotient|ratio) (?:of|between)", " / "),
+    (r"(?:the )?(?:average|mean) (?:of|between)", "MEAN"),
+    (r"add(?:ing)?(?: up)?|sum(?: up)?", " + "),
+    (r"multiply(?:ing)?", " * "),
+    (r"divide|dividing", " / "),
+    (r"subtract(?:ing)?", "FROM"),
+    (r"(?:the )?(?:greatest common divisor|gcd) of", "gcd"),
+    (r"(?:the )?(?:remainder) (?:of|when)(?: you divide)?", " % "),
+)
+REFERENCE = (
+    r"\b(?:it|this|that|(?:the|that|this) (?:result|answer|value|number|figure|total|outcome|sum|temperature|price|amount)"
+    r"|both|them|the two|these|those)\b"
+)
+_TABLE = (
+    [(r"\(", "("), (r"\)", ")"), (rf"\b(?:math\.)?(?:{_FUNCTIONS})\b(?= ?\()", "CALL"), (r"\b(?:pi|tau)\b|π", "CONST")]
+    + [(rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|$)", "LIST" + str(i)) for i, (pattern, _) in enumerate(_LISTS)]
+    + [(rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|\d|$)", "PREFIX" + str(i)) for i, (pattern, _) in enumerate(_PREFIXES)]
+    + list(_OPERATORS)
+    + [
+        (rf"[$€£]?(?:{FIGURE.replace('-?', '')}|{NUMBER_WORDS})", "NUMBER"),
+        (r",|\band\b", "AND"),
+        (r"\bof\b|\bon\b", "OF"),
+        (r"\bby\b|\bwith\b|\bto\b", "BY"),
+        (r"\bfrom\b", "FROM"),
+        (r"\bdegrees\b|°", "DEGREES"),
+        (r"\btip\b|\bthe\b|\ba\b|\bis\b|\bbill\b|\bresult\b|\bof the\b", "FILLER"),
+    ]
+)
+_TOKEN = re.compile(
+    "|".join(f"(?P<T{i}>{pattern})" for i, (pattern, _) in enumerate([(REFERENCE, "REF"), *_TABLE])),
+    re.IGNORECASE,
+)
+_KINDS = ["REF", *[kind for _, kind in _TABLE]]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A stretch of text and its arithmetic; ``{0}``, ``{1}`` ... stand for earlier results."""
+
+    start: int
+    end: int
+    formula: str
+    references: int = 0
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _No(Exception):
+    """This reading does not work."""
+
+
+@dataclass
+class _Reader:
+    tokens: list[_Token]
+    position: int
+    operations: int = 0
+    references: list[str] = field(default_factory=list)
+
+    def peek(self) -> str:
+        return self.tokens[self.position].kind if self.position < len(self.tokens) else ""
+
+    def take(self) -> _Token:
+        if self.position >= len(self.tokens):
+            raise _No
+        self.position += 1
+        return self.tokens[self.position - 1]
+
+    def attempt(self, read: Callable[[], str]) -> str | None:
+        """What ``read`` gives, or None with everything as it was."""
+        saved = self.position, self.operations, len(self.references)
+        try:
+            return read()
+        except _No:
+            self.position, self.operations = saved[:2]
+            del self.references[saved[2] :]
+            return None
+
+    def sum(self) -> str:
+        left = self.term()
+        while self.peek() in ("+", "-", "MORE", "FEWER"):
+            operator = self.peek()
+            right = self.attempt(lambda: (self.take(), self.term())[1])
+            if right is None:
+                break
+            self.operations += 1
+            share = {"MORE": "{} * (1 + {})", "FEWER": "{} * (1 - {})"}.get(operator)
+            if share is None and right.endswith("/ 100") and re.fullmatch(r"[\d.]+ / 100", right):
+                share = "{} * (1 " + operator + " {})"
+            left = share.format(_wrap(left), right) if share else f"{left} {operator} {right}"
+        return left
+
+    def term(self) -> str:
+        left = self.power()
+        while self.peek() in ("*", "/", "%", "OF"):
+            operator = self.peek()
+            if operator == "OF" and "/ 100" not in left:
+                break
+            right = self.attempt(lambda: (self.take(), self.fillers(), self.power())[2])
+            if right is None:
+                break
+            self.operations += 1
+            left = f"{left} {'*' if operator == 'OF' else operator} {right}"
+        return left
+
+    def fillers(self) -> None:
+        while self.peek() == "FILLER":
+            self.take()
+
+    def power(self) -> str:
+        base = self.unary()
+        if self.peek() == "**":
+            exponent = self.attempt(lambda: (self.take(), self.power())[1])
+            if exponent is not None:
+                self.operations += 1
+                if self.peek() == "POWER":
+                    self.take()
+                return f"{base} ** {exponent}"
+        return base
+
+    def unary(self) -> str:
+        if self.peek() == "-":
+            self.take()
+            return "-" + self.postfix()
+        return self.postfix()
+
+    def postfix(self) -> str:
+        value = self.atom()
+        while True:
+            kind = self.peek()
+            pattern = {"SQUARED": "{} ** 2", "CUBED": "{} ** 3", "FACTORIAL": "factorial({})"}.get(kind)
+            if pattern:
+                value = pattern.format(value)
+                self.operations += 1
+            elif kind == "PERCENT":
+                value = f"{value} / 100"
+            elif kind == "OFF":
+                whole = self.attempt(lambda: (self.take(), self.fillers(), self.power())[2])
+                if whole is None:
+                    return value
+                self.operations += 1
+                return f"{whole} * (1 - {value} / 100)"
+            elif kind != "DEGREES":
+                return value
+            self.take()
+
+    def atom(self) -> str:
+        token = self.take()
+        if token.kind == "NUMBER":
+            return plain(parse_number(token.text.lstrip("$€£")))
+        if token.kind == "CONST":
+            return "tau" if token.text.lower() == "tau" else "pi"
+        if token.kind == "REF":
+            self.references.append(token.text)
+            return "{" + str(len(self.references) - 1) + "}"
+        if token.kind == "(":
+            return f"({self.closed()})"
+        if token.kind == "CALL":
+            return self.call(token)
+        if token.kind.startswith("PREFIX"):
+            return self.prefixed(_PREFIXES[int(token.kind[6:])][1])
+        if token.kind.startswith("LIST"):
+            return self.listed(_LISTS[int(token.kind[4:])][1])
+        raise _No
+
+    def closed(self) -> str:
+        inside = self.sum()
+        while self.peek() == "AND" and self.tokens[self.position].text == ",":
+            self.take()
+            inside += ", " + self.sum()
+        if self.take().kind != ")":
+            raise _No
+        return inside
+
+    def call(self, token: _Token) -> str:
+        self.take()
+        self.operations += 1
+        name = token.text.lower().removeprefix("math.")
+        return f"{'log' if name == 'ln' else name}({self.closed()})"
+
+    def prefixed(self, pattern: str) -> str:
+        self.fillers()
+        inner = self.postfix()
+        self.operations += 1
+        if pattern[:3] in ("sin", "cos", "tan") and self.tokens[self.position - 1].kind == "DEGREES":
+            inner = f"radians({inner})"
+        return pattern.format(inner) if not re.fullmatch(r"[\d.]+", inner) else pattern.format(inner).replace(f"({inner}) ", f"{inner} ")
+
+    def listed(self, joint: str) -> str:
+        parts = [self.operand()]
+        while self.peek() in ("AND", "BY", "FROM", "+"):
+            part = self.attempt(lambda: (self.joints(), self.operand())[1])
+            if part is None:
+                break
+            parts.append(part)
+        referred = parts[0].startswith("{") and len(parts) == 1
+        if referred and self.references[-1].lower() in ("both", "them", "the two", "these", "those"):
+            self.references.append(self.references[-1])
+            parts.append("{" + str(len(self.references) - 1) + "}")
+        if len(parts) < 2:
+            raise _No
+        self.operations += len(parts) - 1
+        if joint == "FROM":
+            return " - ".join(reversed(parts))
+        if joint == "MEAN":
+            return f"({' + '.join(parts)}) / {len(parts)}"
+        return f"gcd({', '.join(parts)})" if joint == "gcd" else f"({joint.join(parts)})"
+
+    def joints(self) -> None:
+        while self.peek() in ("AND", "BY", "FROM", "+"):
+            self.take()
+
+    def operand(self) -> str:
+        self.fillers()
+        return self.term()
+
+
+def _wrap(value: str) -> str:
+    return value if re.fullmatch(r"[\w.{}]+", value) else f"({value})"
+
+
+def find_expressions(text: str) -> list[Expression]:
+    """The stretches of the text that are arithmetic with at least one operation, in order."""
+    tokens = [
+        _Token(_KINDS[int((m.lastgroup or "T0")[1:])], m.group(), m.start(), m.end()) for m in _TOKEN.finditer(text)
+    ]
+    found: list[Expression] = []
+    position = 0
+    while position < len(tokens):
+        best = _read(text, tokens, position)
+        if best is None:
+            position += 1
+            continue
+        expression, position = best
+        found.append(expression)
+    return found
+
+
+def _read(text: str, tokens: list[_Token], position: int) -> tuple[Expression, int] | None:
+    if tokens[position].kind in ("AND", "OF", "BY", "FROM", "FILLER", "DEGREES"):
+        return None
+    adjacent = _adjacent(text, tokens, position)
+    reader = _Reader(adjacent, 0)
+    try:
+        formula = reader.sum()
+    except (_No, RecursionError):
+        return None
+    if not reader.operations:
+        return None
+    start, end = adjacent[0].start, adjacent[reader.position - 1].end
+    return Expression(start, end, formula, len(reader.references)), position + reader.position
+
+
+def _adjacent(text: str, tokens: list[_Token], position: int) -> list[_Token]:
+    """The tokens from there on until other words stand between two of them."""
+    last = position
+    while last + 1 < len(tokens) and not text[tokens[last].end : tokens[last + 1].start].strip():
+        last += 1
+    return tokens[position : min(last + 1, position + 60)]

@@ -1,0 +1,115 @@
+"""The plan: which faults a seed draws. Pure; every draw is a keyed hash, never a shared random stream.
+
+So the plan is the same at 1 and at 32 workers, under retries and parallel calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from proxy_manager.toxics import ToxicSpec
+from windtunnel.catalog import TOOL_LINKS
+
+ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
+
+
+def digest(*parts: object, size: int = 8) -> bytes:
+    """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) differs from (``"a"``, ``"bc"``)."""
+    text = json.dumps([str(part) for part in parts], ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
+
+
+def identifier(*parts: object) -> str:
+    """A 16-digit hexadecimal id made of the parts."""
+    return digest(*parts).hex()
+
+
+def draw(
+    seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int, purpose: str
+) -> float:
+    """A number in [0, 1), fixed by its arguments: 53 bits of a hash, as in ``random.random``."""
+    raw = digest(seed, episode, attempt, link, fingerprint, call, try_, purpose)
+    return (int.from_bytes(raw, "big") >> 11) / float(1 << 53)
+
+
+def fingerprint(method: str, target: str, body: bytes = b"") -> str:
+    """What is asked for: method, path and canonical arguments, hashed.
+
+    ``target`` is the request target (path and query). Query parameters are sorted; a JSON body is
+    taken without regard to the order of its keys or its white space, any other body byte by byte.
+    """
+    parts = urlsplit(target)
+    query = sorted(parse_qsl(parts.query, keep_blank_values=True))
+    return digest(method.upper(), parts.path, query, _canonical(body)).hex()
+
+
+def _canonical(body: bytes) -> str:
+    if not body:
+        return ""
+    try:
+        return json.dumps(json.loads(body), sort_keys=True)
+    except ValueError:
+        return hashlib.blake2b(body, digest_size=8).hexdigest()
+
+
+def choose(number: float, options: Sequence[Any]) -> Any:
+    """The option that a draw in [0, 1) points at, each as likely as another."""
+    return options[int(number * len(options))]
+
+
+@dataclass(frozen=True)
+class PlannedToxic:
+    """One toxic on one link for one attempt. ``attributes`` in the units of its kind."""
+
+    link: str
+    kind: str
+    stream: str
+    attributes: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        return f"windtunnel_{self.kind}_{self.stream}"
+
+
+def plan_toxics(
+    seed: int, toxic_prob: float, toxics: Iterable[ToxicSpec], episode: str, attempt: int
+) -> list[PlannedToxic]:
+    """The toxics of an attempt: at most one a tool link, links independent, in the catalog's order."""
+    choices = [(spec, stream) for spec in toxics for stream in spec.streams]
+    plan = []
+    for link in TOOL_LINKS:
+        key = (seed, episode, attempt, link.name, "", 0, 0)
+        if draw(*key, "toxic") >= toxic_prob:
+            continue
+        spec, stream = choose(draw(*key, "toxic-kind"), choices)
+        plan.append(PlannedToxic(link.name, spec.kind, stream, dict(spec.attributes)))
+    return plan
+
+
+@dataclass(frozen=True)
+class PlannedError:
+    kind: str
+    status: int
+
+
+def plan_error(
+    seed: int,
+    error_prob: float,
+    episode: str,
+    attempt: int,
+    link: str,
+    fingerprint: str,
+    call: int,
+    try_: int,
+) -> PlannedError | None:
+    """The HTTP error that the gateway gives this try instead of forwarding it, or None."""
+    key = (seed, episode, attempt, link, fingerprint, call, try_)
+    if draw(*key, "error") >= error_prob:
+        return None
+    kind, status = choose(draw(*key, "error-kind"), ERROR_KINDS)
+    return PlannedError(kind, status)
