@@ -1,0 +1,1 @@
+"""The lab's seven tool services, one small Flask module each, served by waitress."""

@@ -1,0 +1,74 @@
+"""``python -m flask_tools [LINK ...]``: serves the named links, without names all seven, until stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flask import Flask
+
+from flask_tools.app import SERVICES, create_app
+from flask_tools.serve import Servers
+from windtunnel import lifeline
+from windtunnel.catalog import link
+from windtunnel.topology import Topology, listen, topology_from
+
+DEFAULT_EFFECTS_DB = "state/effects.db"
+
+
+def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Serves; returns the exit code: 0 once stopped, 1 if a port is taken, 2 for a wrong name or setting."""
+    unknown = [name for name in names if name not in SERVICES]
+    if unknown:
+        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(SERVICES)}")
+    # what fills a queue for a moment is no event of the lab
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    try:
+        topology = topology_from(environ)
+        apps = {name: _app(name, environ) for name in dict.fromkeys(names or SERVICES)}
+    except (ValueError, KeyError, OSError) as error:
+        return _say(2, f"cannot start: {error}")
+    listeners: dict[socket.socket, Flask] = {}
+    try:
+        for name, app in apps.items():
+            listeners[_listen(name, topology, environ)] = app
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        return _say(1, f"cannot listen: {error}")
+    return _serve(listeners, environ)
+
+
+def _app(name: str, environ: Mapping[str, str]) -> Flask:
+    return create_app(name, Path(environ.get("EFFECTS_DB") or DEFAULT_EFFECTS_DB), environ)
+
+
+def _listen(name: str, topology: Topology, environ: Mapping[str, str]) -> socket.socket:
+    address = topology.services[name]
+    try:
+        return listen(link(name).service, address, environ)
+    except OSError as error:
+        raise OSError(f"{link(name).service} on {address}: {error.strerror or error}") from None
+
+
+def _serve(listeners: Mapping[socket.socket, Flask], environ: Mapping[str, str]) -> int:
+    with Servers(listeners) as servers:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: servers.stop())
+        lifeline.watch(environ, servers.stop)
+        servers.run()
+    return 0
+
+
+def _say(code: int, message: str) -> int:
+    sys.stderr.write(f"flask_tools: {message}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

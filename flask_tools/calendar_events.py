@@ -1,0 +1,121 @@
+"""The calendar: events of a world, on days of the lab's calendar (today is Monday 2026-03-02)."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from datetime import date as Day
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from flask_tools.errors import bad_value
+from flask_tools.idempotency import Answer, write
+from flask_tools.inputs import json_object, query, text
+from flask_tools.service import Service
+from flask_tools.store import Transaction
+from flask_tools.worlds import world_of_request
+
+MAX_TITLE_LENGTH = 200
+MAX_DATE_LENGTH = 40
+
+# (title, date, time): what every world starts with; no side effects
+FIXTURES = (
+    ("Budget review", "2026-03-02", "10:00"),
+    ("Dentist appointment", "2026-03-05", "09:30"),
+    ("Sprint planning", "2026-03-09", "09:00"),
+    ("Team lunch", "2026-03-12", "12:30"),
+    ("Design review", "2026-03-12", "15:00"),
+    ("Flight to Rome", "2026-03-20", "07:45"),
+    ("Quarterly report due", "2026-03-31", "17:00"),
+)
+
+
+def blueprint(service: Service) -> Blueprint:
+    """``GET``, ``POST`` and ``DELETE /events``."""
+    routes = Blueprint("calendar", __name__)
+
+    @routes.get("/events")
+    def events() -> Response:
+        values = query(request, "date")
+        day = normalised_date(text(values, "date", MAX_DATE_LENGTH)) if "date" in values else None
+        world = world_of_request(request)
+        with service.store.reading() as database:
+            return jsonify({"date": day, "events": _events(database, world, day)})
+
+    @routes.post("/events")
+    def create() -> Response:
+        fields = json_object(request, "title", "date", "time")
+        query(request)
+        event = {
+            "title": text(fields, "title", MAX_TITLE_LENGTH),
+            "date": normalised_date(text(fields, "date", MAX_DATE_LENGTH)),
+            "time": normalised_time(text(fields, "time", MAX_DATE_LENGTH)),
+        }
+        return write(service.store, service.name, request, lambda transaction: _create(transaction, event))
+
+    @routes.delete("/events")
+    def delete() -> Response:
+        day = normalised_date(text(query(request, "date"), "date", MAX_DATE_LENGTH))
+        return write(service.store, service.name, request, lambda transaction: _delete(transaction, day))
+
+    return routes
+
+
+def normalised_date(raw: str) -> str:
+    """``2026-3-5`` as ``2026-03-05``; raises ``ToolError`` for what is no day."""
+    found = re.fullmatch(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", raw)
+    if not found:
+        raise bad_value(f"'date' must be YYYY-MM-DD, for example 2026-03-12, not {raw!a}.")
+    try:
+        return Day(*(int(part) for part in found.groups())).isoformat()
+    except ValueError as error:
+        raise bad_value(f"'date' {raw} is not a day of the calendar: {error}.") from None
+
+
+def normalised_time(raw: str) -> str:
+    """``9:05`` as ``09:05``; raises ``ToolError`` for what is no time of day."""
+    found = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", raw)
+    if not found or int(found[1]) > 23 or int(found[2]) > 59:
+        raise bad_value(f"'time' must be HH:MM from 00:00 to 23:59, for example 09:30, not {raw!a}.")
+    return f"{int(found[1]):02}:{found[2]}"
+
+
+def _events(database: sqlite3.Connection, world: str, day: str | None) -> list[dict[str, str]]:
+    rows: list[Any] = list(FIXTURES)
+    if database.execute("SELECT 1 FROM calendars WHERE world = ?", (world,)).fetchone():
+        sql = "SELECT title, date, time FROM events WHERE world = ? ORDER BY date, time, id"
+        rows = database.execute(sql, (world,)).fetchall()
+    events = [{"title": title, "date": date, "time": time} for title, date, time in rows]
+    return [event for event in events if day in (None, event["date"])]
+
+
+def _create(transaction: Transaction, event: dict[str, str]) -> Answer:
+    _seed(transaction)
+    _insert(transaction, event["title"], event["date"], event["time"])
+    transaction.record("event_created", event)
+    return 201, {"event": event}
+
+
+def _delete(transaction: Transaction, day: str) -> Answer:
+    titles = [event["title"] for event in _events(transaction.database, transaction.world, day)]
+    answer = {"date": day, "count": len(titles), "titles": titles}
+    if titles:
+        _seed(transaction)
+        sql = "DELETE FROM events WHERE world = ? AND date = ?"
+        transaction.database.execute(sql, (transaction.world, day))
+        transaction.record("events_deleted", answer)
+    return 200, answer
+
+
+def _seed(transaction: Transaction) -> None:
+    """Turns the fixtures into rows, on the first change of a world."""
+    sql = "INSERT OR IGNORE INTO calendars VALUES (?)"
+    if transaction.database.execute(sql, (transaction.world,)).rowcount:
+        for title, date, time in FIXTURES:
+            _insert(transaction, title, date, time)
+
+
+def _insert(transaction: Transaction, title: str, date: str, time: str) -> None:
+    sql = "INSERT INTO events (world, title, date, time) VALUES (?, ?, ?, ?)"
+    transaction.database.execute(sql, (transaction.world, title, date, time))

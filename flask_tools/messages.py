@@ -1,0 +1,76 @@
+"""Messages: an inbox that is the same in every world, and what was sent from this one."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify, request
+
+from flask_tools.idempotency import Answer, write
+from flask_tools.inputs import json_object, query, text
+from flask_tools.service import Service
+from flask_tools.store import Transaction
+from flask_tools.worlds import world_of_request
+
+MAX_NAME_LENGTH = 200
+MAX_MESSAGE_LENGTH = 5000
+
+INBOX = (
+    {
+        "id": 1,
+        "from": "Alice",
+        "body": "The budget for the spring offsite is 4200 euros. Please keep it under that.",
+        "at": "2026-02-27T16:20",
+    },
+    {
+        "id": 2,
+        "from": "Carol",
+        "body": "The design review has moved to room 314, same time as before.",
+        "at": "2026-03-01T11:05",
+    },
+    {
+        "id": 3,
+        "from": "Dan",
+        "body": "My train gets in at 18:45 on Thursday. Could you pick me up at the station?",
+        "at": "2026-03-02T08:10",
+    },
+)
+
+
+def blueprint(service: Service) -> Blueprint:
+    """``POST /message``, ``GET /inbox`` and ``GET /sent``."""
+    routes = Blueprint("messages", __name__)
+
+    @routes.post("/message")
+    def send() -> Response:
+        fields = json_object(request, "to", "body")
+        query(request)
+        message = {
+            "to": text(fields, "to", MAX_NAME_LENGTH),
+            "body": text(fields, "body", MAX_MESSAGE_LENGTH, lines=True),
+        }
+        return write(service.store, service.name, request, lambda transaction: _send(transaction, message))
+
+    @routes.get("/inbox")
+    def inbox() -> Response:
+        query(request)
+        world_of_request(request)
+        return jsonify({"messages": INBOX})
+
+    @routes.get("/sent")
+    def sent() -> Response:
+        query(request)
+        world = world_of_request(request)
+        with service.store.reading() as database:
+            sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"
+            rows = database.execute(sql, (world,)).fetchall()
+        return jsonify({"messages": [{"to": row["recipient"], "body": row["body"]} for row in rows]})
+
+    return routes
+
+
+def _send(transaction: Transaction, message: dict[str, str]) -> Answer:
+    transaction.database.execute(
+        "INSERT INTO messages (world, recipient, body) VALUES (?, ?, ?)",
+        (transaction.world, message["to"], message["body"]),
+    )
+    transaction.record("message_sent", message)
+    return 201, {"status": "sent", "message": message}

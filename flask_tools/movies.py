@@ -1,0 +1,93 @@
+"""The movie database: a file of titles (``MOVIES_FILE``), searched by a part of the name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from flask_tools.errors import ToolError
+from flask_tools.inputs import query, text, whole_number
+from flask_tools.languages import language_code
+from flask_tools.service import Service
+
+MAX_QUERY_LENGTH = 200
+MAX_PAGE = 100_000
+MAX_PER_PAGE = 50
+_SHIPPED = Path(__file__).with_name("movies.json")
+_FIELDS = {"name": str, "original_name": str, "year": int, "language": str}
+
+
+@dataclass(frozen=True)
+class Movie:
+    """A film; ``language`` is the ISO 639-1 code of its original."""
+
+    name: str
+    original_name: str
+    year: int
+    language: str
+
+
+def blueprint(service: Service) -> Blueprint:
+    """``GET /movie?query=&language=&page=&per_page=``.
+
+    The file is read on each request: the service starts without it, and a repaired one is used at once.
+    """
+    routes = Blueprint("movies", __name__)
+    path = Path(service.environ.get("MOVIES_FILE") or _SHIPPED)
+
+    @routes.get("/movie")
+    def movie() -> Response:
+        values = query(request, "query", "language", "page", "per_page")
+        asked = text(values, "query", MAX_QUERY_LENGTH)
+        language = language_code("language", text(values, "language", 40)) if "language" in values else None
+        page = whole_number(values, "page", 1, 1, MAX_PAGE)
+        per_page = whole_number(values, "per_page", 10, 1, MAX_PER_PAGE)
+        found = matching(read_movies(path), asked, language)
+        shown = found[(page - 1) * per_page : page * per_page]
+        results = [asdict(movie) for movie in shown]
+        return jsonify({"page": page, "per_page": per_page, "total": len(found), "results": results})
+
+    return routes
+
+
+def matching(movies: Iterable[Movie], asked: str, language: str | None) -> list[Movie]:
+    """The films with ``asked`` in either name, in any case, and of that language; in the file's order."""
+    part = asked.casefold()
+    return [
+        movie
+        for movie in movies
+        if (part in movie.name.casefold() or part in movie.original_name.casefold())
+        and language in (None, movie.language)
+    ]
+
+
+def read_movies(path: Path) -> list[Movie]:
+    """The films in a JSON file; raises ``ToolError`` 503 that says what is wrong with it and where."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unusable(path, f"cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise _unusable(path, f"is not JSON ({error})") from None
+    if not isinstance(rows, list) or not rows:
+        raise _unusable(path, "holds no list of films")
+    return [_movie(path, number, row) for number, row in enumerate(rows, start=1)]
+
+
+def _movie(path: Path, number: int, row: Any) -> Movie:
+    if not isinstance(row, dict):
+        raise _unusable(path, f"has no object as film {number}")
+    for name, kind in _FIELDS.items():
+        if not isinstance(row.get(name), kind) or isinstance(row[name], bool):
+            raise _unusable(path, f"has no {name} ({kind.__name__}) in film {number}")
+    return Movie(**{name: row[name] for name in _FIELDS})
+
+
+def _unusable(path: Path, reason: str) -> ToolError:
+    message = f"The file of films {path.name} {reason}. Repair it, or set MOVIES_FILE to another."
+    return ToolError(503, "movies_unavailable", message)

@@ -1,0 +1,91 @@
+"""The state of all worlds: one SQLite file that the services share with the judge."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from windtunnel.database import connect
+from windtunnel.worlds import EFFECTS_SCHEMA
+
+SCHEMA = (
+    EFFECTS_SCHEMA
+    + """
+CREATE TABLE IF NOT EXISTS calendars (world TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, world TEXT NOT NULL, title TEXT NOT NULL, date TEXT NOT NULL, time TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_by_world ON events (world, date, time);
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY, world TEXT NOT NULL, recipient TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS messages_by_world ON messages (world, id);
+CREATE TABLE IF NOT EXISTS idempotency (
+    service TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
+    status INTEGER NOT NULL, answer TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (service, key)
+);
+"""
+)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """An open write transaction on one world."""
+
+    database: sqlite3.Connection
+    world: str
+    service: str
+    key: str | None
+    now: float
+
+    def record(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Adds a side effect, to be committed with the change of state that it tells of."""
+        self.database.execute(
+            "INSERT INTO effects (world, service, kind, fields, idempotency_key, at)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (self.world, self.service, kind, json.dumps(fields, ensure_ascii=False), self.key, self.now),
+        )
+
+
+@dataclass(frozen=True)
+class Store:
+    """Opens the file for each use and closes it again. ``clock`` gives seconds since the epoch."""
+
+    path: Path
+    clock: Callable[[], float]
+    # threads take turns here: waiting for SQLite's own lock means sleeping, up to 100 ms at a time
+    _turn: threading.Lock = field(default_factory=threading.Lock, compare=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection with the tables in place; raises ``sqlite3.Error``."""
+        try:
+            database = connect(self.path)
+        except OSError as error:
+            raise sqlite3.OperationalError(f"{error.strerror}: {self.path.parent}") from None
+        with closing(database):
+            database.executescript(SCHEMA)
+            yield database
+
+    @contextmanager
+    def writing(self, world: str, service: str, key: str | None) -> Iterator[Transaction]:
+        """One transaction that waits for any other writer; rolled back on an exception.
+
+        The clock is read once the lock is held: times of side effects follow the order of commits.
+        """
+        with self._turn, self.reading() as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(database, world, service, key, self.clock())
+                database.execute("COMMIT")
+            except BaseException:  # whatever it was, nothing of a half-made change may stay
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise

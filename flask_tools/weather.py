@@ -1,0 +1,118 @@
+"""The weather: OpenWeather-like, the same for a city at any time.
+
+A city's March mean is in ``cities.json``; a keyed hash of its name moves it a little and draws the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from flask_tools.errors import ToolError, bad_value
+from flask_tools.inputs import query, text
+from flask_tools.service import Service
+
+MAX_NAME_LENGTH = 100
+UNITS = ("standard", "metric", "imperial")
+_KELVIN = 273.15
+_MILES_PER_HOUR = 2.236936
+
+# (id, main, description) as OpenWeather has them
+_SKIES = (
+    (800, "Clear", "clear sky"),
+    (801, "Clouds", "few clouds"),
+    (803, "Clouds", "broken clouds"),
+    (804, "Clouds", "overcast clouds"),
+    (500, "Rain", "light rain"),
+    (701, "Mist", "mist"),
+)
+
+
+@dataclass(frozen=True)
+class City:
+    """A place: degrees north and east, and its mean temperature in March in degrees Celsius."""
+
+    name: str
+    country: str
+    country_name: str
+    lat: float
+    lon: float
+    mean: float
+    aliases: tuple[str, ...] = ()
+
+
+def blueprint(_: Service) -> Blueprint:
+    """``GET /weather?q=&units=``."""
+    routes = Blueprint("weather", __name__)
+    cities = load_cities()
+
+    @routes.get("/weather")
+    def weather() -> Response:
+        values = query(request, "q", "units")
+        units = values.get("units", "standard")
+        if units not in UNITS:
+            raise bad_value(f"'units' must be one of {', '.join(UNITS)}, not {units[:40]!a}.")
+        return jsonify(observation(find_city(cities, text(values, "q", MAX_NAME_LENGTH)), units))
+
+    return routes
+
+
+def load_cities() -> dict[str, City]:
+    """The cities by each of their normalised names."""
+    rows = json.loads(Path(__file__).with_name("cities.json").read_text(encoding="utf-8"))
+    cities = [City(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in rows]
+    return {normalised(name): city for city in cities for name in (city.name, *city.aliases)}
+
+
+def normalised(name: str) -> str:
+    """A name for comparison: lower case, no accents, single spaces."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return " ".join("".join(c for c in letters if not unicodedata.combining(c)).split())
+
+
+def find_city(cities: dict[str, City], name: str) -> City:
+    """The city called ``Paris``, ``paris, FR`` or ``Paris, France``; raises ``ToolError`` 404."""
+    place, _, country = name.partition(",")
+    city = cities.get(normalised(place))
+    countries = {normalised(city.country), normalised(city.country_name)} if city else set()
+    if city is None or (country.strip() and normalised(country) not in countries):
+        raise ToolError(404, "city_not_found", f"No weather station knows the city {name!r}.")
+    return city
+
+
+def observation(city: City, units: str) -> dict[str, Any]:
+    """The weather of a city in ``standard`` (kelvin, m/s), ``metric`` (Celsius, m/s) or imperial."""
+    draw = hashlib.blake2b(normalised(city.name).encode(), key=b"windtunnel weather", digest_size=8).digest()
+    celsius = round(city.mean + (draw[0] % 61 - 30) / 10, 1) + 0.0  # no minus zero
+    speed = round(0.5 + (draw[1] % 90) / 10, 1)
+    sky = _SKIES[draw[2] % len(_SKIES)]
+    return {
+        "coord": {"lon": city.lon, "lat": city.lat},
+        "weather": [{"id": sky[0], "main": sky[1], "description": sky[2]}],
+        "main": {
+            "temp": _temperature(celsius, units),
+            "feels_like": _temperature(round(celsius - speed / 4, 1), units),
+            "pressure": 1000 + draw[3] % 31,
+            "humidity": 40 + draw[4] % 51,
+        },
+        "wind": {
+            "speed": round(speed * _MILES_PER_HOUR, 1) if units == "imperial" else speed,
+            "deg": draw[5] % 36 * 10,
+        },
+        "sys": {"country": city.country},
+        "name": city.name,
+        "units": units,
+    }
+
+
+def _temperature(celsius: float, units: str) -> float:
+    if units == "metric":
+        return celsius
+    # two decimals: 273.15 and one decimal of a degree make exactly two
+    return round(celsius + _KELVIN, 2) if units == "standard" else round(celsius * 9 / 5 + 32, 1)

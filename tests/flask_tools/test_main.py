@@ -1,0 +1,108 @@
+"""The services as a process of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import requests
+
+from flask_tools.app import SERVICES
+from windtunnel.catalog import link
+from windtunnel.topology import LOOPBACK, Address, address_of, bind, default_topology
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Starts ``python -m flask_tools`` with its sockets handed over; gives the process and the addresses."""
+    processes, sockets = [], []
+
+    def start(*names, descriptors=(), **environ):
+        listeners = {link(name).service: bind(Address(LOOPBACK, 0)) for name in names or SERVICES}
+        sockets.extend(listeners.values())
+        handed_over = {name: listener.fileno() for name, listener in listeners.items()}
+        environ |= {"WINDTUNNEL_SOCKETS": json.dumps(handed_over), "EFFECTS_DB": str(tmp_path / "effects.db")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flask_tools", *names],
+            env={**os.environ, **environ},
+            pass_fds=[*handed_over.values(), *descriptors],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process, {name: address_of(listener).url for name, listener in listeners.items()}
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+    for listener in sockets:
+        listener.close()
+
+
+def healthy(url):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            return requests.get(url + "/", timeout=10).json() == {"status": "OK"}
+        except requests.ConnectionError:
+            time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_all_seven_are_served_until_a_signal(launch, number):
+    process, urls = launch()
+    assert len(urls) == 7 and all(healthy(url) for url in urls.values())
+    process.send_signal(number)
+    assert (process.wait(20), process.stderr.read()) == (0, "")
+
+
+def test_named_links_alone_are_served(launch):
+    _, urls = launch("weather", "message")
+    assert all(healthy(url) for url in urls.values())
+    assert requests.get(urls["weather_tool"] + "/weather?q=Oslo", timeout=10).json()["name"] == "Oslo"
+
+
+def test_the_end_of_the_lifeline_ends_the_process(launch):
+    reader, writer = os.pipe()
+    process, urls = launch("weather", descriptors=[reader], WINDTUNNEL_LIFELINE=str(reader))
+    os.close(reader)
+    assert all(healthy(url) for url in urls.values())
+    os.close(writer)
+    assert (process.wait(20), process.stderr.read()) == (0, "")
+
+
+def run(*names, **environ):
+    command = [sys.executable, "-m", "flask_tools", *names]
+    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("names", "environ", "said"),
+    [
+        (["whether"], {}, "whether"),
+        (["weather", "model"], {}, "model"),
+        (["translator"], {"TRANSLATOR_BACKEND": "babelfish"}, "TRANSLATOR_BACKEND"),
+        ([], {"WINDTUNNEL_TOPOLOGY": "absent.json"}, "absent.json"),
+    ],
+)
+def test_a_wrong_name_or_setting_is_one_line_and_exit_code_2(names, environ, said):
+    result = run(*names, **environ)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert said in result.stderr
+
+
+def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path):
+    with bind(Address(LOOPBACK, 0)) as taken:
+        base = default_topology("lab-test")
+        address = address_of(taken)
+        topology = replace(base, services={**base.services, "weather": address})
+        topology.dump(tmp_path / "topology.json")
+        result = run("weather", WINDTUNNEL_TOPOLOGY=str(tmp_path / "topology.json"))
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "weather_tool" in result.stderr and str(address) in result.stderr

@@ -1,0 +1,199 @@
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import flask_tools.phrasebook
+from flask_tools.app import create_app
+from flask_tools.backends import MAX_UNDER_WAY, Deadlines
+from flask_tools.errors import ToolError
+from flask_tools.phrasebook import load_phrasebook
+from flask_tools.translator import probe
+
+PHRASES = Path(flask_tools.phrasebook.__file__).with_name("phrasebook.json")
+
+
+def translate(lab, text, source="en", target="fr", **headers):
+    body = {"text": text, "source_language": source, "target_language": target}
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lab.ask("translator", "POST", "/translate", json=body, headers=headers)
+
+
+def code_of(answer):
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target", "translated"),
+    [
+        ("Good morning", "en", "fr", "Bonjour"),
+        ("  thank you! ", "English", "German", "Danke"),
+        ("THE BILL PLEASE", "EN", "es", "La cuenta, por favor"),
+        ("dov’è la stazione", "Italian", "en", "Where is the station?"),
+        ("¿Cómo está?", "es", "de", "Wie geht es Ihnen?"),
+        ("bonjour", "fr", "en", "Hello"),
+        ("hello", "en", "en", "Hello"),
+    ],
+)
+def test_the_phrasebook_translates_offline(lab, text, source, target, translated):
+    answer = translate(lab, text, source, target).json()
+    assert (answer["translated_text"], answer["backend"]) == (translated, "offline")
+    assert len(answer["source_language"]) == len(answer["target_language"]) == 2
+
+
+def test_sixty_phrases_ship_in_five_languages():
+    rows = json.loads(PHRASES.read_text(encoding="utf-8"))
+    assert len(rows) >= 60 and all(tuple(row) == ("en", "fr", "de", "es", "it") for row in rows)
+    book = load_phrasebook()
+    assert all(book.translate(row["en"], "en", code) == row[code] for row in rows for code in row)
+
+
+def test_an_unknown_phrase_is_a_404_that_names_it(lab):
+    answer = translate(lab, "the flux capacitor")
+    assert code_of(answer) == (404, "phrase_unknown")
+    assert "flux capacitor" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("language", "code"), [("klingon", "bad_value"), ("xx", "bad_value"), ("Thai", "language_unsupported")]
+)
+def test_an_unknown_language_is_refused_on_either_side(lab, language, code):
+    assert code_of(translate(lab, "hello", source=language)) == (400, code)
+    assert code_of(translate(lab, "hello", target=language)) == (400, code)
+
+
+def test_the_backend_of_the_header_wins_over_the_environment(start):
+    lab = start("translator", TRANSLATOR_BACKEND="libre")
+    assert translate(lab, "hello", Windtunnel_Translator="offline").json()["backend"] == "offline"
+    assert translate(lab, "hello", Windtunnel_Translator="auto").json()["backend"] == "offline"
+    assert code_of(translate(lab, "hello")) == (503, "backend_unavailable")
+    assert code_of(translate(lab, "hello", Windtunnel_Translator="babelfish")) == (400, "bad_value")
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"TRANSLATOR_BACKEND": "babelfish"}, {"TRANSLATOR_DEADLINE_S": "soon"}, {"TRANSLATOR_DEADLINE_S": "-1"}],
+)
+def test_a_wrong_setting_is_told_by_name_before_the_start(tmp_path, environ):
+    with pytest.raises(ValueError, match=next(iter(environ))):
+        create_app("translator", tmp_path / "effects.db", environ)
+
+
+@pytest.fixture
+def libre():
+    """A server of LibreTranslate's API that can be told to fail or to hang."""
+    released = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        mode = "answer"
+
+        def do_POST(self):
+            if Handler.mode == "hang":
+                released.wait(20)
+            body = b'{"translatedText": "salut"}' if Handler.mode == "answer" else b"<html>no</html>"
+            self.send_response(500 if Handler.mode == "fail" else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    Handler.url = f"http://127.0.0.1:{server.server_port}"
+    yield Handler
+    released.set()
+    wait_until(lambda: not any(t.name.startswith("translate-") for t in threading.enumerate()))
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_libretranslate_is_asked_at_its_url(start, libre):
+    lab = start("translator", TRANSLATOR_BACKEND="libre", LIBRE_URL=libre.url)
+    assert translate(lab, "hello").json()["translated_text"] == "salut"
+    found = lab.ask("translator", "GET", "/backends/probe?backend=libre").json()
+    assert found["backend"] == "libre" and found["reason"]
+
+
+@pytest.mark.parametrize("mode", ["fail", "garble", "hang"])
+def test_a_backend_that_fails_is_a_503_and_never_the_phrasebook(start, libre, mode):
+    libre.mode = mode
+    lab = start("translator", TRANSLATOR_BACKEND="libre", LIBRE_URL=libre.url, TRANSLATOR_DEADLINE_S="0.5")
+    answer = translate(lab, "hello")
+    assert code_of(answer) == (503, "backend_unavailable")
+    assert ("0.5 s" in answer.json()["error"]["message"]) == (mode == "hang")
+
+
+def fails(*_):
+    raise OSError
+
+
+def test_calls_that_hang_do_not_pile_up():
+    released = threading.Event()
+    online = Deadlines({"google": lambda *_: "x" if released.wait(20) else ""})
+    messages = []
+    for _ in range(MAX_UNDER_WAY + 1):
+        with pytest.raises(ToolError) as caught:
+            online.translate("google", "hello", "en", "fr", 0.01)
+        messages.append(caught.value.message)
+    released.set()
+    assert ["under way" in message for message in messages] == [False] * MAX_UNDER_WAY + [True]
+    wait_until(lambda: not any(t.name.startswith("translate-") for t in threading.enumerate()))
+    assert online.translate("google", "hello", "en", "fr", 5) == "x"
+
+
+def test_a_probe_takes_the_first_backend_that_answers():
+    online = Deadlines({"google": fails, "mymemory": lambda *_: "salut", "libre": fails})
+    assert probe(online, "auto")["backend"] == "mymemory"
+
+
+def test_a_probe_without_an_answer_falls_back_to_offline_and_says_why():
+    online = Deadlines({"google": fails, "mymemory": lambda *_: ""})
+    found = probe(online, "auto")
+    assert found["backend"] == "offline"
+    assert "google" in found["reason"] and "mymemory" in found["reason"]
+
+
+def test_a_probe_of_one_backend_does_not_look_for_another(lab):
+    with pytest.raises(ToolError) as caught:
+        probe(Deadlines({"google": fails, "mymemory": lambda *_: "salut"}), "google")
+    assert (caught.value.status, caught.value.code) == (503, "backend_unavailable")
+    assert lab.ask("translator", "GET", "/backends/probe?backend=offline").json()["backend"] == "offline"
+
+
+def test_a_language_the_backend_lacks_is_a_400():
+    class LanguageNotSupportedException(Exception):
+        pass
+
+    def lacks(*_):
+        raise LanguageNotSupportedException
+
+    with pytest.raises(ToolError) as caught:
+        Deadlines({"google": lacks}).translate("google", "hello", "en", "la", 5)
+    assert (caught.value.status, caught.value.code) == (400, "language_unsupported")
+
+
+@pytest.mark.parametrize("language", ["French", "zh"])
+def test_the_online_libraries_know_our_names_of_languages(language):
+    from deep_translator import GoogleTranslator, LibreTranslator, MyMemoryTranslator
+
+    from flask_tools.backends import _language
+    from flask_tools.languages import language_code
+
+    code = language_code("target_language", language)
+    GoogleTranslator(source=_language("google", "en"), target=_language("google", code))
+    MyMemoryTranslator(source=_language("mymemory", "en"), target=_language("mymemory", code))
+    LibreTranslator(source=_language("libre", "en"), target=_language("libre", code), api_key="none")
