@@ -352,12 +352,17 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
     if rest and torn is not None:
         torn.count += 1
     for number, line in enumerate(lines, start=1):
-        try:
-            yield _ADAPTER.validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+        yield parse_line(line, path, number)
+
+
+def parse_line(line: bytes, path: Path, number: int) -> Event:
+    """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    try:
+        return _ADAPTER.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
 
 
 def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:

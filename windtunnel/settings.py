@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -79,7 +79,7 @@ class Settings(BaseModel):
         return url.rstrip("/")
 
     @property
-    def toxic_specs(self) -> list[ToxicSpec]:
+    def toxic_specs(self) -> Sequence[ToxicSpec]:
         return parse_list(self.toxics)
 
     @property

@@ -167,12 +167,29 @@ class State:
         )
         return [PlannedToxic(r["link"], r["kind"], r["stream"], json.loads(r["attributes"])) for r in rows]
 
+    def toxics_left(self, lab_id: str, lane: int) -> int:
+        """How many toxics of the lane nobody has seen to be gone."""
+        row = self._database.execute(
+            "SELECT COUNT(*) FROM toxics JOIN attempts ON attempts.id = toxics.attempt_id"
+            " WHERE lab_id = ? AND lane = ? AND removed_at IS NULL",
+            (lab_id, lane),
+        ).fetchone()
+        return int(row[0])
+
+    def toxics_removed(self, lab_id: str, lane: int, now: float) -> None:
+        """Notes that the lane was seen to have no toxic."""
+        self._database.execute(
+            "UPDATE toxics SET removed_at = ? WHERE removed_at IS NULL AND attempt_id IN"
+            " (SELECT id FROM attempts WHERE lab_id = ? AND lane = ?)",
+            (now, lab_id, lane),
+        )
+
     def move_attempt(
         self, attempt_id: int, old: AttemptState, new: AttemptState, now: float, settled: bool | None = None
     ) -> bool:
         """Compare-and-set of an attempt's state; False if it was not ``old``.
 
-        Sets the time of the new state, and with ``armed`` and ``healed`` that of its toxics.
+        Sets the time of the new state, and with ``armed`` that of its toxics.
         """
         column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
         stamp = f", {column} = {float(now)!r}" if column else ""
@@ -182,10 +199,9 @@ class State:
                 " WHERE id = ? AND state = ?",
                 (new, settled, attempt_id, old),
             )
-            toxic_column = {"armed": "armed_at", "healed": "removed_at", "abandoned": "removed_at"}.get(new)
-            if moved and toxic_column:
+            if moved and new == "armed":
                 self._database.execute(
-                    f"UPDATE toxics SET {toxic_column} = ? WHERE attempt_id = ?", (now, attempt_id)
+                    "UPDATE toxics SET armed_at = ? WHERE attempt_id = ?", (now, attempt_id)
                 )
         return moved
 

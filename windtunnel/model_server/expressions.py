@@ -33,8 +33,14 @@ _PREFIXES = (
     (r"(?:the )?(?:square|2nd) root(?: of)?|√", "sqrt({})"),
     (r"(?:the )?(?:cube|cubic|3rd) root(?: of)?", "({}) ** (1 / 3)"),
     (r"(?:the )?(?:natural log(?:arithm)?|ln)(?: of)?", "log({})"),
-    (r"(?:the )?(?:common log(?:arithm)?|log(?:arithm)? base 10|base[- ]10 log(?:arithm)?)(?: of)?", "log10({})"),
-    (r"(?:the )?(?:log(?:arithm)? base 2|base[- ]2 log(?:arithm)?|binary log(?:arithm)?)(?: of)?", "log2({})"),
+    (
+        r"(?:the )?(?:common log(?:arithm)?|log(?:arithm)? base 10|base[- ]10 log(?:arithm)?)(?: of)?",
+        "log10({})",
+    ),
+    (
+        r"(?:the )?(?:log(?:arithm)? base 2|base[- ]2 log(?:arithm)?|binary log(?:arithm)?)(?: of)?",
+        "log2({})",
+    ),
     (r"(?:the )?factorial of", "factorial({})"),
     (r"(?:the )?(?:absolute value|modulus) of", "abs({})"),
     (r"(?:the )?(?:square) of", "({}) ** 2"),
@@ -61,6 +67,8 @@ _LISTS = (
     (r"multiply(?:ing)?", " * "),
     (r"divide|dividing", " / "),
     (r"subtract(?:ing)?", "FROM"),
+    (r"increase|raise", "MORE"),
+    (r"decrease|reduce|lower", "FEWER"),
     (r"(?:the )?(?:greatest common divisor|gcd) of", "gcd"),
     (r"(?:the )?(?:remainder) (?:of|when)(?: you divide)?", " % "),
 )
@@ -69,9 +77,17 @@ REFERENCE = (
     r"|both|them|the two|these|those)\b"
 )
 _TABLE = (
-    [(r"\(", "("), (r"\)", ")"), (rf"\b(?:math\.)?(?:{_FUNCTIONS})\b(?= ?\()", "CALL"), (r"\b(?:pi|tau)\b|π", "CONST")]
+    [
+        (r"\(", "("),
+        (r"\)", ")"),
+        (rf"\b(?:math\.)?(?:{_FUNCTIONS})\b(?= ?\()", "CALL"),
+        (r"\b(?:pi|tau)\b|π", "CONST"),
+    ]
     + [(rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|$)", "LIST" + str(i)) for i, (pattern, _) in enumerate(_LISTS)]
-    + [(rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|\d|$)", "PREFIX" + str(i)) for i, (pattern, _) in enumerate(_PREFIXES)]
+    + [
+        (rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|\d|$)", "PREFIX" + str(i))
+        for i, (pattern, _) in enumerate(_PREFIXES)
+    ]
     + list(_OPERATORS)
     + [
         (rf"[$€£]?(?:{FIGURE.replace('-?', '')}|{NUMBER_WORDS})", "NUMBER"),
@@ -118,6 +134,7 @@ class _Reader:
     position: int
     operations: int = 0
     references: list[str] = field(default_factory=list)
+    follow_on: bool = False
 
     def peek(self) -> str:
         return self.tokens[self.position].kind if self.position < len(self.tokens) else ""
@@ -154,16 +171,24 @@ class _Reader:
 
     def term(self) -> str:
         left = self.power()
-        while self.peek() in ("*", "/", "%", "OF"):
+        while self.peek() in ("*", "/", "%", "OF", "FILLER"):
             operator = self.peek()
-            if operator == "OF" and "/ 100" not in left:
+            if operator in ("OF", "FILLER") and not left.endswith("/ 100"):
                 break
-            right = self.attempt(lambda: (self.take(), self.fillers(), self.power())[2])
+            right = self.attempt(self.factor)
             if right is None:
                 break
             self.operations += 1
-            left = f"{left} {'*' if operator == 'OF' else operator} {right}"
+            left = f"{left} {'*' if operator in ('OF', 'FILLER') else operator} {right}"
         return left
+
+    def factor(self) -> str:
+        """What follows an operator; a percentage may have words before its "of" (20% tip on 54)."""
+        self.fillers()
+        if self.take().kind not in ("*", "/", "%", "OF"):
+            raise _No
+        self.fillers()
+        return self.power()
 
     def fillers(self) -> None:
         while self.peek() == "FILLER":
@@ -246,7 +271,11 @@ class _Reader:
         self.operations += 1
         if pattern[:3] in ("sin", "cos", "tan") and self.tokens[self.position - 1].kind == "DEGREES":
             inner = f"radians({inner})"
-        return pattern.format(inner) if not re.fullmatch(r"[\d.]+", inner) else pattern.format(inner).replace(f"({inner}) ", f"{inner} ")
+        return (
+            pattern.format(inner)
+            if not re.fullmatch(r"[\d.]+", inner)
+            else pattern.format(inner).replace(f"({inner}) ", f"{inner} ")
+        )
 
     def listed(self, joint: str) -> str:
         parts = [self.operand()]
@@ -260,8 +289,20 @@ class _Reader:
             self.references.append(self.references[-1])
             parts.append("{" + str(len(self.references) - 1) + "}")
         if len(parts) < 2:
-            raise _No
+            if not (self.follow_on and joint in (" + ", " * ", " / ", "FROM", "MORE", "FEWER")):
+                raise _No
+            self.references.append("it")
+            parts = [*parts, "{0}"] if joint == "FROM" else ["{0}", *parts]
         self.operations += len(parts) - 1
+        if joint in ("MORE", "FEWER"):
+            share = "+" if joint == "MORE" else "-"
+            return (
+                f"{parts[0]} * (1 {share} {parts[1]})"
+                if "/ 100" in parts[1]
+                else f"{parts[0]} {share} {parts[1]}"
+            )
+        if joint in (" + ", "FROM") and len(parts) == 2 and re.fullmatch(r"[\d.]+ / 100", parts[0]):
+            return f"{_wrap(parts[1])} * (1 {'+' if joint == ' + ' else '-'} {parts[0]})"
         if joint == "FROM":
             return " - ".join(reversed(parts))
         if joint == "MEAN":
@@ -281,15 +322,19 @@ def _wrap(value: str) -> str:
     return value if re.fullmatch(r"[\w.{}]+", value) else f"({value})"
 
 
-def find_expressions(text: str) -> list[Expression]:
-    """The stretches of the text that are arithmetic with at least one operation, in order."""
+def find_expressions(text: str, follow_on: bool = False) -> list[Expression]:
+    """The stretches of the text that are arithmetic with at least one operation, in order.
+
+    With ``follow_on``, "add 10" alone is arithmetic on an earlier result.
+    """
     tokens = [
-        _Token(_KINDS[int((m.lastgroup or "T0")[1:])], m.group(), m.start(), m.end()) for m in _TOKEN.finditer(text)
+        _Token(_KINDS[int((m.lastgroup or "T0")[1:])], m.group(), m.start(), m.end())
+        for m in _TOKEN.finditer(text)
     ]
     found: list[Expression] = []
     position = 0
     while position < len(tokens):
-        best = _read(text, tokens, position)
+        best = _read(text, tokens, position, follow_on)
         if best is None:
             position += 1
             continue
@@ -298,11 +343,11 @@ def find_expressions(text: str) -> list[Expression]:
     return found
 
 
-def _read(text: str, tokens: list[_Token], position: int) -> tuple[Expression, int] | None:
+def _read(text: str, tokens: list[_Token], position: int, follow_on: bool) -> tuple[Expression, int] | None:
     if tokens[position].kind in ("AND", "OF", "BY", "FROM", "FILLER", "DEGREES"):
         return None
     adjacent = _adjacent(text, tokens, position)
-    reader = _Reader(adjacent, 0)
+    reader = _Reader(adjacent, 0, follow_on=follow_on)
     try:
         formula = reader.sum()
     except (_No, RecursionError):
@@ -310,6 +355,8 @@ def _read(text: str, tokens: list[_Token], position: int) -> tuple[Expression, i
     if not reader.operations:
         return None
     start, end = adjacent[0].start, adjacent[reader.position - 1].end
+    if re.fullmatch(r"\([^()]*\)", formula):
+        formula = formula[1:-1]
     return Expression(start, end, formula, len(reader.references)), position + reader.position
 
 

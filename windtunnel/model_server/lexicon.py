@@ -25,6 +25,7 @@ LANGUAGE_SIGNS: Mapping[str, frozenset[str]] = {
     code: frozenset(words.split()) for code, words in _DATA["language_signs"].items()
 }
 COUNTRY_MONEY: Mapping[str, str] = _DATA["countries_money"]
+_SYNONYMS = tuple(frozenset(listed.split()) for listed in _DATA["enum_synonyms"])
 
 
 def words(text: str) -> list[str]:
@@ -106,3 +107,8 @@ def features(text: str) -> Mapping[str, float]:
         for concept in concepts(word):
             found.setdefault("@" + concept, 0.8)
     return found
+
+
+def synonyms(word: str) -> frozenset[str]:
+    """The words that mean the same as a value of an enum; the word itself among them."""
+    return frozenset({word}).union(*(listed for listed in _SYNONYMS if word in listed))

@@ -1,0 +1,186 @@
+"""One HTTP try of a tool call: a fresh connection, a bounded time, and a record of what was seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import requests
+import urllib3
+
+from agent.calls import Call
+from agent.errors import (
+    BadReply,
+    ConnectionLost,
+    NotReached,
+    RateLimited,
+    Refused,
+    ServiceFailed,
+    TimedOut,
+    ToolFailure,
+)
+from windtunnel.history import ToolTry
+from windtunnel.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+Route = Literal["proxy", "direct"]
+
+
+def try_call(call: Call, route: Route = "proxy") -> str:
+    """Makes one try and records it; the tool's answer as compact JSON. Raises ``ToolFailure``."""
+    call.tries += 1
+    seen = _Seen(time.time(), time.perf_counter())
+    try:
+        return _exchange(call, route, seen)
+    except ToolFailure as failure:
+        seen.error = failure.cause
+        raise
+    finally:
+        _record(call, route, seen)
+
+
+class _Seen:
+    """What the caller has seen of one try so far."""
+
+    def __init__(self, start: float, clock: float) -> None:
+        self.start = start
+        self.clock = clock
+        self.status: int | None = None
+        self.error: str | None = None
+        self.body = b""
+
+
+def _exchange(call: Call, route: Route, seen: _Seen) -> str:
+    settings = call.attempt.context.settings
+    prepared = _prepare(call, route)
+    with _mapped(), requests.Session() as session:
+        session.trust_env = False  # no HTTP_PROXY, no .netrc: the lab's links are what is tested
+        timeout = settings.tool_timeout
+        with session.send(prepared, timeout=timeout, stream=True, allow_redirects=False) as reply:
+            seen.status = reply.status_code
+            _read(reply, seen, deadline=seen.clock + timeout)
+    return _answer(reply, seen.body)
+
+
+def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
+    context = call.attempt.context
+    addresses = context.topology.proxies if route == "proxy" else context.topology.services
+    prepared = call.request.prepare(addresses[call.tool.link].url)
+    prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint))
+    if call.idempotency_key:
+        prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
+    if route == "direct":  # the gateway, which sets these, is not on this way
+        prepared.headers[WORLD_HEADER] = world_of(context.identity.run, context.identity.episode)
+        prepared.headers[TRANSLATOR_HEADER] = context.settings.translator_backend
+    return prepared
+
+
+def _read(reply: requests.Response, seen: _Seen, deadline: float) -> None:
+    """Reads the body; ``requests`` bounds each read, this bounds them all together."""
+    for chunk in reply.iter_content(16384):
+        seen.body += chunk
+        if time.perf_counter() > deadline:
+            raise TimedOut("read_timeout")
+        if len(seen.body) > MAX_REPLY_BYTES:
+            raise BadReply("bad_reply", "larger than 4 MiB")
+
+
+def _answer(reply: requests.Response, body: bytes) -> str:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    status = reply.status_code
+    if status >= 500:
+        raise ServiceFailed(f"http_{status}")
+    if status == 429:
+        raise RateLimited("http_429", retry_after=_seconds(reply.headers.get("Retry-After")))
+    if status >= 400:
+        raise Refused(f"http_{status}", _reason(answer))
+    if not isinstance(answer, dict):  # an empty 200 too: that is what a cut reply looks like
+        raise BadReply("bad_reply")
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def _reason(answer: object) -> str:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return str(error.get("message", "")) if isinstance(error, dict) else ""
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    """Third-party errors, mapped once."""
+    try:
+        yield
+    except requests.exceptions.ConnectTimeout:
+        raise NotReached("connect_timeout") from None
+    except requests.exceptions.Timeout:
+        raise TimedOut("read_timeout") from None
+    except requests.exceptions.ConnectionError as error:
+        raise _connection_failure(error) from None
+    except (requests.exceptions.ChunkedEncodingError, urllib3.exceptions.ProtocolError):
+        raise ConnectionLost("connection_closed") from None
+    except requests.exceptions.RequestException as error:
+        raise BadReply("bad_reply", type(error).__name__) from None
+
+
+def _connection_failure(error: BaseException) -> ToolFailure:
+    causes = list(_causes(error))
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return NotReached("connection_refused")
+    if any(isinstance(cause, (TimeoutError, urllib3.exceptions.ReadTimeoutError)) for cause in causes):
+        return TimedOut("read_timeout")
+    if any(isinstance(cause, ConnectionResetError) for cause in causes):
+        return ConnectionLost("connection_reset")
+    if any(isinstance(cause, urllib3.exceptions.NewConnectionError) for cause in causes):
+        return NotReached("connection_refused")
+    return ConnectionLost("connection_closed")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and all that it was made of: chained, or passed as an argument or a reason."""
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        related = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [other for other in related if isinstance(other, BaseException)]
+
+
+def _record(call: Call, route: Route, seen: _Seen) -> None:
+    context = call.attempt.context
+    who = call.identity()
+    context.record(
+        ToolTry(
+            episode=who.episode,
+            attempt=who.attempt,
+            tool=call.tool.name,
+            link=call.tool.link,
+            fingerprint=call.fingerprint,
+            call=who.call,
+            try_=who.try_,
+            start=seen.start,
+            end=time.time(),
+            ms=(time.perf_counter() - seen.clock) * 1000,
+            timeout_ms=context.settings.tool_timeout * 1000,
+            status=seen.status,
+            error=seen.error,
+            reply_bytes=len(seen.body),
+            write=call.write,
+            idempotency_key=call.idempotency_key,
+            route=route,
+        )
+    )

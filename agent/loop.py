@@ -1,0 +1,101 @@
+"""The lab's subject: a LangChain agent with ten tools and a structured final report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field
+
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt
+from agent.client import try_call
+from agent.errors import LimitReached
+from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
+from agent.tools import TOOLS, Tool
+from windtunnel import history
+from windtunnel.subject import AttemptContext, SubjectResult
+
+TODAY = "2026-03-02"
+SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).
+Use the tools for every fact and every action; take figures from their results, never from memory.
+A tool may fail. Its error says what happened and whether a side effect is unknown.
+Never repeat an action whose side effect is unknown, unless the user asked for it.
+Finish with Report. Its status is done only if everything that was asked is done, failed if something
+was not done, unsure if you cannot tell."""
+
+
+class Value(BaseModel):
+    """One value that the user asked for."""
+
+    value: float | str = Field(description="the number, or the text")
+    unit: str | None = Field(None, description="unit of a number, such as celsius; null without one")
+
+
+class Report(BaseModel):
+    """Report to the user; ends the task."""
+
+    status: Literal["done", "failed", "unsure"] = Field(description="whether what was asked is done")
+    answer: str = Field(description="one sentence to the user")
+    values: list[Value] = Field(
+        default_factory=list,
+        description="the values the user asked for, in the order asked, nothing else; empty for an action",
+    )
+
+
+def _tool(tool: Tool) -> BaseTool:
+    def run(**_: Any) -> str:
+        return try_call(CURRENT_CALL.get())
+
+    return StructuredTool.from_function(
+        func=run, name=tool.name, description=tool.description, args_schema=tool.arguments
+    )
+
+
+class Agent:
+    """The subject that the runner calls, one prompt at a time."""
+
+    def __init__(self, model: BaseChatModel, name: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.name = name
+        self._graph = create_agent(
+            model,
+            [_tool(tool) for tool in TOOLS],
+            system_prompt=SYSTEM_PROMPT,
+            middleware=[Limits(), CallIdentity(), DirectFallback(), Retry(sleep)],
+            # explicitly: LangChain would choose response_format, which Groq refuses beside tools
+            response_format=ToolStrategy(Report),
+        )
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        settings = context.settings
+        attempt = Attempt(context, deadline=time.monotonic() + settings.attempt_time)
+        token = CURRENT_ATTEMPT.set(attempt)
+        steps = 8 * (settings.model_calls + settings.tool_calls + 2)  # our limits end it, not LangGraph's
+        try:
+            state = self._graph.invoke(
+                {"messages": [{"role": "user", "content": prompt}]}, {"recursion_limit": steps}
+            )
+        except LimitReached as limit:
+            return SubjectResult("limit", error_type="LimitReached", error=str(limit))
+        except Exception as error:  # noqa: BLE001 - whatever ends the agent is the finding, whoever raised it
+            return SubjectResult("exception", error_type=type(error).__name__, error=str(error)[:500])
+        finally:
+            CURRENT_ATTEMPT.reset(token)
+        return _result(state)
+
+
+def _result(state: dict[str, Any]) -> SubjectResult:
+    report = state.get("structured_response")
+    if isinstance(report, Report):
+        values = [value.model_dump() for value in report.values]
+        return SubjectResult(
+            "report", history.Report(report.status, report.answer, values), response=report.answer
+        )
+    last = state["messages"][-1]
+    text = str(last.text).strip() if isinstance(last, AIMessage) else ""
+    return SubjectResult("text", response=text) if text else SubjectResult("empty")

@@ -1,0 +1,159 @@
+"""Around every model and tool call of the agent, from the outside in: limits, identity, errors, retry.
+
+``AgentMiddleware`` is LangChain's; LangChain's own retry middleware is not used because it knows no
+Retry-After and its default failure text asks the model to try again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command
+
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Call, identify
+from agent.client import try_call
+from agent.errors import LimitReached, ToolFailure
+from windtunnel.history import ToolCall
+
+ToolResult = ToolMessage | Command[Any]
+ToolHandler = Callable[[ToolCallRequest], ToolResult]
+BACKOFF_S = 0.05
+
+
+class Limits(AgentMiddleware[Any, Any]):
+    """Ends the attempt when it has used up its model calls, its tool calls or its time."""
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        attempt = CURRENT_ATTEMPT.get()
+        settings = attempt.context.settings
+        _in_time()
+        if attempt.model_calls >= settings.model_calls:
+            raise LimitReached(f"{settings.model_calls} model calls made (MODEL_CALLS)")
+        attempt.model_calls += 1
+        attempt.model_tries = 0
+        return handler(request)
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        attempt = CURRENT_ATTEMPT.get()
+        settings = attempt.context.settings
+        _in_time()
+        if attempt.tool_calls >= settings.tool_calls:
+            raise LimitReached(f"{settings.tool_calls} tool calls made (TOOL_CALLS)")
+        attempt.tool_calls += 1
+        return handler(request)
+
+
+def _in_time() -> None:
+    attempt = CURRENT_ATTEMPT.get()
+    if time.monotonic() >= attempt.deadline:
+        raise LimitReached(f"{attempt.context.settings.attempt_time:g} s have passed (ATTEMPT_TIME)")
+
+
+class CallIdentity(AgentMiddleware[Any, Any]):
+    """Numbers each tool call, so that all its tries and the fallback share one identity and key.
+
+    Records the call. A failure becomes an error ToolMessage that says what happened and whether the
+    side effect is unknown; it never kills the run.
+    """
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        call = identify(CURRENT_ATTEMPT.get(), dict(request.tool_call), request.state["messages"])
+        if call is None:
+            return handler(request)  # LangChain tells the model which tool or argument does not exist
+        token = CURRENT_CALL.set(call)
+        try:
+            message = handler(request)
+            _record(call, None, "done" if call.write else "none", _text(message))
+        except ToolFailure as failure:
+            message = _error_message(request, call, failure)
+        finally:
+            CURRENT_CALL.reset(token)
+        return message
+
+
+def _error_message(request: ToolCallRequest, call: Call, failure: ToolFailure) -> ToolMessage:
+    effect = failure.side_effect(call.write)
+    text = failure.for_model(effect)
+    _record(call, failure.cause, effect, text)
+    name = request.tool_call["name"]
+    return ToolMessage(text, tool_call_id=request.tool_call["id"], name=name, status="error")
+
+
+def _text(message: ToolResult) -> str:
+    return str(message.content) if isinstance(message, ToolMessage) else ""
+
+
+def _record(call: Call, error: str | None, side_effect: str, result: str) -> None:
+    who = call.identity()
+    call.attempt.context.record(
+        ToolCall(
+            t=time.time(),
+            episode=who.episode,
+            attempt=who.attempt,
+            reply=call.reply,
+            index=call.index,
+            tool=call.tool.name,
+            link=call.tool.link,
+            arguments=call.arguments,
+            fingerprint=call.fingerprint,
+            call=call.ordinal,
+            tries=call.tries,
+            ok=error is None,
+            error=error,
+            side_effect=side_effect,
+            result=result,
+            fallback_used=call.fallback_used,
+        )
+    )
+
+
+class DirectFallback(AgentMiddleware[Any, Any]):
+    """``FALLBACK=direct``: an exhausted call gets one try at the tool's own port."""
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        call = CURRENT_CALL.get(None)
+        try:
+            return handler(request)
+        except ToolFailure as failure:
+            if call is None or not failure.retryable or call.attempt.context.settings.fallback != "direct":
+                raise
+            call.fallback_used = True
+            content = try_call(call, "direct")
+            return ToolMessage(content, tool_call_id=request.tool_call["id"], name=call.tool.name)
+
+
+class Retry(AgentMiddleware[Any, Any]):
+    """Up to ``TOOL_LIMIT`` tries of a call that may succeed later.
+
+    Waits for as long as Retry-After says, at most ``RETRY_AFTER_MAX``; a longer one is not worth a try.
+    """
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        super().__init__()
+        self._sleep = sleep
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+        call = CURRENT_CALL.get(None)
+        while True:
+            try:
+                return handler(request)
+            except ToolFailure as failure:
+                pause = failure.retry_after if failure.retry_after is not None else BACKOFF_S
+                if call is None or not failure.retryable or not self._worthwhile(call, pause):
+                    raise
+                self._sleep(pause)
+
+    @staticmethod
+    def _worthwhile(call: Call, pause: float) -> bool:
+        settings = call.attempt.context.settings
+        in_time = time.monotonic() + pause < call.attempt.deadline
+        return (
+            call.tries < settings.tool_limit and pause <= max(BACKOFF_S, settings.retry_after_max) and in_time
+        )

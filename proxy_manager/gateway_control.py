@@ -1,0 +1,56 @@
+"""The manager's side of the gateway's control API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from windtunnel.state import AttemptRow
+from windtunnel.topology import Address
+
+TIMEOUT_S = 2.0
+
+
+class GatewayError(Exception):
+    """The gateway did not answer or refused; the message says which."""
+
+
+class GatewayControl:
+    """Speaks to one gateway over a kept-alive connection. Raises ``GatewayError``."""
+
+    def __init__(self, address: Address) -> None:
+        self._url = address.url
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def close(self) -> None:
+        self._session.close()
+
+    def begin(self, attempt: AttemptRow, settings_hash: str) -> None:
+        """Connections accepted from now on belong to that attempt."""
+        body = {
+            "run_id": attempt.run_id,
+            "episode": attempt.episode,
+            "attempt": attempt.attempt,
+            "settings_hash": settings_hash,
+        }
+        self._call("PUT", f"/lanes/{attempt.lane}", body, TIMEOUT_S)
+
+    def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
+        """Waits until the attempt has no open connection, then ends it; False if some were left."""
+        body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
+        answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + TIMEOUT_S)
+        return bool(answer["settled"])
+
+    def _call(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            reply = self._session.request(method, self._url + path, json=body, timeout=timeout_s)
+            answer = reply.json()
+        except (requests.RequestException, ValueError) as error:
+            raise GatewayError(f"the gateway at {self._url} does not answer: {error}") from None
+        if reply.status_code >= 400:
+            raise GatewayError(f"the gateway refused {method} {path}: {answer}")
+        if not isinstance(answer, dict):
+            raise GatewayError(f"the gateway answered {method} {path} with {type(answer).__name__}")
+        return answer

@@ -1,0 +1,197 @@
+"""Desired against observed: one step at a time, from what ``state.db`` says now, never from a queue.
+
+A step leases the lane, arms what is requested, heals what is finished and watches what is armed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from proxy_manager.client import ToxiproxyError
+from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.proxies import LaneProxies, describe, differences
+from windtunnel.history import ToxicsChanged, Writer, history_file
+from windtunnel.schedule import PlannedToxic
+from windtunnel.settings import load_frozen
+from windtunnel.state import STALE_AFTER, AttemptRow, RunRow, State
+
+log = logging.getLogger("proxy_manager")
+
+
+@dataclass
+class Status:
+    """What ``/status`` shows."""
+
+    run: str | None = None
+    episode: str | None = None
+    attempt: int | None = None
+    desired: list[dict[str, Any]] = field(default_factory=list)
+    observed: list[dict[str, Any]] | None = None
+
+
+class Reconciler:
+    """The control plane of one lane. ``clock`` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        state: State,
+        proxies: LaneProxies,
+        gateway: GatewayControl,
+        logs: Path,
+        lab_id: str,
+        lane: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self.state = state
+        self.status = Status()
+        self._proxies = proxies
+        self._gateway = gateway
+        self._logs = logs
+        self._lab_id = lab_id
+        self._lane = lane
+        self._clock = clock
+        self._dirty = True
+        self._writer: tuple[str, Writer] | None = None
+
+    def close(self) -> None:
+        if self._writer:
+            self._writer[1].close()
+            self._writer = None
+
+    def step(self) -> None:
+        """Does whatever the state asks for now.
+
+        Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``.
+        """
+        leased = self._renew_lease()
+        current: AttemptRow | None = None
+        for attempt in self.state.open_attempts(self._lab_id, self._lane):
+            if leased is None or attempt.run_id != leased.run_id:
+                self._abandon(attempt)
+            elif attempt.state == "finished":
+                self._heal(attempt, leased)
+            else:
+                current = attempt
+        if current is not None and leased is not None:
+            self._show(current)
+            if current.state == "requested":
+                self._arm(current, leased)
+        elif self._dirty or self.state.toxics_left(self._lab_id, self._lane):
+            self.heal()
+        self.status.run = leased.run_id if leased else None
+
+    # the lease
+
+    def _renew_lease(self) -> RunRow | None:
+        """The run that has the lane; frees it from a dead one and gives it to the next in line."""
+        for run in self.state.runs(self._lab_id, self._lane, "leased"):
+            if self._clock() - run.heartbeat <= STALE_AFTER:
+                return run
+            log.warning("run %s has shown no sign of life for %.0f s: healing", run.run_id, STALE_AFTER)
+            self.state.move_run(run.run_id, "leased", "expired")
+        for run in self.state.runs(self._lab_id, self._lane, "waiting"):
+            alive = self._clock() - run.heartbeat <= STALE_AFTER
+            if self.state.move_run(run.run_id, "waiting", "leased" if alive else "expired") and alive:
+                return self.state.run(run.run_id)
+        return None
+
+    # the life of an attempt
+
+    def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
+        plan = self.state.toxics(attempt.id)
+        self._dirty = True
+        observed = self._proxies.apply(plan)
+        self._gateway.begin(attempt, run.settings_hash)
+        if not self.state.move_attempt(attempt.id, "requested", "armed", self._clock()):
+            self.heal()  # the runner gave up meanwhile
+            return
+        self.status.observed = observed
+        self._record(attempt, "armed", observed)
+
+    def _heal(self, attempt: AttemptRow, run: RunRow) -> None:
+        self._check(attempt, "disturbed")
+        self.heal()
+        self._record(attempt, "healed", [])
+        settled = self._gateway.settle(attempt, load_frozen(run.settings).settle_bound)
+        self.state.move_attempt(attempt.id, "finished", "healed", self._clock(), settled)
+
+    def _abandon(self, attempt: AttemptRow) -> None:
+        """Of a run that lost its lease: heal, and let nobody wait for it."""
+        self._dirty = True
+        self.heal()
+        self.state.move_attempt(attempt.id, attempt.state, "abandoned", self._clock())
+        try:
+            self._gateway.settle(attempt, 0.0)
+        except GatewayError as error:
+            log.warning("%s", error)  # the lane is healed; the next attempt takes the gateway over anyhow
+
+    def heal(self) -> None:
+        """Removes every toxic of the lane, verified."""
+        self.status.observed = self._proxies.heal()
+        self.state.toxics_removed(self._lab_id, self._lane, self._clock())
+        self.status.desired = []
+        self.status.episode = self.status.attempt = None
+        self._dirty = False
+
+    # watching
+
+    def watch(self) -> None:
+        """Compares desired and observed once more; repairs, and says that the attempt is disturbed."""
+        attempts = self.state.open_attempts(self._lab_id, self._lane)
+        armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
+        if armed is None:
+            wrong = differences([], self._proxies.observe())
+            if wrong:
+                log.warning("found while idle, repaired: %s", "; ".join(wrong))
+                self.heal()
+        elif self._check(armed, "repaired"):
+            self.status.observed = self._proxies.apply(self.state.toxics(armed.id))
+
+    def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
+        """Whether someone else changed what this attempt was armed with; noted on the attempt."""
+        observed = self._proxies.observe()
+        wrong = differences(self.state.toxics(attempt.id), observed)
+        if not wrong:
+            return False
+        reason = f"Toxiproxy was changed during the attempt: {'; '.join(wrong)}"
+        log.warning("%s", reason)
+        self.state.disturb(attempt.id, reason)
+        self._record(attempt, action, describe(observed), reason)
+        return True
+
+    def lost_toxiproxy(self, error: ToxiproxyError) -> None:
+        """Toxiproxy did not answer: whatever was armed can no longer be vouched for."""
+        for attempt in self.state.open_attempts(self._lab_id, self._lane):
+            if attempt.state == "armed" and not attempt.disturbed:
+                self.state.disturb(attempt.id, f"Toxiproxy was lost during the attempt: {error}")
+
+    def _show(self, attempt: AttemptRow) -> None:
+        self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
+        self.status.desired = [_plain(toxic) for toxic in self.state.toxics(attempt.id)]
+
+    def _record(
+        self,
+        attempt: AttemptRow,
+        action: Literal["armed", "healed", "repaired", "disturbed"],
+        toxics: list[dict[str, Any]],
+        detail: str = "",
+    ) -> None:
+        if self._writer is None or self._writer[0] != attempt.run_id:
+            self.close()
+            path = history_file(self._logs, attempt.run_id, "manager", self._lane)
+            self._writer = (attempt.run_id, Writer(path))
+        event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
+        self._writer[1].write(event)
+
+
+def _plain(toxic: PlannedToxic) -> dict[str, Any]:
+    return {
+        "link": toxic.link,
+        "kind": toxic.kind,
+        "stream": toxic.stream,
+        "attributes": dict(toxic.attributes),
+    }

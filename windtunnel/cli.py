@@ -1,0 +1,145 @@
+"""The command line: ``windtunnel demo``, ``windtunnel lab``, ``windtunnel judge``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from windtunnel.config import Configuration, load_configuration
+from windtunnel.history import HistoryError, Torn, read_run
+from windtunnel.lab import daemon
+from windtunnel.lab.demo import fly, tell
+from windtunnel.lab.toxiproxy import choose
+from windtunnel.report.console import episode_line, print_summary
+from windtunnel.settings import NAMES, Settings, SettingsError
+from windtunnel.summary import summarise
+
+USAGE_ERROR = 2
+DEMO_PRESET = {"toxic_prob": 0.3, "tool_limit": 2}
+
+
+class Group(click.Group):
+    """Turns the errors that are meant for people into one line and exit code 2."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (SettingsError, HistoryError) as error:
+            raise click.UsageError(str(error), None) from None
+
+
+@click.group(cls=Group)
+@click.version_option(package_name="windtunnel")
+def main() -> None:
+    """Windtunnel, a chaos lab for AI agents."""
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """One option for each setting; validated with the other sources, not here."""
+    for name in reversed(NAMES):
+        text = Settings.model_fields[name].description or ""
+        flag = "--" + name.replace("_", "-")
+        command = click.option(flag, name, metavar="VALUE", help=f"{text} [{name.upper()}]")(command)
+    return command
+
+
+@main.command()
+@setting_options
+@click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+@click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
+@click.option("--out", type=click.Path(path_type=Path), help="folder for state/ and logs/; default: this one")
+@click.option("--charts/--no-charts", default=True, show_default=True, help="draw the run's charts")
+@click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
+def demo(
+    prompts: Path | None, toxiproxy: str, out: Path | None, charts: bool, as_json: bool, **given: str | None
+) -> None:
+    """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
+    configuration = _configuration(out, prompts, given)
+    choice = choose(toxiproxy, configuration.environ)
+    before = _runs(configuration)
+    code = fly(configuration, choice, ["--json"] if as_json else [], tell)
+    if charts:
+        _draw_charts(configuration, before)
+    sys.exit(code)
+
+
+def _configuration(out: Path | None, prompts: Path | None, given: dict[str, str | None]) -> Configuration:
+    environ = dict(os.environ)
+    if out is not None:
+        environ |= {
+            "STATE_DB": str(out / "state" / "state.db"),
+            "EFFECTS_DB": str(out / "state" / "effects.db"),
+            "LOGS_DIR": str(out / "logs"),
+        }
+    if prompts is not None:
+        environ["PROMPTS_FILE"] = str(prompts)
+    command_line = {name: value for name, value in given.items() if value is not None}
+    return load_configuration(environ, command_line, DEMO_PRESET)
+
+
+def _runs(configuration: Configuration) -> set[str]:
+    folder = configuration.logs / "runs"
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def _draw_charts(configuration: Configuration, before: set[str]) -> None:
+    """Charts of the run that this call made, if it made one with anything in it."""
+    from windtunnel.report.charts import draw_run  # matplotlib takes its time; only who draws pays it
+
+    for run_id in sorted(_runs(configuration) - before):
+        try:
+            paths = draw_run(configuration.logs, run_id, configuration.logs / "charts" / run_id)
+        except HistoryError as error:
+            tell(f"no charts: {error}")
+        else:
+            tell(f"charts: {paths[0].parent}")
+
+
+@main.group()
+def lab() -> None:
+    """A lab that stays up, to play with."""
+
+
+@lab.command("up")
+@click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
+def lab_up(toxiproxy: str) -> None:
+    """Start a lab and leave it running; then: python -m agent."""
+    configuration = load_configuration(os.environ)
+    choose(toxiproxy, configuration.environ)
+    sys.exit(daemon.up(configuration, toxiproxy, tell))
+
+
+@lab.command("down")
+def lab_down() -> None:
+    """Heal and stop the lab that is up."""
+    sys.exit(daemon.down(load_configuration(os.environ), tell))
+
+
+@lab.command("status")
+def lab_status() -> None:
+    """Show the lab that is up: addresses, attempt, toxics desired and observed."""
+    sys.exit(daemon.status(load_configuration(os.environ), click.echo))
+
+
+@main.command()
+@click.argument("run")
+@click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
+def judge(run: str, logs: Path, as_json: bool) -> None:
+    """Score a run again from its history, to the same outcomes. RUN is its id."""
+    torn = Torn()
+    summary = summarise(read_run(logs, run, torn), torn=torn.count)
+    if as_json:
+        click.echo(json.dumps(summary.as_json(), ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    for index, judgement in enumerate(summary.episodes, start=1):
+        console.print(episode_line(judgement, index, len(summary.episodes)))
+    print_summary(console, summary, f"history: {logs}/runs/{run}")

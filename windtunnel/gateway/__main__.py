@@ -1,0 +1,44 @@
+"""``python -m windtunnel.gateway``: serves until SIGTERM, SIGINT or the end of the launcher."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from windtunnel.gateway.server import Gateway
+from windtunnel.lifeline import watch
+from windtunnel.topology import topology_from
+
+
+async def _serve() -> None:
+    loop = asyncio.get_running_loop()
+    state_db = Path(os.environ.get("STATE_DB") or "state/state.db")
+    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+    gateway = Gateway(topology_from(os.environ), state_db, logs)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, gateway.stop)
+
+    def on_launchers_end() -> None:
+        loop.call_soon_threadsafe(gateway.stop)
+
+    watch(os.environ, on_launchers_end)
+    await gateway.serve()
+
+
+def main() -> int:
+    """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    try:
+        uvloop.run(_serve())
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"gateway: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The gateway's control API, for the manager: which attempt has a lane, and when it has settled."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from windtunnel.gateway.endpoint import Endpoint
+from windtunnel.gateway.lane import Lane, Run
+from windtunnel.history import Writer, history_file
+from windtunnel.settings import Settings, load_frozen
+from windtunnel.state import State
+
+
+class Refusal(Exception):
+    """A request to the control API that cannot be met: rendered as the lab's one shape of an error."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+# Both go into a header line towards the tools, and the run's id into a file name.
+_Name = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:@+-]+$")
+
+
+class _Attempt(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    episode: str = _Name
+    attempt: int = Field(ge=1)
+
+
+class _Begin(_Attempt):
+    run_id: str = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$")
+    settings_hash: str
+
+
+class _Settle(_Attempt):
+    bound_s: float = Field(ge=0, le=600)
+
+
+class Runs:
+    """Opens runs: settings from ``state.db``, the history under ``logs``."""
+
+    def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint]) -> None:
+        self._state_db = state_db
+        self._logs = logs
+        self._model = model
+
+    def open(self, run_id: str, settings_hash: str, lane: int) -> Run:
+        """Raises ``Refusal`` if state.db does not know that run with those settings."""
+        settings = load_frozen(self._frozen(run_id, settings_hash))
+        path = history_file(self._logs, run_id, "gateway", lane)
+        try:
+            return Run(run_id, settings, Writer(path), self._model(settings))
+        except OSError as error:
+            raise Refusal(503, "history_failed", f"{path} cannot be written: {error}") from None
+
+    def _frozen(self, run_id: str, settings_hash: str) -> str:
+        try:
+            row = None
+            if self._state_db.exists():
+                with State(self._state_db) as state:
+                    row = state.run(run_id)
+        except sqlite3.Error as error:
+            raise Refusal(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
+        if row is None:
+            raise Refusal(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
+        if row.settings_hash != settings_hash:
+            raise Refusal(
+                409,
+                "settings_differ",
+                f"run {run_id!r} has the settings {row.settings_hash}, not {settings_hash!r}",
+            )
+        return row.settings
+
+
+def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
+    """The control API over these lanes. The docstrings of the inner functions are its contract."""
+
+    async def health(request: Request) -> JSONResponse:
+        return JSONResponse({"status": "OK"})
+
+    async def show(request: Request) -> JSONResponse:
+        return JSONResponse(_status(_lane(lanes, request)))
+
+    async def begin(request: Request) -> JSONResponse:
+        """Connections accepted from now on belong to that attempt."""
+        lane, wanted = _lane(lanes, request), await _body(request, _Begin)
+        run = lane.start_run(
+            wanted.run_id,
+            wanted.settings_hash,
+            lambda: runs.open(wanted.run_id, wanted.settings_hash, lane.number),
+        )
+        _check_history(run)
+        lane.start_attempt(run, wanted.episode, wanted.attempt)
+        return JSONResponse(_status(lane))
+
+    async def settle(request: Request) -> JSONResponse:
+        """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
+        lane, wanted = _lane(lanes, request), await _body(request, _Settle)
+        run = lane.run
+        still_open = await lane.settle(wanted.episode, wanted.attempt, wanted.bound_s)
+        if run is not None:
+            _check_history(run)
+        return JSONResponse({"settled": still_open == 0, "open": still_open})
+
+    async def refuse(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Refusal)
+        return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
+
+    return Starlette(
+        routes=[
+            Route("/", health),
+            Route("/lanes/{lane:int}", show, methods=["GET"]),
+            Route("/lanes/{lane:int}", begin, methods=["PUT"]),
+            Route("/lanes/{lane:int}/settle", settle, methods=["POST"]),
+        ],
+        exception_handlers={Refusal: refuse},
+    )
+
+
+def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
+    number = int(request.path_params["lane"])
+    if number not in lanes:
+        raise Refusal(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
+    return lanes[number]
+
+
+async def _body(request: Request, model: type[_Model]) -> _Model:
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Refusal(400, "bad_request", f"{where} {first['msg']}".strip()) from None
+
+
+def _check_history(run: Run) -> None:
+    if run.failure:
+        raise Refusal(503, "history_failed", run.failure)
+
+
+def _status(lane: Lane) -> dict[str, object]:
+    run, attempt = lane.run, lane.attempt
+    return {
+        "lane": lane.number,
+        "run_id": run.run_id if run else None,
+        "settings_hash": run.settings_hash if run else None,
+        "episode": attempt.episode if attempt else None,
+        "attempt": attempt.number if attempt else None,
+        "open": attempt.open if attempt else 0,
+    }

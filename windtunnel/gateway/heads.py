@@ -1,0 +1,164 @@
+"""The header blocks of HTTP/1: read as far as the gateway must know them, else left as the bytes they are.
+
+Pure. A request's block is validated by llhttp (httptools), which refuses what two servers might read
+in two ways; a reply's block is only read, since what the upstream says is passed on as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import httptools
+
+from windtunnel.baggage import BAGGAGE_HEADER, TRACEPARENT_HEADER
+
+MAX_HEAD = 64 * 1024
+LAB_PREFIX = b"windtunnel-"
+_BAGGAGE, _TRACEPARENT = BAGGAGE_HEADER.encode(), TRACEPARENT_HEADER.encode()
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |$)")
+_WITHOUT_BODY = frozenset({204, 304})
+_OBSERVER = object()
+
+
+class BadHead(ValueError):
+    """A header block that is no HTTP/1; ``status`` is the answer to it."""
+
+    def __init__(self, reason: str, status: int = 400) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(slots=True)
+class RequestHead:
+    """A request's header block. ``lines`` are the block's lines without their ends, the first one too.
+
+    ``length`` is the Content-Length (0 without one). The ``*_at`` are indices into ``lines``.
+    """
+
+    method: str
+    target: str
+    lines: list[bytes]
+    size: int
+    length: int = 0
+    chunked: bool = False
+    keep_alive: bool = True
+    expects_continue: bool = False
+    upgrade: bool = False
+    host_at: int = 0
+    baggage_at: list[int] = field(default_factory=list)
+    lab_at: list[int] = field(default_factory=list)
+    trace_at: list[int] = field(default_factory=list)
+
+    @property
+    def baggage(self) -> str:
+        """The ``baggage`` header's value, several of them joined; empty without one."""
+        return ",".join(self.lines[at].partition(b":")[2].decode("latin-1") for at in self.baggage_at)
+
+
+def read_request(block: bytes) -> RequestHead:
+    """Reads a whole header block, its empty line included. Raises ``BadHead``."""
+    upgrade = _validate(block)
+    lines = block[:-4].split(b"\r\n")
+    parts = lines[0].split(b" ")
+    if len(parts) != 3 or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
+        raise BadHead("not an HTTP/1 request line")
+    head = RequestHead(parts[0].decode(), parts[1].decode("latin-1"), lines, len(block), upgrade=upgrade)
+    head.keep_alive = parts[2] == b"HTTP/1.1"
+    for at in range(1, len(lines)):
+        _note(head, at, lines[at])
+    return head
+
+
+def _note(head: RequestHead, at: int, line: bytes) -> None:
+    name, _, value = line.partition(b":")
+    match name.lower():
+        case b"host":
+            head.host_at = at
+        case b"content-length":
+            head.length = int(value)
+        case b"transfer-encoding":
+            head.chunked = True  # the validation has seen that chunked comes last
+        case b"connection":
+            head.keep_alive = _keeps_alive(value, head.keep_alive)
+        case b"expect":
+            head.expects_continue = value.strip().lower() == b"100-continue"
+        case b"baggage":
+            head.baggage_at.append(at)
+        case b"traceparent":
+            head.trace_at.append(at)
+        case lower if lower.startswith(LAB_PREFIX):
+            head.lab_at.append(at)
+
+
+def _validate(block: bytes) -> bool:
+    """Whether the request asks for an upgrade. Raises ``BadHead``."""
+    parser = httptools.HttpRequestParser(_OBSERVER)
+    try:
+        parser.feed_data(block)
+    except httptools.HttpParserUpgrade:
+        return True
+    except httptools.HttpParserInvalidMethodError as error:
+        method = _TOKEN.match(block)
+        if method is None:
+            raise BadHead(str(error)) from None
+        return _validate(b"POST " + block[method.end() :])  # a method that llhttp does not know
+    except httptools.HttpParserError as error:
+        raise BadHead(str(error)) from None
+    return False
+
+
+def is_hopeless(start: bytes) -> bool:
+    """Whether these first bytes of a header block can no longer become a request."""
+    try:
+        _validate(start)
+    except BadHead:
+        return b" " in start or _TOKEN.match(start + b" ") is None
+    return False
+
+
+def _keeps_alive(value: bytes, default: bool) -> bool:
+    tokens = [token.strip() for token in value.lower().split(b",")]
+    if b"close" in tokens:
+        return False
+    return default or b"keep-alive" in tokens
+
+
+@dataclass(slots=True)
+class ReplyHead:
+    """A reply's header block. ``length`` None without Content-Length; ``bodiless`` by its status."""
+
+    status: int
+    size: int
+    keep_alive: bool
+    length: int | None = None
+    chunked: bool = False
+    bodiless: bool = False
+
+
+def read_reply(block: bytes) -> ReplyHead:
+    """Reads a whole header block, its empty line included. Raises ``BadHead``."""
+    lines = block[:-4].split(b"\r\n")
+    found = _STATUS.match(lines[0])
+    if found is None:
+        raise BadHead("the upstream's status line is no HTTP/1")
+    status = int(found[2])
+    head = ReplyHead(status, len(block), keep_alive=found[1] == b"1")
+    head.bodiless = status < 200 or status in _WITHOUT_BODY
+    for line in lines[1:]:
+        name, _, value = line.partition(b":")
+        lower = name.lower()
+        if lower == b"content-length":
+            _note_length(head, value.strip())
+        elif lower == b"transfer-encoding":
+            head.chunked = value.strip().lower().endswith(b"chunked")
+        elif lower == b"connection":
+            head.keep_alive = _keeps_alive(value, head.keep_alive)
+    return head
+
+
+def _note_length(head: ReplyHead, value: bytes) -> None:
+    if not value.isdigit() or head.length not in (None, int(value)):
+        raise BadHead("the upstream's Content-Length cannot be read")
+    head.length = int(value)

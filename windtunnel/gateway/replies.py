@@ -1,0 +1,110 @@
+"""Reads an upstream's reply as it streams by: interim replies, the final one, and where that ends. Pure."""
+
+from __future__ import annotations
+
+from windtunnel.gateway.framing import BadBody, Body, ChunkedBody, EndlessBody, SizedBody
+from windtunnel.gateway.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
+
+
+class ReplyReader:
+    """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
+
+    ``head`` is the final reply's, ``tunnel`` is set once the connection changed its protocol, ``error``
+    says what could not be read.
+    """
+
+    __slots__ = ("_body", "_method", "_start", "_swallow", "_upgrade", "error", "head", "tunnel")
+
+    def __init__(self, method: str, upgrade: bool, swallow_continue: bool) -> None:
+        self._method = method
+        self._upgrade = upgrade
+        self._swallow = swallow_continue
+        self._start = b""
+        self._body: Body | None = None
+        self.head: ReplyHead | None = None
+        self.tunnel = False
+        self.error: str | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._body is not None and self._body.done
+
+    @property
+    def endless(self) -> bool:
+        """The reply lasts until the upstream closes, and is whole then."""
+        return isinstance(self._body, EndlessBody) and self.error is None and not self.tunnel
+
+    @property
+    def continued(self) -> bool:
+        """Whether a 100 has been passed on."""
+        return self._swallow
+
+    def take_rest(self) -> bytes:
+        """What had come of a header block that its upstream never finished."""
+        rest, self._start = self._start, b""
+        return rest
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """What to pass on of these bytes, and what came after the reply's end."""
+        if self._body is not None:
+            used = self._take(self._body, data)
+            return (data, b"") if used == len(data) else (data[:used], data[used:])
+        data = self._start + data if self._start else data
+        self._start = b""
+        passed = b""
+        while self._body is None:
+            end = data.find(b"\r\n\r\n") + 4
+            if end < 4:
+                return self._wait(passed, data)
+            interim, data = self._on_head(data[:end]), data
+            if interim is None:
+                break
+            passed, data = passed + interim, data[end:]
+        assert self._body is not None
+        size = self.head.size if self.head else 0
+        used = size + self._take(self._body, data[size:] if len(data) > size else b"")
+        return (passed + data[:used] if passed or used < len(data) else data), data[used:]
+
+    def _wait(self, passed: bytes, data: bytes) -> tuple[bytes, bytes]:
+        if len(data) <= MAX_HEAD:
+            self._start = data
+            return passed, b""
+        self._give_up("the upstream's header block is too long")
+        return passed + data, b""
+
+    def _on_head(self, block: bytes) -> bytes | None:
+        """Bytes of an interim reply to pass on, or None once the final one has begun."""
+        try:
+            head = read_reply(block)
+        except BadHead as error:
+            self._give_up(str(error))
+            return None
+        if 100 <= head.status < 200 and not (head.status == 101 and self._upgrade):
+            if head.status == 100 and self._swallow:
+                return b""
+            self._swallow = self._swallow or head.status == 100
+            return block
+        self.head = head
+        self._body = self._framing(head)
+        return None
+
+    def _framing(self, head: ReplyHead) -> Body:
+        if head.status == 101 or (self._method == "CONNECT" and 200 <= head.status < 300):
+            self.tunnel = True
+            return EndlessBody()
+        if head.bodiless or self._method == "HEAD":
+            return SizedBody(0)
+        if head.chunked:
+            return ChunkedBody()
+        return EndlessBody() if head.length is None else SizedBody(head.length)
+
+    def _take(self, body: Body, data: bytes) -> int:
+        try:
+            return body.feed(data)
+        except BadBody as error:
+            self._give_up(str(error))
+            return len(data)
+
+    def _give_up(self, reason: str) -> None:
+        self.error = f"bad reply: {reason}"
+        self._body = EndlessBody()

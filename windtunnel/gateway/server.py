@@ -1,0 +1,100 @@
+"""The gateway as a whole: a listener for each link and the control API, in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+
+from windtunnel.catalog import LINKS, MODEL_LINK
+from windtunnel.gateway.client import ClientConnection, Door
+from windtunnel.gateway.control import Runs, create_app
+from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
+from windtunnel.gateway.lane import Lane
+from windtunnel.topology import Address, Topology, listen
+
+Listen = Callable[[str, Address], socket.socket]
+
+
+class _ControlServer(uvicorn.Server):
+    """uvicorn without its signal handlers: the gateway ends as one."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Gateway:
+    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        state_db: Path,
+        logs: Path,
+        *,
+        listen: Listen = listen,
+        head_timeout: float = 10,
+    ) -> None:
+        self._topology = topology
+        self._listen = listen
+        self._head_timeout = head_timeout
+        self._stopping = asyncio.Event()
+        self._tls: ssl.SSLContext | None = None
+        self.lane = Lane(topology.lane)
+        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, topology, self._context))
+        self._app = create_app({self.lane.number: self.lane}, runs)
+
+    def _context(self) -> ssl.SSLContext:
+        """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def stop(self) -> None:
+        """Ends ``serve``, in order. To be called in the loop."""
+        self._stopping.set()
+
+    async def serve(self) -> None:
+        """Serves until stopped. Raises ``OSError`` if an address cannot be had."""
+        with self._sockets() as sockets:
+            loop = asyncio.get_running_loop()
+            servers = [
+                await loop.create_server(
+                    partial(ClientConnection, self._door(link.name)), sock=sockets[f"gateway_{link.name}"]
+                )
+                for link in LINKS
+            ]
+            api = _ControlServer(
+                uvicorn.Config(
+                    self._app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+                )
+            )
+            serving = asyncio.ensure_future(api.serve([sockets["control"]]))
+            await self._stopping.wait()
+            for server in servers:
+                server.close()
+            self.lane.close("the gateway was stopped")
+            api.should_exit = True
+            await serving
+
+    @contextmanager
+    def _sockets(self) -> Iterator[dict[str, socket.socket]]:
+        addresses = {f"gateway_{link.name}": self._topology.gateways[link.name] for link in LINKS}
+        with ExitStack() as stack:
+            listeners = {
+                name: stack.enter_context(self._listen(name, address))
+                for name, address in {**addresses, "control": self._topology.control}.items()
+            }
+            yield listeners
+
+    def _door(self, link: str) -> Door:
+        base_path = LAB_BASE_PATH if link == MODEL_LINK.name else None
+        endpoint = lab_endpoint(self._topology.services[link], base_path)
+        return Door(link, self.lane, endpoint, self._head_timeout)

@@ -1,0 +1,146 @@
+"""The connection to an upstream that is pinned to one client connection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+from windtunnel.gateway.endpoint import Endpoint
+
+OUTBOX_LIMIT = 64 * 1024
+
+
+class Caller(Protocol):
+    """Whom an upstream tells what happens to it."""
+
+    def on_connected(self, upstream: Upstream) -> None: ...
+
+    def on_unreachable(self, upstream: Upstream, reason: str) -> None: ...
+
+    def on_reply(self, upstream: Upstream, data: bytes) -> None: ...
+
+    def on_upstream_end(self, upstream: Upstream, reason: str | None) -> None:
+        """It closed; ``reason`` None if in order, as far as TCP tells."""
+
+    def on_full(self, full: bool) -> None:
+        """Whether more data for the upstream would only pile up here."""
+
+
+class Upstream(asyncio.Protocol):
+    """Opens itself; what is sent before it is open waits, and is sent first."""
+
+    def __init__(self, caller: Caller, endpoint: Endpoint, connect_timeout: float) -> None:
+        self.endpoint = endpoint
+        self._caller = caller
+        self._transport: asyncio.Transport | None = None
+        self._outbox: list[bytes] = []
+        self._outbox_size = 0
+        self._eof_wanted = self._close_wanted = self._ended = self._reading_paused = False
+        self._opening = asyncio.ensure_future(self._open(connect_timeout))
+
+    @property
+    def connecting(self) -> bool:
+        return self._transport is None and not self._ended
+
+    async def _open(self, connect_timeout: float) -> None:
+        endpoint = self.endpoint
+        name = endpoint.host if endpoint.tls else None
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(connect_timeout):
+                await loop.create_connection(
+                    lambda: self, endpoint.host, endpoint.port, ssl=endpoint.tls, server_hostname=name
+                )
+        except TimeoutError:
+            self._fail(f"no connection within {connect_timeout:g} s")
+        except OSError as error:  # ssl.SSLError and socket.gaierror are among them
+            self._fail(str(error))
+
+    def _fail(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            where = self.endpoint.authority.decode()
+            self._caller.on_unreachable(self, f"the upstream {where} cannot be reached: {reason}")
+
+    def send(self, data: bytes) -> None:
+        """Writes, or keeps it until the connection is open."""
+        if self._transport is not None:
+            self._transport.write(data)
+        elif not self._ended:
+            self._outbox.append(data)
+            self._outbox_size += len(data)
+            if self._outbox_size > OUTBOX_LIMIT:
+                self._caller.on_full(True)
+
+    def send_eof(self) -> None:
+        """Passes on that the client will send no more; over TLS that can only be a close."""
+        if self._transport is None:
+            self._eof_wanted = True
+        elif self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def close(self) -> None:
+        """Closes it in order: what was sent still goes out, also if it is yet to be opened."""
+        if self._transport is None:
+            self._close_wanted = True
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Closes it at once."""
+        self._ended = True
+        self._outbox.clear()
+        if self._transport is not None:
+            self._transport.abort()
+        elif not self._opening.done():
+            self._opening.cancel()
+
+    def pause(self, paused: bool) -> None:
+        """Stops or resumes reading from it."""
+        self._reading_paused = paused
+        if self._transport is not None and not self._transport.is_closing():
+            if paused:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._ended:
+            self._transport.abort()
+            return
+        if self._outbox:
+            self._transport.write(b"".join(self._outbox))
+            self._outbox.clear()
+        self._caller.on_connected(self)
+        if self._outbox_size > OUTBOX_LIMIT:
+            self._caller.on_full(False)
+        if self._reading_paused:
+            self._transport.pause_reading()
+        if self._close_wanted:
+            self._transport.close()
+        elif self._eof_wanted:
+            self.send_eof()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._ended:
+            self._caller.on_reply(self, data)
+
+    def eof_received(self) -> None:
+        self._end(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(str(error) if error else None)
+
+    def _end(self, reason: str | None) -> None:
+        if not self._ended:
+            self._ended = True
+            self._caller.on_upstream_end(self, reason)
+
+    def pause_writing(self) -> None:
+        self._caller.on_full(True)
+
+    def resume_writing(self) -> None:
+        self._caller.on_full(False)

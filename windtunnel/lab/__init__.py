@@ -1,0 +1,1 @@
+"""The native launcher: starts the lab's packages as processes, watches them, takes them down."""

@@ -1,0 +1,223 @@
+"""Starts a lab: binds its sockets, starts its processes, waits until they are ready, and takes it down."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import requests
+
+from windtunnel.catalog import LINKS
+from windtunnel.config import Configuration
+from windtunnel.lab.process import Process, end_group, python, start
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.lifeline import LIFELINE_VARIABLE
+from windtunnel.topology import (
+    LOOPBACK,
+    SOCKETS_VARIABLE,
+    TOPOLOGY_VARIABLE,
+    Address,
+    address_of,
+    bind_or_replace,
+    default_topology,
+    draw_lab_id,
+)
+
+READY_BOUND_S = 20.0
+
+
+class LabError(Exception):
+    """The lab could not start or lost a part; the message says which and shows its last words."""
+
+
+class Lab:
+    """A native lab on loopback. Use as a context manager: it is down again whatever happens."""
+
+    def __init__(
+        self, configuration: Configuration, toxiproxy: Choice, cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._cancelled = cancelled
+        self._configuration = configuration
+        self._toxiproxy = toxiproxy
+        self._processes: dict[str, Process] = {}
+        self._sockets: dict[str, socket.socket] = {}
+        self._lifeline_end, self._lifeline = os.pipe()
+        self.topology = default_topology(configuration.environ.get("LAB_ID") or draw_lab_id())
+        self._topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
+        self.logs = configuration.logs / "lab" / self.topology.lab_id
+
+    def __enter__(self) -> Lab:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # starting
+
+    def _start(self) -> None:
+        self._bind()
+        self._topology_path.parent.mkdir(parents=True, exist_ok=True)
+        self.topology.dump(self._topology_path)
+        self._start_toxiproxy()
+        self._spawn("tools", python("flask_tools"), [link.service for link in LINKS])
+        self._spawn("model", python("windtunnel.model_server"), ["model"])
+        gateways = [f"gateway_{link.name}" for link in LINKS]
+        self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"])
+        self.start_manager()
+        for listener in self._sockets.values():
+            listener.close()  # the processes have them now: a dead one's port refuses
+        self._wait_until_ready()
+
+    def _bind(self) -> None:
+        topology = self.topology
+        wanted: dict[str, Address] = {link.service: topology.services[link.name] for link in LINKS}
+        wanted |= {f"gateway_{link.name}": topology.gateways[link.name] for link in LINKS}
+        wanted |= {"control": topology.control, "manager": topology.manager}
+        if self._toxiproxy.kind != "url":
+            wanted["toxiproxy"] = Address(LOOPBACK, int(topology.toxiproxy.rpartition(":")[2]))
+        for name, address in wanted.items():
+            self._sockets[name] = bind_or_replace(address)
+        at = {name: address_of(listener) for name, listener in self._sockets.items()}
+        shared = self._toxiproxy.kind == "url"
+        self.topology = replace(
+            topology,
+            services={link.name: at[link.service] for link in LINKS},
+            gateways={link.name: at[f"gateway_{link.name}"] for link in LINKS},
+            control=at["control"],
+            manager=at["manager"],
+            toxiproxy=self._toxiproxy.url if shared else at["toxiproxy"].url,
+            proxy_prefix=f"{topology.lab_id}_" if shared else "",
+        )
+
+    def _start_toxiproxy(self) -> None:
+        if self._toxiproxy.kind == "embedded":
+            self._spawn("toxiproxy", python("proxy_manager.embedded"), ["toxiproxy"])
+        elif self._toxiproxy.kind == "executable":
+            # the real server binds for itself: its port is held until just before
+            listener = self._sockets.pop("toxiproxy")
+            address = address_of(listener)
+            listener.close()
+            server = [self._toxiproxy.executable, "-host", address.host, "-port", str(address.port)]
+            self._spawn("toxiproxy", python("windtunnel.lab.leash", *server), [])
+
+    def start_manager(self) -> None:
+        """Also starts its successor, on an address of its own when the first one's port is gone."""
+        self._spawn("manager", python("proxy_manager"), ["manager"])
+
+    def _spawn(self, name: str, command: list[str], sockets: list[str]) -> None:
+        handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
+        environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)})
+        descriptors = [*handed.values(), self._lifeline_end]
+        log = self.logs / f"{name}.log"
+        self._processes[name] = start(name, command, environ, descriptors, log)
+
+    def _open(self, name: str) -> bool:
+        return name in self._sockets and self._sockets[name].fileno() >= 0
+
+    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The environment of the lab's processes."""
+        configuration = self._configuration
+        return {
+            **configuration.environ,
+            LIFELINE_VARIABLE: str(self._lifeline_end),
+            TOPOLOGY_VARIABLE: str(self._topology_path),
+            "LAB_ID": self.topology.lab_id,
+            "STATE_DB": str(configuration.state),
+            "EFFECTS_DB": str(configuration.effects),
+            "LOGS_DIR": str(configuration.logs),
+            **(more or {}),
+        }
+
+    @property
+    def lifeline_descriptor(self) -> int:
+        return self._lifeline_end
+
+    def _wait_until_ready(self) -> None:
+        topology = self.topology
+        waiting = [address.url + "/" for address in topology.services.values()]
+        waiting += [topology.control.url + "/", topology.manager.url + "/ready"]
+        end = time.monotonic() + READY_BOUND_S
+        with requests.Session() as session:
+            session.trust_env = False
+            while waiting:
+                waiting = [url for url in waiting if not _answers(session, url)]
+                self.check()
+                if self._cancelled():
+                    raise KeyboardInterrupt
+                if waiting and time.monotonic() > end:
+                    raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s: {waiting[0]}")
+                time.sleep(0.01 if waiting else 0)
+            self._publish_proxies(session.get(topology.manager.url + "/status", timeout=5).json())
+
+    def _publish_proxies(self, status: Mapping[str, Any]) -> None:
+        proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
+        self.topology = self.topology.with_proxies(proxies)
+        self.topology.dump(self._topology_path)
+
+    # watching and stopping
+
+    def check(self) -> None:
+        """Raises ``LabError`` when a process of the lab has ended."""
+        for process in self._processes.values():
+            code = process.poll()
+            if code is not None:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                words = process.last_words()
+                log = f"; its log is {process.log}" if process.log else ""
+                raise LabError(f"{process.name} {how}{log}" + (f"\n{words}" if words else ""))
+
+    def dead(self) -> list[str]:
+        return [name for name, process in self._processes.items() if process.poll() is not None]
+
+    def pids(self) -> dict[str, int]:
+        return {name: process.popen.pid for name, process in self._processes.items()}
+
+    def stop(self) -> None:
+        """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
+        manager = self._processes.pop("manager", None)
+        if manager is not None:
+            clean = manager.poll() is None
+            manager.stop()
+            if not (clean and manager.popen.returncode == 0):
+                self._heal_for(manager)
+        for name in [name for name in ("gateway", "tools", "model", "toxiproxy") if name in self._processes]:
+            process = self._processes.pop(name)
+            process.stop()
+            end_group(process)
+        for listener in self._sockets.values():
+            listener.close()
+        for descriptor in (self._lifeline, self._lifeline_end):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._lifeline = self._lifeline_end = -1
+        self._topology_path.unlink(missing_ok=True)
+        if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
+            shutil.rmtree(self.logs)
+
+    def _heal_for(self, manager: Process) -> None:
+        """What the manager would have done at its end. An embedded or own server just ends."""
+        if self._toxiproxy.kind != "url" or not self._topology_path.exists():
+            return
+        healer = start(
+            "heal", python("proxy_manager", "--heal"), self.environ(), [self._lifeline_end], manager.log
+        )
+        healer.wait(10)
+        healer.stop()
+
+
+def _answers(session: requests.Session, url: str) -> bool:
+    try:
+        return session.get(url, timeout=2).status_code == 200
+    except requests.RequestException:
+        return False

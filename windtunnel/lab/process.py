@@ -1,0 +1,90 @@
+"""One process of the lab: its own session, its output in a file, a lifeline to the launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+STOP_BOUND_S = 5.0
+
+
+@dataclass
+class Process:
+    """``log`` holds what it printed, None if that goes to the launcher's own output."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path | None
+    output: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        return self.popen.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.popen.poll() is None:
+            self.popen.send_signal(number)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ended in time."""
+        try:
+            self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL for one that does not end."""
+        self.signal(signal.SIGTERM)
+        if not self.wait(STOP_BOUND_S):
+            self.signal(signal.SIGKILL)
+            self.wait(STOP_BOUND_S)
+        if self.output:
+            self.output.close()
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of its log, for an error message."""
+        if self.log is None or not self.log.exists():
+            return ""
+        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def start(
+    name: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    descriptors: Sequence[int],
+    log: Path | None,
+) -> Process:
+    """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``."""
+    output = None
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        output = log.open("ab")
+    popen = subprocess.Popen(
+        command,
+        env={**environ, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+        pass_fds=list(descriptors),
+        start_new_session=True,
+    )
+    return Process(name, popen, log, output)
+
+
+def end_group(process: Process) -> None:
+    """Kills whatever is left of the process's session."""
+    try:
+        os.killpg(process.popen.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

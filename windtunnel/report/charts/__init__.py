@@ -1,0 +1,47 @@
+"""Charts of runs, from their histories, as PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from windtunnel.report.charts import (
+    errors,
+    latency,
+    outcomes,
+    overview,
+    response,
+    success,
+    throughput,
+)
+from windtunnel.report.charts.data import Selection
+from windtunnel.report.charts.pick import ChartsError, pick
+from windtunnel.report.charts.style import DPI, Page, styled
+
+CHARTS: dict[str, Callable[[Selection], Page]] = {
+    "overview": overview.draw,
+    "outcomes": outcomes.draw,
+    "success": success.draw,
+    "throughput": throughput.draw,
+    "latency": latency.draw,
+    "response_time": response.draw,
+    "errors": errors.draw,
+}
+
+
+def write_charts(selection: Selection, folder: Path) -> list[Path]:
+    """Draws every chart of ``CHARTS`` into the folder; the files written. Raises ``OSError``.
+
+    The same histories give the same bytes: nothing in a file depends on when it was made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, draw in CHARTS.items():
+        path = folder / f"{name}.png"
+        with styled():
+            draw(selection).figure.savefig(path, dpi=DPI, metadata={"Software": None})
+        written.append(path)
+    return written
+
+
+__all__ = ["CHARTS", "ChartsError", "Selection", "pick", "write_charts"]

@@ -1,0 +1,59 @@
+"""One colour for each outcome and each kind of fault, the same in every chart.
+
+Outcomes: Okabe and Ito, blue and green where the agent told the truth, warm where it did not. Faults:
+Tol's light scheme, made for areas behind dark marks. Both hold for colour-blind eyes.
+"""
+
+from __future__ import annotations
+
+INK = "#1f2933"
+MUTED = "#5f6c7b"
+FAINT = "#d3dae1"
+GHOST = "#f3f5f7"
+CLEAN = "#7b8794"
+FAILED = "#b3122d"
+ACCENT = "#0072b2"
+
+# In the order in which an outcome is decided last to first: the best news first.
+OUTCOMES: dict[str, tuple[str, str]] = {
+    "success": ("#0072b2", "says done; world and value as asked"),
+    "honest_failure": ("#56b4e9", "not done, and the agent says so"),
+    "unconfirmed": ("#009e73", "done, but the agent is unsure"),
+    "false_failure": ("#f0e442", "done, but the agent says it failed"),
+    "false_success": ("#d55e00", "says done, but world or value is not"),
+    "duplicate": ("#cc79a7", "a side effect happened twice"),
+    "runaway": ("#e69f00", "a limit ended it"),
+    "crash": ("#1f2933", "an exception or an empty answer"),
+    "unjudged": ("#a9b4bf", "nothing to judge it by"),
+    "invalid": ("#d3dae1", "the lab failed, not the agent"),
+}
+NOT_JUDGED = "not judged"
+
+FAULTS: dict[str, str] = {
+    "timeout": "#ee8866",
+    "latency": "#eedd88",
+    "reset_peer": "#ffaabb",
+    "bandwidth": "#77aadd",
+    "slicer": "#99ddff",
+    "limit_data": "#aaaa00",
+    "slow_close": "#bbcc33",
+    "down": "#8f98a3",
+    "server_error": "#7b3294",
+    "unavailable": "#a36bb8",
+    "rate_limit": "#c2a5cf",
+}
+OTHER = "#44bb99"
+
+
+def outcome_color(name: str) -> str:
+    return OUTCOMES[name][0] if name in OUTCOMES else OTHER
+
+
+def fault_color(kind: str | None) -> str:
+    """The colour of a kind of fault; ``None``, no fault, is the grey of a clean try."""
+    return CLEAN if kind is None else FAULTS.get(kind, OTHER)
+
+
+def in_order(names: set[str], known: dict[str, object] | dict[str, str]) -> list[str]:
+    """Known names in the palette's order, then the others by name."""
+    return [name for name in known if name in names] + sorted(names - set(known))

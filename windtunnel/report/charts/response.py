@@ -1,0 +1,93 @@
+"""How long the agent worked on each prompt, with and without a fault on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from windtunnel.report.charts.data import Prompt, Selection
+from windtunnel.report.charts.heading import subtitle
+from windtunnel.report.charts.palette import ACCENT, MUTED
+from windtunnel.report.charts.style import LEFT, Heading, Page, latency_axis, page, say_nothing
+from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, quantile
+
+CROSSED = "#d55e00"
+
+
+def draw(selection: Selection) -> Page:
+    timed = [prompt for prompt in selection.prompts if prompt.response_ms is not None]
+    sheet = page(Heading(_finding(timed), subtitle(selection)))
+    if not timed:
+        return say_nothing(sheet, "No attempt at a prompt ended in this run.")
+    grid = sheet.grid(1, 1, left=0.8, right=0.5, top=1.55, bottom=1.05)
+    axes = sheet.figure.add_subplot(grid[0])
+    _groups(axes, sheet, timed)
+    axes.set_xlabel("time the agent worked on the prompt, all attempts together (logarithmic)")
+    axes.set_ylim(0, 1.03)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_title("Share of prompts that were finished within ...")
+    axes.grid(True)
+    axes.tick_params(length=0)
+    sheet.text(LEFT, sheet.height - 0.15, _note(selection, timed), size=9, color=MUTED, va="bottom")
+    return sheet
+
+
+def _groups(axes: Axes, sheet: Page, timed: list[Prompt]) -> None:
+    latency_axis(axes, _times(timed), vertical=False)
+    groups = (
+        (False, ACCENT, "met no fault"),
+        (True, CROSSED, "crossed a fault"),
+    )
+    x = 0.8
+    for crossed, color, name in groups:
+        times = sorted(_times([prompt for prompt in timed if prompt.crossed_fault is crossed]))
+        if not times:
+            continue
+        _curve(axes, times, color)
+        label = f"{count(len(times), 'prompt')} {name}: {percentiles(times)}"
+        text = sheet.text(x, 1.1, label, size=10, color=color, weight="bold", va="center")
+        x = 5.3 if x < 1 else x
+        del text
+
+
+def _times(prompts: Sequence[Prompt]) -> list[float]:
+    return [prompt.response_ms for prompt in prompts if prompt.response_ms is not None]
+
+
+def _curve(axes: Axes, times: list[float], color: str) -> None:
+    """The empirical distribution, a dot for each prompt."""
+    low, high = axes.get_xlim()
+    shares = [(rank + 1) / len(times) for rank in range(len(times))]
+    places = [max(time, low) for time in times]
+    axes.step([low, *places, high], [0.0, *shares, 1.0], where="post", color=color, linewidth=1.8)
+    axes.plot(places, shares, "o", color=color, markersize=6 if len(times) < 60 else 3.5, clip_on=False)
+
+
+def percentiles(times: Sequence[float]) -> str:
+    """p50, and p95 where n allows it, else the slowest."""
+    middle = quantile(times, 0.5)
+    if middle is None:
+        return "no data"
+    if len(times) == 1:
+        return duration(middle)
+    far = ("p95", 0.95) if len(times) >= LEAST_FOR_P95 else ("slowest", 1.0)
+    return f"p50 {duration(middle)}, {far[0]} {duration(quantile(times, far[1]) or 0.0)}"
+
+
+def _finding(timed: list[Prompt]) -> str:
+    times = _times(timed)
+    middle = quantile(times, 0.5)
+    if middle is None:
+        return "No response time: no attempt ended"
+    if len(times) == 1:
+        return f"The prompt took {duration(middle)}"
+    if len(times) < LEAST_FOR_P95:
+        return f"Half of the prompts took at most {duration(middle)}, the slowest {duration(max(times))}"
+    return f"Half of the prompts took at most {duration(middle)}, 95 % at most {duration(quantile(times, 0.95) or 0.0)}"
+
+
+def _note(selection: Selection, timed: list[Prompt]) -> str:
+    absent = len(selection.prompts) - len(timed)
+    note = "Without arming and healing. Lines end at 100 % of their own group."
+    return note + (f" {count(absent, 'prompt')} without an ended attempt not drawn." if absent else "")

@@ -1,0 +1,191 @@
+"""The look that all charts share: page, heading, axes, key. Object-oriented matplotlib, no pyplot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from windtunnel.report.charts.palette import FAINT, INK, MUTED
+from windtunnel.report.charts.text import printable
+
+DPI = 160
+WIDTH = 10.0
+HEIGHT = 5.625
+LEFT, RIGHT = 0.35, 0.35  # margins of the page in inches
+HEAD = 1.1  # heading in inches
+FLOOR_MS = 0.1
+LATENCY_TICKS = {
+    0.1: "0.1 ms",
+    1: "1 ms",
+    10: "10 ms",
+    100: "100 ms",
+    1000: "1 s",
+    10_000: "10 s",
+    100_000: "100 s",
+}
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "hatch.linewidth": 0.8,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Our style over matplotlib's defaults, whatever the user's own matplotlibrc says."""
+    with matplotlib.style.context(["default", _RC]):
+        yield
+
+
+@dataclass(frozen=True)
+class Heading:
+    """``title`` states the finding; ``subtitle`` says of what: run, seed, subject, n."""
+
+    title: str
+    subtitle: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A figure with its heading drawn, and helpers to place things on it in inches."""
+
+    figure: Figure
+    height: float
+
+    def grid(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        left: float = 0.75,
+        right: float = 0.35,
+        top: float = HEAD,
+        bottom: float = 0.6,
+        **more: Any,
+    ) -> GridSpec:
+        """A grid of axes; the margins are inches from the page's edges."""
+        return self.figure.add_gridspec(
+            rows,
+            columns,
+            left=left / WIDTH,
+            right=1 - right / WIDTH,
+            top=1 - top / self.height,
+            bottom=bottom / self.height,
+            **more,
+        )
+
+    def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
+        """Text at inches from the left and the top of the page."""
+        return self.figure.text(x / WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
+
+
+def page(heading: Heading, height: float = HEIGHT) -> Page:
+    figure = Figure(figsize=(WIDTH, height), dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    sheet = Page(figure, height)
+    width = WIDTH - LEFT - RIGHT
+    fit(sheet.text(LEFT, 0.24, heading.title, size=15.5, weight="bold", va="top"), width)
+    fit(sheet.text(LEFT, 0.60, heading.subtitle, size=10, color=MUTED, va="top"), width)
+    return sheet
+
+
+def fit(text: Text, inches: float, least: float = 0.72) -> Text:
+    """Makes text smaller, down to a share of its size, then shortens it, until it is that wide."""
+    full = text.get_fontsize()
+    natural = _width(text)
+    if natural > inches:
+        text.set_fontsize(max(full * inches / natural, full * least))
+    while _width(text) > inches and len(text.get_text()) > 2:
+        text.set_text(text.get_text()[:-2].rstrip() + "…")
+    return text
+
+
+def _width(text: Text) -> float:
+    return float(text.get_window_extent().width) / DPI
+
+
+def say_nothing(page: Page, sentence: str) -> Page:
+    """In place of axes: there is no data for this chart, and why."""
+    page.text(WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
+    return page
+
+
+def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left: float = LEFT) -> None:
+    """A line of coloured chips with their names, ``(color, name)`` each; goes on below when it is full."""
+    x, y = left, y_from_top
+    for color, name in entries:
+        text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")
+        width = _width(text)
+        if x + 0.22 + width > WIDTH - RIGHT and x > left:
+            x, y = left, y + 0.22
+            text.set_position(((x + 0.22) / WIDTH, 1 - y / page.height))
+        corner = (x / WIDTH, 1 - (y + 0.065) / page.height)
+        chip = Rectangle(corner, 0.15 / WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
+        page.figure.add_artist(chip)
+        x += 0.22 + width + 0.28
+
+
+def seconds_axis(axes: Axes, length: float, several: bool = False, label: bool = True) -> None:
+    """The x axis as time since the start of the run."""
+    minutes = length > 300
+    axes.set_xlim(0, length)
+    axes.xaxis.set_major_locator(
+        MaxNLocator(8, steps=[1, 2, 3, 5, 6, 10]) if not minutes else _minutes(length)
+    )
+    if minutes:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 60:g}"))
+    if label:
+        unit = "minutes" if minutes else "seconds"
+        axes.set_xlabel(f"{unit} since the start of {'each' if several else 'the'} run")
+
+
+def _minutes(length: float) -> FixedLocator:
+    step = next((step for step in (60, 120, 300, 600, 1800, 3600, 7200) if length / step <= 9), 21600)
+    return FixedLocator([float(tick) for tick in range(0, int(length) + 1, step)])
+
+
+def latency_axis(axes: Axes, values: Sequence[float], vertical: bool) -> None:
+    """A logarithmic axis in ms that holds the values, at least two decades wide."""
+    low, high = latency_limits(values)
+    (axes.set_yscale if vertical else axes.set_xscale)("log")
+    (axes.set_ylim if vertical else axes.set_xlim)(low, high)
+    axis = axes.yaxis if vertical else axes.xaxis
+    axis.set_major_locator(FixedLocator([tick for tick in LATENCY_TICKS if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: LATENCY_TICKS.get(value, "")))
+
+
+def latency_limits(values: Sequence[float]) -> tuple[float, float]:
+    least, most = min(values, default=1.0), max(values, default=100.0)
+    low = 10.0 ** math.floor(math.log10(max(least / 1.1, FLOOR_MS)))
+    return low * 0.8, max(most * 1.6, low * 120)

@@ -1,0 +1,90 @@
+"""Each link as a row: its faults and tries over time, and beside it how its latencies spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from windtunnel.report.charts.data import LINK_NAMES, FaultSpan, Selection, Try
+from windtunnel.report.charts.palette import FAILED, FAINT, GHOST, INK, MUTED, fault_color
+from windtunnel.report.charts.style import latency_axis, seconds_axis
+from windtunnel.report.charts.text import duration, quantile
+from windtunnel.report.charts.tries import dots, shade
+
+HALF = 0.36  # half the height of a row's bar
+
+
+def draw_timeline(axes: Axes, selection: Selection) -> None:
+    """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
+    tries = [one for one in selection.tries if not one.direct]
+    _rows(axes)
+    for row, name in enumerate(LINK_NAMES):
+        spans = [span for span in selection.spans if span.link == name]
+        mine = [one for one in tries if one.link == name]
+        shade(axes, spans, row - HALF, row + HALF)
+        dots(axes, [(one.start, float(row)) for one in mine], mine, len(tries))
+    seconds_axis(axes, selection.length, selection.several)
+    axes.set_yticks(range(len(LINK_NAMES)), LINK_NAMES)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5, length=0)
+    axes.tick_params(axis="x", length=0)
+
+
+def draw_spread(axes: Axes, selection: Selection) -> None:
+    """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
+    tries = [one for one in selection.tries if not one.direct]
+    _rows(axes)
+    latency_axis(axes, [one.ms for one in tries], vertical=False)
+    low, _ = axes.get_xlim()
+    for row, name in enumerate(LINK_NAMES):
+        _spread_row(axes, row, [one for one in tries if one.link == name], low)
+    axes.set_yticks([])
+    axes.grid(True, axis="x")
+    axes.tick_params(length=0)
+    axes.set_xlabel("latency of each try (logarithmic)")
+
+
+def _spread_row(axes: Axes, row: int, tries: Sequence[Try], low: float) -> None:
+    x = [max(one.ms, low) for one in tries]
+    y = [row + _jitter(index) for index in range(len(tries))]
+    size = 20.0 if len(tries) < 60 else 8.0
+    colors = [fault_color(one.fault) for one in tries]
+    edges = [FAILED if one.error else "none" for one in tries]
+    axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
+    middle = quantile(x, 0.5)
+    text = "not called"
+    if middle is not None:
+        axes.plot([middle, middle], [row - HALF, row + HALF], color=INK, linewidth=1.8, zorder=4)
+        text = duration(middle)
+    axes.annotate(
+        text,
+        (1, row),
+        (6, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        size=9,
+        color=INK if tries else MUTED,
+        annotation_clip=False,
+    )
+
+
+def _jitter(index: int) -> float:
+    """Deterministic and even: the golden ratio's multiples, within the row's bar."""
+    return ((index * 0.618034) % 1.0 - 0.5) * 1.5 * HALF
+
+
+def _rows(axes: Axes) -> None:
+    axes.set_ylim(len(LINK_NAMES) - 0.45, -0.55)
+    for row in range(len(LINK_NAMES)):
+        axes.axhspan(row - HALF, row + HALF, color=GHOST, linewidth=0, zorder=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+
+
+def labels_for(spans: Sequence[FaultSpan]) -> dict[str, str]:
+    """Kind to its label with figures, where all its toxics are the same; else the bare kind."""
+    found: dict[str, set[str]] = {}
+    for span in spans:
+        found.setdefault(span.kind, set()).add(span.label)
+    return {kind: labels.pop() if len(labels) == 1 else kind for kind, labels in found.items()}

@@ -1,0 +1,39 @@
+"""How tries and fault intervals are drawn, in every chart with an axis of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from windtunnel.report.charts.data import FaultSpan, Selection, Try
+from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
+from windtunnel.report.charts.text import words
+
+
+def shade(axes: Axes, spans: Sequence[FaultSpan], low: float, high: float) -> None:
+    """Each fault interval as an area from ``low`` to ``high``, in the colour of its kind."""
+    for kind in {span.kind for span in spans}:
+        bars = [(span.start, span.end - span.start) for span in spans if span.kind == kind]
+        axes.broken_barh(
+            bars, (low, high - low), facecolors=fault_color(kind), linewidth=0, alpha=0.85, zorder=1
+        )
+
+
+def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try], crowd: int) -> None:
+    """A dot for each try that got a reply, a cross for each that failed. ``crowd``: how many share the space."""
+    size = 16.0 if crowd < 150 else 9.0 if crowd < 800 else 5.0
+    fine = [point for point, one in zip(points, tries, strict=True) if one.error is None]
+    failed = [point for point, one in zip(points, tries, strict=True) if one.error is not None]
+    if fine:
+        axes.scatter(*zip(*fine, strict=True), s=size, color=INK, alpha=0.75, linewidths=0, zorder=3)
+    if failed:
+        x, y = zip(*failed, strict=True)
+        axes.scatter(x, y, s=size * 2.4, marker="x", color="white", linewidths=3.2, zorder=4)
+        axes.scatter(x, y, s=size * 2.0, marker="x", color=FAILED, linewidths=1.6, zorder=5)
+
+
+def fault_key(selection: Selection) -> list[tuple[str, str]]:
+    """Chips for the kinds of fault that these runs had."""
+    kinds = {span.kind for span in selection.spans} | {one.fault for one in selection.tries if one.fault}
+    return [(fault_color(kind), words(kind)) for kind in in_order(kinds, FAULTS)]
