@@ -178,7 +178,7 @@ class ToxiproxyClient:
             answer = self._pool.request(method, path, body=data, redirect=False)
         except urllib3.exceptions.NewConnectionError as error:
             raise Unreachable(
-                f"no Toxiproxy at {self.url}: {error}; start it, or set TOXIPROXY_URL"
+                f"no Toxiproxy listens at {self.url}; start it, or set TOXIPROXY_URL"
             ) from error
         except urllib3.exceptions.TimeoutError as error:
             raise Unreachable(

@@ -74,6 +74,7 @@ class Loop:
                 inode = self._state_path.stat().st_ino
                 self.reconciler = self._make_reconciler(state)
                 self.reconciler.heal()
+                state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time())
                 self._error = None
                 log.info("ready: %d proxies, no toxic", len(self.addresses))
                 self._steps(self.reconciler, state, inode)

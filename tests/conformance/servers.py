@@ -1,0 +1,196 @@
+"""Starts the two servers that the suite compares, and plays both ends of a connection through them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proxy_manager.client import ProxyState, ToxiproxyClient
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 10.0
+
+
+def until(condition: Callable[[], object], what: str = "it") -> None:
+    """Polls until the condition holds; fails at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.002)
+
+
+@contextlib.contextmanager
+def running(command: list[str], url: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A server process until the block ends; yields it once the URL answers."""
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, **options)
+    try:
+        with ToxiproxyClient(url) as client:
+            until(lambda: process.poll() is not None or answers(client), f"{command[0]} at {url}")
+        assert process.poll() is None, f"{command} ended with {process.returncode}"
+        yield process
+    finally:
+        process.terminate()
+        process.wait(DEADLINE_S)
+
+
+def answers(client: ToxiproxyClient) -> bool:
+    with contextlib.suppress(Exception):
+        return bool(client.version())
+    return False
+
+
+@contextlib.contextmanager
+def embedded_server(port: int = 0) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        environ = os.environ | {"WINDTUNNEL_SOCKETS": json.dumps({"toxiproxy": listener.fileno()})}
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        command = [sys.executable, "-m", "proxy_manager.embedded"]
+        with running(command, url, env=environ, pass_fds=[listener.fileno()]):
+            yield url
+
+
+def real_server_path() -> str | None:
+    return os.environ.get("TOXIPROXY_SERVER") or shutil.which("toxiproxy-server")
+
+
+@contextlib.contextmanager
+def real_server(path: str) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with running([path, "-port", str(port)], url, stderr=subprocess.DEVNULL):
+        yield url
+
+
+@dataclass
+class Upstream:
+    """A TCP server that notes what each of its connections received and how it ended.
+
+    ``answer(received, connection)`` is called after each piece; by default the piece is sent back.
+    """
+
+    answer: Callable[[bytes, socket.socket], None] = lambda piece, connection: connection.sendall(piece)
+    received: list[bytes] = field(default_factory=list)
+    ends: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._connections: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    @property
+    def all_received(self) -> bytes:
+        return b"".join(self.received)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection = self._listener.accept()[0]
+                self._connections.append(connection)
+                self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
+                self._threads[-1].start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                while piece := connection.recv(65536):
+                    self.received.append(piece)
+                    self.answer(piece, connection)
+                self.ends.append("closed")
+                self.answer(b"", connection)
+            except ConnectionResetError:
+                self.ends.append("reset")
+            except OSError:
+                self.ends.append("closed")
+
+
+class Client(socket.socket):
+    """A client's socket that says in words how a read ended."""
+
+    def see(self, size: int = 65536) -> bytes | str:
+        """What the next read gives: bytes, or ``closed``, ``reset``, ``silence`` (nothing for 0.12 s)."""
+        self.settimeout(0.12)
+        try:
+            return self.recv(size) or "closed"
+        except TimeoutError:
+            return "silence"
+        except ConnectionResetError:
+            return "reset"
+        finally:
+            self.settimeout(DEADLINE_S)
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, or fewer if the connection ends before."""
+        pieces = bytearray()
+        while len(pieces) < size and (piece := self.recv(size - len(pieces))):
+            pieces += piece
+        return bytes(pieces)
+
+    def ending(self) -> str:
+        """Waits for the end of the connection, without data before it: ``closed`` or ``reset``."""
+        try:
+            assert self.recv(1) == b""
+        except ConnectionResetError:
+            return "reset"
+        return "closed"
+
+
+@dataclass
+class Rig:
+    """A proxy of its own name on the server, before an upstream."""
+
+    client: ToxiproxyClient
+    state: ProxyState
+    upstream: Upstream
+    dialled: list[Client] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    def dial(self) -> Client:
+        host, _, port = self.state.listen.rpartition(":")
+        connection = Client(socket.AF_INET, socket.SOCK_STREAM)
+        self.dialled.append(connection)
+        connection.settimeout(DEADLINE_S)
+        connection.connect((host, int(port)))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def dial_and_talk(self) -> Client:
+        """A connection through which data has gone both ways: its links surely exist."""
+        connection = self.dial()
+        connection.sendall(b"hello")
+        assert connection.read(5) == b"hello"
+        return connection
+
+    def add(self, kind: str, stream: str, name: str = "toxic", **attributes: int) -> None:
+        self.client.add_toxic(self.name, name, kind, stream, attributes)
+
+    def remove(self, name: str = "toxic") -> None:
+        self.client.remove_toxic(self.name, name)
