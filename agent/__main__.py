@@ -13,8 +13,6 @@ from types import FrameType
 import click
 import httpx
 from rich.console import Console
-from windtunnel.report.console import print_summary
-from windtunnel.summary import summarise
 
 from agent.loop import Agent
 from agent.models import api_key, build_model, open_client
@@ -24,9 +22,12 @@ from windtunnel.control import Control
 from windtunnel.logs import Logs
 from windtunnel.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience
+from windtunnel.report.console import print_summary
+from windtunnel.report.reproduce import command
 from windtunnel.runner import Places, Runner, new_run_id
 from windtunnel.settings import Settings, SettingsError
 from windtunnel.state import State
+from windtunnel.summary import summarise
 
 USAGE_ERROR, RUN_FAILED = 2, 1
 
@@ -95,7 +96,8 @@ def _run(
     finally:
         runner.close()
     audience.close()
-    print_summary(console, summary, f"history: {configuration.logs}/runs/{run_id}")
+    print_summary(console, summary, command(configuration.settings, str(configuration.prompts)))
+    console.print(f"history: {configuration.logs}/runs/{run_id}", soft_wrap=True)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if not record.completed:

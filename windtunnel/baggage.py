@@ -46,7 +46,7 @@ def parse_baggage(value: str) -> Identity | None:
     for member in value.split(","):
         key, equals, text = member.split(";", 1)[0].strip().partition("=")
         if equals and key.startswith(_PREFIX):
-            found[key.removeprefix(_PREFIX)] = unquote(text.strip())
+            found[key.removeprefix(_PREFIX).strip()] = unquote(text.strip())
     return _identity(found)
 
 
@@ -55,12 +55,18 @@ def _identity(found: Mapping[str, str]) -> Identity | None:
         return Identity(
             run=found["run"],
             episode=found["episode"],
-            attempt=int(found["attempt"]),
-            call=int(found.get("call", 0)),
-            try_=int(found.get("try", 0)),
+            attempt=_count(found["attempt"]),
+            call=_count(found.get("call", "0")),
+            try_=_count(found.get("try", "0")),
         )
     except (KeyError, ValueError):
         return None
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is no count")
+    return int(text)
 
 
 def foreign_members(value: str) -> str:

@@ -18,11 +18,11 @@ from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.toxiproxy import choose
 from windtunnel.report.console import episode_line, print_summary
+from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
 from windtunnel.summary import summarise
 
 USAGE_ERROR = 2
-DEMO_PRESET = {"toxic_prob": 0.3, "tool_limit": 2}
 
 
 class Group(click.Group):
@@ -91,15 +91,18 @@ def _runs(configuration: Configuration) -> set[str]:
 
 def _draw_charts(configuration: Configuration, before: set[str]) -> None:
     """Charts of the run that this call made, if it made one with anything in it."""
-    from windtunnel.report.charts import draw_run  # matplotlib takes its time; only who draws pays it
+    # matplotlib takes its time to load; only who draws pays it
+    from windtunnel.report.charts import write_charts
+    from windtunnel.report.charts.pick import ChartsError, pick
 
     for run_id in sorted(_runs(configuration) - before):
+        folder = configuration.logs / "charts" / run_id
         try:
-            paths = draw_run(configuration.logs, run_id, configuration.logs / "charts" / run_id)
-        except HistoryError as error:
+            write_charts(pick(configuration.logs, run_id, tell), folder)
+        except (ChartsError, HistoryError) as error:
             tell(f"no charts: {error}")
         else:
-            tell(f"charts: {paths[0].parent}")
+            tell(f"charts: {folder}")
 
 
 @main.group()
@@ -142,4 +145,5 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
     console = Console(highlight=False)
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes)))
-    print_summary(console, summary, f"history: {logs}/runs/{run}")
+    settings = Settings(**summary.settings)
+    print_summary(console, summary, command(settings, "agent/prompts.json"))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,7 +32,6 @@ INTERVALS = (
     "retry_after_max",
 )
 LAB_FILE = "lab.json"
-LinkName = Literal["search", "weather", "movie", "calendar", "calculator", "message", "translator", "model"]
 
 
 class _Section(BaseModel):
@@ -61,7 +60,7 @@ class ConfigFile(_Section):
     settings: dict[str, Any] = Field(default_factory=dict)
     intervals: dict[str, Any] = Field(default_factory=dict)
     proxy: _Proxy = _Proxy()
-    services: dict[LinkName, str] = Field(default_factory=dict)
+    services: dict[str, str] = Field(default_factory=dict)
     files: _Files = _Files()
 
 
@@ -91,6 +90,9 @@ def load_configuration(
     merged = {**others, **environ}
     config_path = Path(merged.get("CONFIG_FILE") or "agent/config.json")
     config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
+    state = Path(merged.get("STATE_DB") or config.files.state or "state/state.db")
+    if config.files.movies and not merged.get("MOVIES_FILE"):
+        merged["MOVIES_FILE"] = config.files.movies
     sources = [
         Source("command line", command_line or {}),
         from_environment(environ),
@@ -101,11 +103,11 @@ def load_configuration(
     settings = resolve([*sources, Source("default", _default_model(sources, merged))])
     return Configuration(
         settings=settings,
-        topology=_topology(merged, config, Path(merged.get("STATE_DB") or "state/state.db").parent),
+        topology=_topology(merged, config, config_path, state.parent),
         environ=merged,
         prompts=Path(merged.get("PROMPTS_FILE") or config.files.prompts or "agent/prompts.json"),
         logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
-        state=Path(merged.get("STATE_DB") or config.files.state or "state/state.db"),
+        state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
     )
 
@@ -133,7 +135,7 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     Raises ``SettingsError`` that names the file, the line or the key.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
         return ConfigFile.model_validate(data)
     except FileNotFoundError:
         if required:
@@ -146,25 +148,52 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     except json.JSONDecodeError as error:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
-        hint = nearest(str(first["loc"][-1]), ConfigFile.model_fields).lower() if first["loc"] else ""
-        raise SettingsError(f"{path}: {key or 'the file'}: {first['msg']}{hint}") from None
+        raise SettingsError(f"{path}: {_reason(error)}") from None
+    except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
+        raise SettingsError(f"{path}: {error}") from None
 
 
-def _topology(environ: Mapping[str, str], config: ConfigFile, state: Path) -> Topology:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key} is given twice")
+        found[key] = value
+    return found
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    place = ".".join(path) or "the file"
+    if first["type"] == "extra_forbidden":
+        sections: dict[str, type[_Section]] = {"proxy": _Proxy, "files": _Files}
+        section = sections.get(path[0], ConfigFile) if path[1:] else ConfigFile
+        return f"{place} is no key here{nearest(path[-1], section.model_fields).lower()}"
+    if first["type"] in ("model_type", "dict_type"):
+        return f"{place}: must be an object"
+    return f"{place}: {first['msg']}"
+
+
+def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path, state: Path) -> Topology:
     running = running_lab(state)
     if running and not environ.get(TOPOLOGY_VARIABLE) and not environ.get("PROXY_HOST"):
         environ = {**environ, TOPOLOGY_VARIABLE: running["topology"]}
-    topology = topology_from(environ)
+    try:
+        topology = topology_from(environ)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        file = environ.get(TOPOLOGY_VARIABLE)
+        raise SettingsError(f"{TOPOLOGY_VARIABLE}={file}: no lab's topology: {error}") from None
     proxies, services = dict(topology.proxies), dict(topology.services)
     if config.proxy.host:
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
     for name, text in config.services.items():
+        if name not in services:
+            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, services).lower()}")
         try:
             services[name] = Address.parse(text)
         except ValueError as error:
-            raise SettingsError(f"config.json: services.{name}: {error}") from None
+            raise SettingsError(f"{config_path}: services.{name}: {error}") from None
     return replace(topology, proxies=proxies, services=services)
 
 
@@ -173,6 +202,6 @@ def running_lab(state: Path) -> dict[str, Any] | None:
     try:
         lab = json.loads((state / LAB_FILE).read_text(encoding="utf-8"))
         os.kill(int(lab["pid"]), 0)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return dict(lab)

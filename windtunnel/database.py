@@ -18,7 +18,11 @@ def connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
-    database.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-    database.execute("PRAGMA journal_mode=DELETE")
-    database.execute("PRAGMA synchronous=OFF")
+    try:
+        database.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        database.execute("PRAGMA journal_mode=DELETE")
+        database.execute("PRAGMA synchronous=OFF")
+    except sqlite3.Error:
+        database.close()
+        raise
     return database

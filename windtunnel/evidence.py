@@ -17,6 +17,7 @@ from windtunnel.catalog import MODEL_LINK
 from windtunnel.history import AttemptArmed, Event, Exchange, ModelCall, ToolTry
 from windtunnel.schedule import PlannedToxic
 
+Stage = Literal["drawn", "armed", "met", "injected", "observed"]
 WhyNot = Literal["not_exercised", "not_seen", "unknown_kind"]
 
 
@@ -28,7 +29,6 @@ class TryEvidence:
     call: int
     try_: int
     error: str | None
-    ms: float
     shows: bool
 
 
@@ -55,8 +55,16 @@ class FaultRecord:
     why_not: WhyNot | None = None
     tries: tuple[TryEvidence, ...] = ()
 
+    @property
+    def stage(self) -> Stage:
+        """How far it came."""
+        if self.observed:
+            return "observed"
+        return "injected" if self.injected else "met" if self.met else "armed" if self.armed else "drawn"
+
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"tries": [asdict(one) for one in self.tries]}
+        """For JSON; free of times, so that it can be compared between two runs of one seed."""
+        return asdict(self) | {"stage": self.stage, "tries": [asdict(one) for one in self.tries]}
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ class _Seen:
         )
 
     def evidence(self, shows: bool) -> TryEvidence:
-        return TryEvidence(self.fingerprint, self.call, self.try_, self.error, self.ms, shows)
+        return TryEvidence(self.fingerprint, self.call, self.try_, self.error, shows)
 
 
 @dataclass
@@ -134,12 +142,13 @@ def gather(events: Iterable[Event]) -> Evidence:
     """The evidence of one episode's events, which may come in any order."""
     records = _collect(list(events))
     toxics = [_toxic(records, one.attempt, plan) for one in records.armed for plan in one.toxics]
-    errors = [_error(records, one) for one in records.exchanges if one.fault]
+    faulted = sorted((one for one in records.exchanges if one.fault), key=_order)
+    errors = [_error(records, one) for one in faulted]
     return Evidence((*toxics, *errors), tuple(_unexplained(records)))
 
 
 def _collect(events: Sequence[Event]) -> _Records:
-    exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
+    exchanges = [event for event in events if isinstance(event, Exchange)]
     # the model's body is not hashed: on its link the ordinal alone is the key
     by_try = {(e.attempt, e.link, _print(e.link, e.fingerprint), e.call, e.try_): e for e in exchanges}
     records = _Records([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
@@ -153,7 +162,14 @@ def _collect(events: Sequence[Event]) -> _Records:
             key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
             outcome = (event.ms, 0.0, event.status, event.error, "proxy")
             records.seen.append(_Seen(*key, *outcome, by_try.get(key)))
+    records.armed.sort(key=lambda one: one.attempt)
+    records.seen.sort(key=_order)
     return records
+
+
+def _order(one: Exchange | _Seen) -> tuple[int, str, str, int, int]:
+    """The same in every run of one seed, whatever came first under parallel calls."""
+    return one.attempt, one.link, one.fingerprint, one.call, one.try_
 
 
 def _print(link: str, fingerprint: str) -> str:

@@ -281,7 +281,8 @@ Event = (
 )
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# with them what reorders a line (bidirectional overrides) and what no console can encode (surrogates)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def strip_control(text: str) -> str:
@@ -310,7 +311,8 @@ class Writer:
 
     def write_line(self, line: str) -> None:
         """One JSON object, already dumped."""
-        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        # a lone surrogate, escaped or not, is no text that a reader would take
+        data = line.encode("utf-8", "replace") + b"\n"
         with self._lock:
             written = os.write(self._file, data)
         if written != len(data):
@@ -337,7 +339,7 @@ def _move_torn_line_aside(path: Path) -> None:
 
 @dataclass
 class Torn:
-    """How many unterminated last lines a reader met."""
+    """How many unterminated last lines a reader met, those moved aside among them."""
 
     count: int = 0
 
@@ -371,4 +373,6 @@ def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise HistoryError(f"{folder}: no history of a run there")
+    if torn is not None:
+        torn.count += sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl.torn"))
     return [event for path in files for event in read_file(path, torn)]

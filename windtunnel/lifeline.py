@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 LIFELINE_VARIABLE = "WINDTUNNEL_LIFELINE"
 
@@ -15,13 +16,14 @@ def watch(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
     ``WINDTUNNEL_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched.
     """
     descriptor = environ.get(LIFELINE_VARIABLE)
-    if descriptor is None:
+    if not descriptor:
         return
     lifeline = int(descriptor)
 
     def wait_for_end() -> None:
-        while os.read(lifeline, 64):
-            pass  # nothing is ever said on it
+        with suppress(OSError):  # a descriptor that cannot be read is no lifeline: end, do not outlive
+            while os.read(lifeline, 64):
+                pass  # nothing is ever said on it
         on_close()
 
     threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()

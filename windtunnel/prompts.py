@@ -57,6 +57,8 @@ def _entries(path: Path) -> list[object]:
         raise PromptsError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise PromptsError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
+    except (ValueError, RecursionError) as error:  # a number too long, nested too deep
+        raise PromptsError(f"{path}: {error}") from None
     if not isinstance(data, list):
         raise PromptsError(f'{path}: must be a list, [{{"prompt": "..."}}], not {type(data).__name__}')
     return data
@@ -71,6 +73,8 @@ def _prompt(entry: object) -> Prompt:
     text = entry.get("prompt")
     if not isinstance(text, str) or not text.strip():
         raise ValueError('"prompt" must be a text that is not empty')
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError('"prompt" has half a character in it (a lone surrogate)')
     expect = entry.get("expect")
     if expect is not None:
         if not isinstance(expect, dict):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from proxy_manager.toxics import ToxicSpec
 from windtunnel.catalog import TOOL_LINKS
@@ -43,9 +43,9 @@ def fingerprint(method: str, target: str, body: bytes = b"") -> str:
     ``target`` is the request target (path and query). Query parameters are sorted; a JSON body is
     taken without regard to the order of its keys or its white space, any other body byte by byte.
     """
-    parts = urlsplit(target)
-    query = sorted(parse_qsl(parts.query, keep_blank_values=True))
-    return digest(method.upper(), parts.path, query, _canonical(body)).hex()
+    path, _, text = target.partition("?")
+    query = sorted(parse_qsl(text, keep_blank_values=True, errors="surrogateescape"))
+    return digest(method.upper(), path, query, _canonical(body)).hex()
 
 
 def _canonical(body: bytes) -> str:
@@ -53,7 +53,7 @@ def _canonical(body: bytes) -> str:
         return ""
     try:
         return json.dumps(json.loads(body), sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: nested too deep
         return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 

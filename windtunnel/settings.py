@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import io
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from dotenv.parser import parse_stream
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from proxy_manager.toxics import ToxicSpec, parse_list
 
@@ -66,6 +69,14 @@ class Settings(BaseModel):
         "auto", description="who translates"
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        # pydantic would take true for 1
+        if isinstance(value, bool) and info.field_name != "idempotency":
+            raise ValueError("must not be true or false")
+        return value
+
     @field_validator("toxics")
     @classmethod
     def _canonical_toxics(cls, text: str) -> str:
@@ -74,8 +85,13 @@ class Settings(BaseModel):
     @field_validator("model_base_url")
     @classmethod
     def _is_url(cls, url: str) -> str:
-        if url and not url.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://")
+        parts = urlsplit(url)
+        if url and (
+            parts.scheme not in ("http", "https") or not parts.hostname or any(map(str.isspace, url))
+        ):
+            raise ValueError("must be an address, http://... or https://...")
+        if "@" in parts.netloc:
+            raise ValueError("must hold no user and no password, since the logs show it; use MODEL_API_KEY")
         return url.rstrip("/")
 
     @property
@@ -122,7 +138,7 @@ def resolve(sources: Iterable[Source]) -> Settings:
     for source in sources:
         for key, value in source.values.items():
             if key not in NAMES:
-                raise SettingsError(f"{source.where}: {key.upper()} is no setting{nearest(key, NAMES)}")
+                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES).lower()}")
             if key not in merged and value is not None:
                 merged[key], origin[key] = value, source.where
     merged.setdefault("seed", secrets.randbelow(2**31))
@@ -141,7 +157,12 @@ def _validate(merged: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
         key = str(first["loc"][0]) if first["loc"] else "?"
         reason = first["msg"].removeprefix("Value error, ")
         where = origin.get(key, "settings")
-        raise SettingsError(f"{where}: {key.upper()}={merged.get(key)!r}: {reason}") from None
+        raise SettingsError(f"{where}: {key.upper()}={_shown(merged.get(key))}: {reason}") from None
+
+
+def _shown(value: object) -> str:
+    """For an error message: short, and no password of a URL."""
+    return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -158,11 +179,11 @@ def from_environment(environ: Mapping[str, str]) -> Source:
 def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
     """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
 
-    Raises ``SettingsError`` for a name that is neither.
+    Raises ``SettingsError`` for a name that is neither, and for what cannot be read.
     """
     settings: dict[str, str] = {}
     others: dict[str, str] = {}
-    for name, value in dotenv_values(path).items():
+    for name, value in _dotenv_values(path).items():
         if name.lower() in NAMES:
             settings[name.lower()] = value or ""
         elif name in INSTALLATION or name.startswith(("COMPOSE_", "DOCKER_")):
@@ -171,6 +192,22 @@ def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
             known = (*NAMES, *(other.lower() for other in INSTALLATION))
             raise SettingsError(f"{path}: {name} is no setting{nearest(name, known)}")
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
+
+
+def _dotenv_values(path: Path) -> dict[str, str | None]:
+    """Empty without a file. A line that dotenv would skip is an error (not quoted: it may be a secret)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: not UTF-8 text") from None
+    for binding in parse_stream(io.StringIO(text)):
+        if binding.error:
+            raise SettingsError(f"{path}:{binding.original.line}: not NAME=value")
+    return dotenv_values(stream=io.StringIO(text))
 
 
 def load_frozen(text: str) -> Settings:

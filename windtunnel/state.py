@@ -245,7 +245,13 @@ class _Transaction:
         self._database.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._database.execute("COMMIT")
+        finally:
+            # also after a COMMIT that failed: left open, the transaction would fail every later one
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
 
 
 def _attempt(row: sqlite3.Row) -> AttemptRow:

@@ -25,7 +25,7 @@ class Tail:
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []
-        for line in data[:end].splitlines():
+        for line in data[:end].split(b"\n")[:-1]:
             self._line += 1
             events.append(parse_line(line, self._path, self._line))
         return events

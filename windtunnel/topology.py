@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ LOOPBACK = "127.0.0.1"
 TOPOLOGY_VARIABLE = "WINDTUNNEL_TOPOLOGY"
 SOCKETS_VARIABLE = "WINDTUNNEL_SOCKETS"
 
+_HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>[0-9]{1,5})")
+
 
 @dataclass(frozen=True)
 class Address:
@@ -29,7 +32,7 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
@@ -38,10 +41,10 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Address:
         """``host:port`` to an address; raises ``ValueError`` for anything else."""
-        host, colon, port = text.strip().rpartition(":")
-        if not colon or not host or not port.isdigit() or int(port) > 65535:
+        match = _HOST_PORT.fullmatch(text.strip())
+        if not match or int(match["port"]) > 65535:
             raise ValueError(f"{text!r} is not host:port")
-        return cls(host.strip("[]"), int(port))
+        return cls(match["host"].strip("[]"), int(match["port"]))
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -31,8 +33,8 @@ class Refusal(Exception):
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-# Both go into a header line towards the tools, and the run's id into a file name.
-_Name = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:@+-]+$")
+# Both names go into a header line towards the tools, the run's into a file name too.
+_Name = Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 
 
 class _Attempt(BaseModel):
@@ -121,6 +123,10 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
         assert isinstance(error, Refusal)
         return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
 
+    async def refuse_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return await refuse(request, Refusal(error.status_code, _code(error.status_code), error.detail))
+
     return Starlette(
         routes=[
             Route("/", health),
@@ -128,8 +134,12 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
             Route("/lanes/{lane:int}", begin, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", settle, methods=["POST"]),
         ],
-        exception_handlers={Refusal: refuse},
+        exception_handlers={Refusal: refuse, HTTPException: refuse_http},
     )
+
+
+def _code(status: int) -> str:
+    return HTTPStatus(status).phrase.lower().replace(" ", "_")
 
 
 def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:

@@ -75,6 +75,8 @@ def _note(head: RequestHead, at: int, line: bytes) -> None:
     name, _, value = line.partition(b":")
     match name.lower():
         case b"host":
+            if head.host_at:
+                raise BadHead("more than one Host header")
             head.host_at = at
         case b"content-length":
             head.length = int(value)
@@ -109,13 +111,29 @@ def _validate(block: bytes) -> bool:
     return False
 
 
-def is_hopeless(start: bytes) -> bool:
-    """Whether these first bytes of a header block can no longer become a request."""
+def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
+    """The next request's head, None if it is not whole yet, and the bytes after it. Raises ``BadHead``.
+
+    What can no longer become a request is refused before it is whole.
+    """
+    while pending.startswith(b"\r\n"):  # tolerated between requests, as servers do
+        pending = pending[2:]
+    end = pending.find(b"\r\n\r\n") + 4
+    if (len(pending) if end < 4 else end) > MAX_HEAD:
+        raise BadHead("the header block is longer than 64 KiB", 431)
+    if end >= 4:
+        return read_request(pending[:end]), pending[end:]
+    if pending:
+        _check_start(pending)
+    return None, pending
+
+
+def _check_start(start: bytes) -> None:
     try:
         _validate(start)
     except BadHead:
-        return b" " in start or _TOKEN.match(start + b" ") is None
-    return False
+        if b" " in start or _TOKEN.match(start + b" ") is None:
+            raise
 
 
 def _keeps_alive(value: bytes, default: bool) -> bool:
@@ -140,6 +158,7 @@ class ReplyHead:
 def read_reply(block: bytes) -> ReplyHead:
     """Reads a whole header block, its empty line included. Raises ``BadHead``."""
     lines = block[:-4].split(b"\r\n")
+    encoded = False
     found = _STATUS.match(lines[0])
     if found is None:
         raise BadHead("the upstream's status line is no HTTP/1")
@@ -153,8 +172,11 @@ def read_reply(block: bytes) -> ReplyHead:
             _note_length(head, value.strip())
         elif lower == b"transfer-encoding":
             head.chunked = value.strip().lower().endswith(b"chunked")
+            encoded = True
         elif lower == b"connection":
             head.keep_alive = _keeps_alive(value, head.keep_alive)
+    if encoded:
+        head.length = None  # it counts for nothing beside a transfer encoding
     return head
 
 

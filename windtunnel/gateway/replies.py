@@ -30,13 +30,22 @@ class ReplyReader:
         return self._body is not None and self._body.done
 
     @property
-    def endless(self) -> bool:
-        """The reply lasts until the upstream closes, and is whole then."""
-        return isinstance(self._body, EndlessBody) and self.error is None and not self.tunnel
+    def begun(self) -> bool:
+        """Whether anything of the final reply has been passed on."""
+        return self._body is not None
+
+    @property
+    def ends_by_close(self) -> bool:
+        """Whether the upstream's close is the reply's proper end."""
+        return isinstance(self._body, EndlessBody) and self.error is None
+
+    @property
+    def keep_alive(self) -> bool:
+        return self.head is not None and self.head.keep_alive
 
     @property
     def continued(self) -> bool:
-        """Whether a 100 has been passed on."""
+        """Whether the client has had its 100, from whomever."""
         return self._swallow
 
     def take_rest(self) -> bytes:
@@ -56,14 +65,15 @@ class ReplyReader:
             end = data.find(b"\r\n\r\n") + 4
             if end < 4:
                 return self._wait(passed, data)
-            interim, data = self._on_head(data[:end]), data
-            if interim is None:
-                break
-            passed, data = passed + interim, data[end:]
+            interim = self._on_head(data[:end])
+            if interim is not None:
+                passed, data = passed + interim, data[end:]
         assert self._body is not None
-        size = self.head.size if self.head else 0
-        used = size + self._take(self._body, data[size:] if len(data) > size else b"")
-        return (passed + data[:used] if passed or used < len(data) else data), data[used:]
+        start = self.head.size if self.head else 0
+        used = start + self._take(self._body, data[start:])
+        if used == len(data) and not passed:
+            return data, b""
+        return passed + data[:used], data[used:]
 
     def _wait(self, passed: bytes, data: bytes) -> tuple[bytes, bytes]:
         if len(data) <= MAX_HEAD:

@@ -13,8 +13,9 @@ from pathlib import Path
 import uvicorn
 
 from windtunnel.catalog import LINKS, MODEL_LINK
-from windtunnel.gateway.client import ClientConnection, Door
+from windtunnel.gateway.client import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
+from windtunnel.gateway.edge import Door
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
 from windtunnel.gateway.lane import Lane
 from windtunnel.topology import Address, Topology, listen

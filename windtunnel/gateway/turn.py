@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass, field
 from typing import Literal
 
 from windtunnel.baggage import Identity, parse_baggage
@@ -15,91 +16,74 @@ from windtunnel.gateway.lane import Attempt, Run
 from windtunnel.schedule import fingerprint
 
 MAX_FINGERPRINTED = 256 * 1024
+# A body in absurdly small chunks: its framing is this much longer than what it carries, then we decide.
+_MAX_HELD = 4 * MAX_FINGERPRINTED
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+@dataclass(slots=True, eq=False)
 class Turn:
     """A request and its reply on one client connection.
 
-    Its bytes are counted as they crossed the client's side, header blocks included.
+    Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
+    are on the clock of ``perf_counter``. ``held`` is the request while a fault may still answer it, and
+    ``answer`` that fault's reply. The fingerprint is of the first 256 KiB of what the body carries.
     """
 
-    __slots__ = (
-        "answer",
-        "attempt",
-        "began",
-        "body",
-        "call",
-        "ended",
-        "episode",
-        "error",
-        "fault",
-        "fingerprint",
-        "forwarded",
-        "head",
-        "held",
-        "identity",
-        "keep_alive",
-        "keyed",
-        "link",
-        "number",
-        "payload",
-        "payload_size",
-        "recorded",
-        "reply_bytes",
-        "reply_done",
-        "request_bytes",
-        "request_done",
-        "run",
-        "started",
-        "status",
-        "swallow_continue",
-        "try_",
-    )
+    link: str
+    head: RequestHead
+    began: float
+    ended: float = field(init=False)
+    started: float = field(init=False)
+    body: Body = field(init=False)
+    run: Run | None = None
+    attempt: Attempt | None = None
+    episode: str = ""
+    number: int = 0
+    identity: Literal["baggage", "counted", "mismatch"] = "counted"
+    fingerprint: str = ""
+    call: int = 0
+    try_: int = 0
+    request_bytes: int = field(init=False)
+    request_done: bool = field(init=False)
+    forwarded: bool = False
+    reply_bytes: int = 0
+    reply_done: bool = False
+    status: int | None = None
+    error: str | None = None
+    keep_alive: bool = field(init=False)
+    held: list[bytes] | None = None
+    answer: Reply | None = None
+    swallow_continue: bool = False
+    _payload: bytearray = field(default_factory=bytearray)
+    _keyed: bool = False
+    _recorded: bool = False
 
-    def __init__(self, link: str, head: RequestHead, began: float) -> None:
-        self.link = link
-        self.head = head
-        self.began = self.ended = began
-        self.started = time.time() - (time.perf_counter() - began)
-        self.payload: list[bytes] = []
-        self.payload_size = 0
-        self.body: Body
-        if head.chunked:
-            self.body = ChunkedBody(self._collect)
-        else:
-            self.body = SizedBody(head.length, self._collect)
+    def __post_init__(self) -> None:
+        head = self.head
+        self.ended = self.began
+        self.started = time.time() - (time.perf_counter() - self.began)
+        self.body = ChunkedBody(self._collect) if head.chunked else SizedBody(head.length, self._collect)
         self.request_done = self.body.done
         self.request_bytes = head.size
-        self.reply_bytes = 0
-        self.reply_done = False
         self.keep_alive = head.keep_alive
-        self.held: list[bytes] | None = None
-        self.answer: Reply | None = None
-        self.swallow_continue = False
-        self.forwarded = False
-        self.status: int | None = None
-        self.error: str | None = None
-        self.fault: dict[str, object] | None = None
-        self.run: Run | None = None
-        self.attempt: Attempt | None = None
-        self.episode = ""
-        self.number = 0
-        self.identity: Literal["baggage", "counted", "mismatch"] = "counted"
-        self.fingerprint = ""
-        self.call = self.try_ = 0
-        self.keyed = False
-        self.recorded = False
 
     def _collect(self, data: bytes) -> None:
-        """Keeps the first part of the body, for the fingerprint."""
-        room = MAX_FINGERPRINTED - self.payload_size
-        if room > 0 and data:
-            self.payload.append(data[:room])
-            self.payload_size += min(room, len(data))
+        room = MAX_FINGERPRINTED - len(self._payload)
+        if room > 0:
+            self._payload += data[:room]
+
+    def take_body(self, data: bytes) -> int:
+        """How many of these bytes are the request's. Raises ``BadBody``."""
+        used = self.body.feed(data)
+        self.request_bytes += used
+        self.request_done = self.body.done
+        return used
+
+    # whose request it is
 
     def identify(self, run: Run | None, attempt: Attempt | None) -> None:
-        """Says whose request this is: the attempt's that its connection or lane has, refined by baggage."""
+        """Says whose it is: of the attempt that its connection (or lane) has, refined by its baggage."""
         sent = parse_baggage(self.head.baggage) if self.head.baggage_at else None
         if self.link == MODEL_LINK.name and run and sent and sent.run == run.run_id:
             # One connection to the model carries several attempts: the request names its own.
@@ -117,36 +101,66 @@ class Turn:
             self.identity = "baggage"
             self.call, self.try_ = sent.call, sent.try_
 
-    def settle_key(self) -> None:
-        """Fills in fingerprint, call and try, once the body (or its first 256 KiB) has come."""
-        if self.run is None or self.keyed:
+    def _settle_key(self, run: Run) -> None:
+        """Fills in fingerprint, call and try, once."""
+        if self._keyed:
             return
-        self.keyed = True
+        self._keyed = True
         if self.link != MODEL_LINK.name:
-            head = self.head
-            self.fingerprint = fingerprint(head.method, head.target, b"".join(self.payload))
-        self.payload.clear()
+            self.fingerprint = fingerprint(self.head.method, self.head.target, bytes(self._payload))
+        self._payload.clear()
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
         self.try_ = self.try_ or 1
 
-    def view(self) -> RequestView:
-        return RequestView(
-            self.link,
-            self.head.method,
-            self.head.target,
-            self.fingerprint,
-            self.episode,
-            self.number,
-            self.call,
-            self.try_,
+    # faults
+
+    @property
+    def may_be_answered(self) -> bool:
+        """Whether a fault could answer it, so that it must be held until its body is known."""
+        return self.run is not None and bool(self.run.faults[self.link]) and self.identity != "mismatch"
+
+    @property
+    def can_be_decided(self) -> bool:
+        return (
+            self.request_done
+            or len(self._payload) >= MAX_FINGERPRINTED
+            or self.request_bytes - self.head.size >= _MAX_HELD
         )
+
+    def decide(self) -> bytes | None:
+        """What was held, to be forwarded; None if a fault answers instead."""
+        assert self.run is not None and self.held is not None
+        held, self.held = b"".join(self.held), None
+        self._settle_key(self.run)
+        view = self._view()
+        for fault in self.run.faults[self.link]:
+            self.answer = fault.act(view, self.run.settings)
+            if self.answer is not None:
+                return None
+        return held
+
+    def _view(self) -> RequestView:
+        return RequestView(
+            link=self.link,
+            method=self.head.method,
+            target=self.head.target,
+            fingerprint=self.fingerprint,
+            episode=self.episode,
+            attempt=self.number,
+            call=self.call,
+            try_=self.try_,
+        )
+
+    # the record
 
     def record(self) -> None:
         """Writes the exchange into its run's history, once."""
-        if self.run is None or self.recorded:
+        if self.run is None or self._recorded:
             return
-        self.recorded = True
+        self._recorded = True
+        if self.request_done:
+            self._settle_key(self.run)
         self.run.write(_encode(self._event(self.run)))
 
     def _event(self, run: Run) -> dict[str, object]:
@@ -170,7 +184,7 @@ class Turn:
             "forwarded": self.forwarded,
             "request_bytes": self.request_bytes,
             "reply_bytes": self.reply_bytes,
-            "fault": self.fault,
+            "fault": self.answer.record if self.answer and self.reply_done else None,
             "error": self.error,
             "event": "exchange",
         }

@@ -53,7 +53,7 @@ class Upstream(asyncio.Protocol):
                 )
         except TimeoutError:
             self._fail(f"no connection within {connect_timeout:g} s")
-        except OSError as error:  # ssl.SSLError and socket.gaierror are among them
+        except (OSError, UnicodeError) as error:  # SSLError and gaierror are among them
             self._fail(str(error))
 
     def _fail(self, reason: str) -> None:
@@ -99,6 +99,8 @@ class Upstream(asyncio.Protocol):
 
     def pause(self, paused: bool) -> None:
         """Stops or resumes reading from it."""
+        if paused == self._reading_paused:
+            return
         self._reading_paused = paused
         if self._transport is not None and not self._transport.is_closing():
             if paused:
@@ -111,12 +113,11 @@ class Upstream(asyncio.Protocol):
         if self._ended:
             self._transport.abort()
             return
-        if self._outbox:
-            self._transport.write(b"".join(self._outbox))
-            self._outbox.clear()
-        self._caller.on_connected(self)
         if self._outbox_size > OUTBOX_LIMIT:
             self._caller.on_full(False)
+        self._transport.write(b"".join(self._outbox))
+        self._outbox.clear()
+        self._caller.on_connected(self)
         if self._reading_paused:
             self._transport.pause_reading()
         if self._close_wanted:

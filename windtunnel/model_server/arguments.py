@@ -30,7 +30,9 @@ class Filled:
 
 
 def _string(scope: Scope, param: Param, side: str) -> Any:
-    return texts.query(scope, param, side) if scope.tool.operation == "read" else texts.title(scope, param, side)
+    return (
+        texts.query(scope, param, side) if scope.tool.operation == "read" else texts.title(scope, param, side)
+    )
 
 
 # The order matters: what has a form of its own is taken first, free text gets what is left.
@@ -61,7 +63,14 @@ _FILLERS: Mapping[str, Filler] = {
 _ORDER = {kind: index for index, kind in enumerate(_FILLERS)}
 
 
-def fill(tool: Tool, text: str, context: Sequence[str], today: date, past: Sequence[Finding] = (), refers: bool = False) -> Filled:
+def fill(
+    tool: Tool,
+    text: str,
+    context: Sequence[str],
+    today: date,
+    past: Sequence[Finding] = (),
+    refers: bool = False,
+) -> Filled:
     """The arguments for one call. ``context`` are wider texts, the nearest first, for what the step leaves out."""
     scope = Scope([Area(each) for each in (text, *context)], tool, today, past, refers)
     roles = {param.name: role_of(param, tool) for param in tool.params}
@@ -70,7 +79,9 @@ def fill(tool: Tool, text: str, context: Sequence[str], today: date, past: Seque
         if value is not MISSING and value != "":
             scope.assigned[param.name] = value
     missing = tuple(p.name for p in tool.required if p.name not in scope.assigned)
-    ordered = {param.name: scope.assigned[param.name] for param in tool.params if param.name in scope.assigned}
+    ordered = {
+        param.name: scope.assigned[param.name] for param in tool.params if param.name in scope.assigned
+    }
     return Filled(ordered, missing, scope.leaned)
 
 
@@ -91,7 +102,12 @@ def _value(scope: Scope, param: Param, role: Role) -> Any:
         value = _linked(scope, param, role)
     if value is MISSING and param.required and param.default is not None:
         value = param.default
-    if value is MISSING and param.required and role.kind == "amount" and set(words(param.name)) & {"quantity", "qty", "copies", "count"}:
+    if (
+        value is MISSING
+        and param.required
+        and role.kind == "amount"
+        and set(words(param.name)) & {"quantity", "qty", "copies", "count"}
+    ):
         value = 1
     return _typed(value, param)
 
@@ -103,13 +119,21 @@ def _linked(scope: Scope, param: Param, role: Role) -> Any:
     specific = wanted - {"id", "name", "number", "code", "date", "time", "text", "value"}
     found = field_named(data, specific) if specific else None
     if found is None:
-        found = field_named(data, {param.name.lower()}) if role.kind in ("id", "email", "phone", "place", "date", "time") else None
+        found = (
+            field_named(data, {param.name.lower()})
+            if role.kind in ("id", "email", "phone", "place", "date", "time")
+            else None
+        )
     if found is None and role.kind in ("id", "email", "phone", "place", "date", "time"):
         found = field_named(data, {role.kind, *({"city", "location"} if role.kind == "place" else ())})
     if found is not None:
         scope.leaned = True
         return found
-    quoted = [span for area in scope.areas for span in area.free(find_quoted(area.text))] if role.kind in ("string", "recipient", "place") else []
+    quoted = (
+        [span for area in scope.areas for span in area.free(find_quoted(area.text))]
+        if role.kind in ("string", "recipient", "place")
+        else []
+    )
     return quoted[0].value if quoted else MISSING
 
 
@@ -134,14 +158,18 @@ def _object(scope: Scope, param: Param) -> Any:
     inner = Tool(scope.tool.name, scope.tool.description, param.properties)
     if not param.properties or not param.required:
         return MISSING
-    filled = fill(inner, scope.areas[0].text, [a.text for a in scope.areas[1:]], scope.today, scope.past, scope.refers)
+    filled = fill(
+        inner, scope.areas[0].text, [a.text for a in scope.areas[1:]], scope.today, scope.past, scope.refers
+    )
     return MISSING if filled.missing else dict(filled.arguments)
 
 
 def _array(scope: Scope, param: Param, role: Role) -> Any:
     """All that suit, one after the other; a list of plain things is what stands between commas and "and"."""
     if param.properties:
-        one = _object(scope, Param(param.name, kind="object", required=param.required, properties=param.properties))
+        one = _object(
+            scope, Param(param.name, kind="object", required=param.required, properties=param.properties)
+        )
         return MISSING if one is MISSING else [one]
     single = Param(param.name, param.description, param.items, param.enum, param.required, None, param.format)
     found: list[Any] = []
@@ -150,7 +178,11 @@ def _array(scope: Scope, param: Param, role: Role) -> Any:
         if len(quoted) > 1:
             return [span.value for span in quoted]
         text = _FILLERS[role.kind](scope, single, role.side)
-        return MISSING if text is MISSING else [part for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", str(text)) if part]
+        return (
+            MISSING
+            if text is MISSING
+            else [part for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", str(text)) if part]
+        )
     if role.kind == "enum":
         lowered = scope.areas[0].text.lower()
         found = [value for value in param.enum if str(value).lower() in lowered]

@@ -79,7 +79,8 @@ def _items(data: Any) -> Sequence[tuple[str, Any]]:
 def _matched(question: str, candidates: Sequence[Leaf], arguments: Mapping[str, Any]) -> list[Leaf]:
     """The leaves whose key is named by a word of the question, in the order of those words."""
     echoes = {word for value in arguments.values() for word in words(str(value))}
-    usable = [leaf for leaf in candidates if not _is_echo(leaf, arguments)]
+    said = f" {question.casefold()} "
+    usable = [leaf for leaf in candidates if not _is_echo(leaf, arguments) and not _is_said(leaf, said)]
     found: list[Leaf] = []
     for word in _asking_words(question, echoes):
         best = _best(word, usable)
@@ -131,6 +132,16 @@ def _is_echo(leaf: Leaf, arguments: Mapping[str, Any]) -> bool:
         return False
     text = str(leaf.value).casefold()
     return any(text == str(value).casefold() for value in arguments.values() if not isinstance(value, bool))
+
+
+def _is_said(leaf: Leaf, question: str) -> bool:
+    """Whether the question itself gives the value ("what did Bob write" does not ask for "Bob")."""
+    text = str(leaf.value).casefold()
+    return (
+        isinstance(leaf.value, str)
+        and len(text) > 2
+        and re.search(rf"\W{re.escape(text)}\W", question) is not None
+    )
 
 
 def _value(leaf: Leaf, arguments: Mapping[str, Any]) -> Value:

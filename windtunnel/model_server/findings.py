@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.model_server.lexicon import words
+from windtunnel.model_server.numbers import tidy
 from windtunnel.model_server.toolspec import Tool
 
 ABBREVIATIONS = {
@@ -220,6 +222,8 @@ def shown(value: Any) -> int | float | str:
     """A scalar as a report shows it; yes and no for booleans."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and math.isfinite(value):
+        return tidy(value)
     return value if isinstance(value, int | float | str) else str(value)
 
 

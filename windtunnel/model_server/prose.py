@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windtunnel.model_server.findings import META, Finding, Value, leaves, objects
-from windtunnel.model_server.lexicon import STOPWORDS, operations, words
+from windtunnel.model_server.lexicon import NOUN_VERBS, STOPWORDS, operations, words
 from windtunnel.model_server.roles import role_of
 from windtunnel.model_server.toolspec import Tool
 
@@ -41,6 +41,8 @@ def _told(tool: Tool, arguments: Mapping[str, Any], values: Sequence[Value], sho
         return f"{subject}: {parts}."
     if len(labels) == 1 and (label := values[0].label) and len(values) == 1:
         return f"The {label} {joint} {subject} is {shown}."
+    if roles.get("query") and not any(labels):
+        return f"{subject[0].upper()}{subject[1:]}: {shown}."
     return f"{_noun(tool).capitalize() or 'Found'} {joint} {subject}: {shown}."
 
 
@@ -60,7 +62,11 @@ def _subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _noun(tool: Tool) -> str:
-    return " ".join(word for word in words(tool.name) if not operations(word) and word not in STOPWORDS)
+    return " ".join(
+        word
+        for position, word in enumerate(words(tool.name))
+        if word not in STOPWORDS and not (operations(word) and (position == 0 or word not in NOUN_VERBS))
+    )
 
 
 def _deed(tool: Tool, arguments: Mapping[str, Any], data: Any) -> str:
@@ -97,5 +103,9 @@ def details_of(finding: Finding) -> str:
             continue
         if isinstance(leaf.value, str | int | float) and len(str(leaf.value)) <= 60:
             label = " ".join(token for token in leaf.tokens if token != "main")
-            found.append(f"{label} {leaf.value}".strip())
+            found.append(
+                str(leaf.value)
+                if isinstance(leaf.value, str) and len(leaf.path) > 1
+                else f"{label} {leaf.value}"
+            )
     return ", ".join(found[:5])

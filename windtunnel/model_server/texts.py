@@ -21,14 +21,23 @@ TELLING = re.compile(
     re.IGNORECASE,
 )
 _KNOW = re.compile(r"\blet\s+(?:[\w.@'-]+\s+){1,3}?know(?:\s+that)?[\s:,]+", re.IGNORECASE)
-_LEADING = re.compile(r"^\W*(?:(?:please|then|and|also)\s+)*(?:tell|inform|notify|ask|message|text|email|ping|warn|remind|alert|sms|dm|write(?: to)?)\s+$", re.IGNORECASE)
+_LEADING = re.compile(
+    r"^\W*(?:(?:please|then|and|also)\s+)*(?:tell|inform|notify|ask|message|text|email|ping|warn|remind|alert|sms|dm|write(?: to)?)\s+$",
+    re.IGNORECASE,
+)
 _WH = re.compile(r"^(?:what|how|who|when|where|which|whether|if|why)\b", re.IGNORECASE)
-_CALLED = re.compile(r"\b(?:called|named|titled|entitled|labell?ed|with (?:the )?(?:title|name|label|subject)(?: of)?|(?:the )?(?:title|name|subject)(?: is|:)|subject)\s+:?\s*", re.IGNORECASE)
+_CALLED = re.compile(
+    r"\b(?:called|named|titled|entitled|labell?ed|with (?:the )?(?:title|name|label|subject)(?: of)?|(?:the )?(?:title|name|subject)(?: is|:)|subject)\s+:?\s*",
+    re.IGNORECASE,
+)
 _LISTS = re.compile(
     r"\b(?:to|in|on|into|onto|from|off)\s+(?:my|the|our|your)\s+(?:[\w'-]+\s+){0,2}?(?:calendar|agenda|diary|schedule|list|todos?|to-dos?|planner|notes?|notebook|cart|basket|tasks|reminders|organi[sz]er|system|database|library|inbox|tracker|log|board|queue|playlist|contacts|journal|ledger)\b",
     re.IGNORECASE,
 )
-_WEB = re.compile(r"\b(?:(?:on|in|from|via|using|across)\s+)?(?:the\s+)?(?:web|internet|google|wikipedia)\b(?:\s+(?:for|about|and find|to find))?|\bonline\b(?:\s+for)?", re.IGNORECASE)
+_WEB = re.compile(
+    r"\b(?:(?:on|in|from|via|using|across)\s+)?(?:the\s+)?(?:web|internet|google|wikipedia)\b(?:\s+(?:for|about|and find|to find))?|\bonline\b(?:\s+for)?",
+    re.IGNORECASE,
+)
 
 
 def literal_body(area: Area) -> Span | None:
@@ -41,7 +50,12 @@ def literal_body(area: Area) -> Span | None:
         named = _CALLED.search(masked)
         rest = [q for q in quoted if not (named and q.start == named.end())] or quoted
         return rest[-1] if len(quoted) > 1 and marked else rest[0]
-    if marked and marked.end() < len(text) and not _WH.match(text[marked.end() :]) and area.is_free(marked.end(), marked.end() + 1):
+    if (
+        marked
+        and marked.end() < len(text)
+        and not _WH.match(text[marked.end() :])
+        and area.is_free(marked.end(), marked.end() + 1)
+    ):
         return Span(marked.start(), len(text), trim_body(text[marked.end() :]))
     colon = re.search(r"(?<!\d):\s+(?=\S)", masked)
     if colon:
@@ -59,12 +73,23 @@ def told(area: Area) -> Span | None:
     from windtunnel.model_server.people import recipients
 
     for person in recipients(Area(area.text)):
-        if not _LEADING.match(area.text[: person.start] + ("" if area.text[: person.start].endswith(" ") else " ")):
+        if not _LEADING.match(
+            area.text[: person.start] + ("" if area.text[: person.start].endswith(" ") else " ")
+        ):
             continue
         end = person.end
         rest = area.text[end:].strip(" ,")
-        if re.match(r"(?:to|about|i|we|he|she|they|you|the|my|our|it|there|happy|thanks|good|congratulations|dinner|lunch)\b", rest, re.IGNORECASE) and len(rest.split()) > 1:
-            return Span(area.text.index(rest, end), len(area.text), trim_body(re.sub(r"^to\s+(?=\w)", "", rest)))
+        if (
+            re.match(
+                r"(?:to|about|i|we|he|she|they|you|the|my|our|it|there|happy|thanks|good|congratulations|dinner|lunch)\b",
+                rest,
+                re.IGNORECASE,
+            )
+            and len(rest.split()) > 1
+        ):
+            return Span(
+                area.text.index(rest, end), len(area.text), trim_body(re.sub(r"^to\s+(?=\w)", "", rest))
+            )
     return None
 
 
@@ -80,19 +105,43 @@ def body(scope: Scope, param: Param, side: str) -> Any:
         return MISSING
     if scope.tool.operation != "send":
         return _kept(scope, param)
-    if scope.past and (scope.refers or not told(first)):
+    if scope.past and _passes_on(scope):
         scope.leaned = True
         return compose(scope)
-    if span := told(first):
+    if (span := told(first)) and not _is_reference(re.sub("^about ", "", span.value)):
         first.used[span.start : span.end] = b"\x01" * (span.end - span.start)
         return span.value
     if not param.required:
         return MISSING
-    return _remaining(scope) or _from_context(scope) or MISSING
+    own = _remaining(scope)
+    return (
+        (own if not _is_reference(re.sub("^about ", "", own)) else "")
+        or _from_context(scope)
+        or own
+        or MISSING
+    )
+
+
+def _passes_on(scope: Scope) -> bool:
+    """Whether the message is to say what was found, and not words of its own."""
+    own = re.sub("^(?:about|with) ", "", _remaining(scope))
+    if scope.refers or not own or _is_reference(own):
+        return True
+    return (
+        not told(scope.areas[0])
+        and own.lower().startswith("the ")
+        and any(_mentions(own, f) for f in scope.past)
+    )
 
 
 def _is_reference(text: str) -> bool:
-    return bool(re.fullmatch(r"(?:it|this|that|the (?:result|answer|temperature|weather|total|forecast|\w+)|them|what you find|what you found)\W*", text.strip(), re.IGNORECASE))
+    return bool(
+        re.fullmatch(
+            r"(?:it|this|that|the (?:result|answer|temperature|weather|total|forecast|value|sum|info|details|reply|translation)|them|what you find|what you found)\W*",
+            text.strip(),
+            re.IGNORECASE,
+        )
+    )
 
 
 _HOLE = re.compile(r"(?:\{\w*\}|\[[\w ]+\]|<[\w ]+>|\bX\b)")
@@ -109,9 +158,13 @@ def _with_results(scope: Scope, text: str) -> str:
 
 def compose(scope: Scope) -> str:
     """A message that passes on what was found, figures included."""
-    reads = [finding for finding in scope.past if finding.sentence]
+    reads = [f for f in scope.past if f.sentence and not f.writes] or [f for f in scope.past if f.sentence]
     text = scope.areas[0].text
-    several = len(reads) > 1 and re.search(r"\b(?:both|them|all|these|those|results|values|temperatures|everything|answers|figures|each)\b", text, re.IGNORECASE)
+    several = len(reads) > 1 and re.search(
+        r"\b(?:both|them|all|these|those|results|values|temperatures|everything|answers|figures|each)\b",
+        text,
+        re.IGNORECASE,
+    )
     named = [f for f in reads if _mentions(text, f)]
     chosen = reads if several else named[-1:] if named else reads[-1:]
     if reads and not several and not named and _same_kind(reads):
@@ -133,14 +186,24 @@ def _kept(scope: Scope, param: Param) -> Any:
     """The text to translate, note or keep: the step's own words, else what "it" stands for."""
     area = scope.areas[0]
     own = area.text
-    how = re.search(r"\b(?:say|translate|translation (?:of|for)|word for|put|define|summari[sz]e|analy[sz]e)\s+(?:the (?:\w+ )?(?:word|phrase|sentence|text|expression)s?\s+)?", mask_quoted(own), re.IGNORECASE)
+    how = re.search(
+        r"\b(?:say|translate|translation (?:of|for)|word for|put|define|summari[sz]e|analy[sz]e)\s+(?:the (?:\w+ )?(?:word|phrase|sentence|text|expression)s?\s+)?",
+        mask_quoted(own),
+        re.IGNORECASE,
+    )
     if scope.past and (scope.refers or not (how and area.rest())):
         value = _referred(scope)
         if value is not None:
             return value
     text = area.rest()
     if how:
-        text = re.sub(r"^.*?\b(?:say|translate|translation (?:of|for)|word for|put|define|summari[sz]e|analy[sz]e)\s+(?:the (?:\w+ )?(?:word|phrase|sentence|text|expression)s?\s+)?", "", text, count=1, flags=re.IGNORECASE)
+        text = re.sub(
+            r"^.*?\b(?:say|translate|translation (?:of|for)|word for|put|define|summari[sz]e|analy[sz]e)\s+(?:the (?:\w+ )?(?:word|phrase|sentence|text|expression)s?\s+)?",
+            "",
+            text,
+            count=1,
+            flags=re.IGNORECASE,
+        )
     else:
         text = strip_noun(strip_command(text), nouns(scope))
     text = trim(re.sub(r"\b(?:from|in|into|to)\s*$", "", _LISTS.sub("", text)))
@@ -153,7 +216,12 @@ def _referred(scope: Scope) -> Any:
         if finding.values:
             scope.leaned = True
             values = finding.values
-            return ", ".join(str(v.value) for v in values) if not values[0].is_number else finding.sentence
+            written = (
+                finding.sentence
+                if values[0].is_number and scope.tool.writes
+                else ", ".join(v.text for v in values)
+            )
+            return written
         if finding.data is not None and not finding.writes:
             scope.leaned = True
             return plain_text(finding.data)
@@ -167,7 +235,11 @@ def _remaining(scope: Scope) -> str:
 
 def _from_context(scope: Scope) -> str:
     for area in scope.areas[1:]:
-        text = trim(strip_articles(re.sub(r"^(?:i|we)\s+(?:have|need|want|got)(?: to)?\s+", "", area.rest(), flags=re.IGNORECASE)))
+        text = trim(
+            strip_articles(
+                re.sub(r"^(?:i|we)\s+(?:have|need|want|got)(?: to)?\s+", "", area.rest(), flags=re.IGNORECASE)
+            )
+        )
         if text:
             return text
     return ""
@@ -176,7 +248,11 @@ def _from_context(scope: Scope) -> str:
 def nouns(scope: Scope) -> set[str]:
     """Stems of the nouns for the thing that the tool is about."""
     named = {stem(word) for word in words(scope.tool.name) if word not in STOPWORDS}
-    described = {stem(word) for word in words(scope.tool.description.split(".")[0]) if word not in STOPWORDS and (concepts(word) or word not in VERBS)}
+    described = {
+        stem(word)
+        for word in words(scope.tool.description.split(".")[0])
+        if word not in STOPWORDS and (concepts(word) or word not in VERBS)
+    }
     general = "event task reminder note message entry item thing appointment email text memo ticket alarm timer todo record information info details search movie film book song recipe order"
     return named | described | {stem(word) for word in general.split()}
 
@@ -194,28 +270,44 @@ def title(scope: Scope, param: Param, side: str) -> Any:
         if quoted := area.free(find_quoted(area.text)):
             area.use(quoted[0].start, quoted[0].end)
             return quoted[0].value
-        if not param.required and "subject" in words(param.name) and (about := re.search(r"\babout\s+(?!it\b|that\b|this\b)([^.,]+?)(?=$|[.,]|\s+saying)", masked)):
+        if (
+            not param.required
+            and "subject" in words(param.name)
+            and (about := re.search(r"\babout\s+(?!it\b|that\b|this\b)([^.,]+?)(?=$|[.,]|\s+saying)", masked))
+        ):
             return trim(about[1])
         if not param.required and scope.tool.required:
             return MISSING
         if person := _for_name(area, param):
             return person
         marked = SAYING.search(masked) or re.search(r"(?<!\d):\s+(?=\S)", masked)
-        if marked and area.is_free(marked.end(), marked.end() + 1) and re.search(r"\S", masked[marked.end() :]):
-            return trim(Area(area.text[marked.end() :]).text) if not any(area.used) else _until_used(area, marked.end())
+        if (
+            marked
+            and area.is_free(marked.end(), marked.end() + 1)
+            and re.search(r"\S", masked[marked.end() :])
+        ):
+            return (
+                trim(Area(area.text[marked.end() :]).text)
+                if not any(area.used)
+                else _until_used(area, marked.end())
+            )
         text = _titled(scope, area)
-        if text and not (scope.refers and re.fullmatch(r"(?:it|this|that|them|the (?:result|answer|total|value|sum))", text, re.IGNORECASE)):
+        if text and not _is_reference(text):
             return text
     if param.required and scope.past:
         value = _referred(scope)
         return MISSING if value is None else str(value)
     if scope.assigned and param.required:
-        return next((str(v)[:60] for v in scope.assigned.values() if isinstance(v, str) and len(v) > 12), MISSING)
+        return next(
+            (str(v)[:60] for v in scope.assigned.values() if isinstance(v, str) and len(v) > 12), MISSING
+        )
     return MISSING
 
 
 def _for_name(area: Area, param: Param) -> str | None:
-    if not {"name", "person", "guest"} & set(words(param.name)) or {"event", "task", "item", "product"} & set(words(param.name)):
+    if not {"name", "person", "guest"} & set(words(param.name)) or {"event", "task", "item", "product"} & set(
+        words(param.name)
+    ):
         return None
     under = re.search(r"\bunder (?:the name (?:of )?|my name,?\s*)?", area.text)
     spans = [s for s in area.free(find_names(area.masked())) if not under or s.start >= under.end()]
@@ -235,7 +327,12 @@ def _until_used(area: Area, start: int) -> str:
 
 def _titled(scope: Scope, area: Area) -> str:
     text = _LISTS.sub("", area.rest())
-    text = re.sub(r"^(?:\W*remind me|\W*don't let me forget)\s*(?:of|about|that i (?:need|have) to|that|to)?\s*", "", text, flags=re.IGNORECASE)
+    text = re.sub(
+        r"^(?:\W*remind me|\W*don't let me forget)\s*(?:of|about|that i (?:need|have) to|that|to)?\s*",
+        "",
+        text,
+        flags=re.IGNORECASE,
+    )
     text = re.sub(r"^\W*(?:i|we)(?:'ve| have)? (?:have|got|need)?\s*(?:to\s)?", "", text, flags=re.IGNORECASE)
     text = strip_noun(strip_command(text), nouns(scope))
     return trim(strip_articles(trim(text)))
@@ -252,10 +349,16 @@ def query(scope: Scope, param: Param, side: str) -> Any:
             return MISSING
         text = _named_thing(scope, area) if not is_general(scope) else None
         text = text or _searched(scope, area)
-        if text and not (scope.refers and re.fullmatch(r"(?:it|this|that|them|him|her|the \w+)", text, re.IGNORECASE)):
+        if text and not (
+            scope.refers and re.fullmatch(r"(?:it|this|that|them|him|her|the \w+)", text, re.IGNORECASE)
+        ):
             return text
     if scope.past and param.required:
-        found = field_named([f.data for f in reversed(scope.past)], set(words(param.name)) - {"name", "query"}) if param.name not in ("query", "q") else None
+        found = (
+            field_named([f.data for f in reversed(scope.past)], set(words(param.name)) - {"name", "query"})
+            if param.name not in ("query", "q")
+            else None
+        )
         value = found if found is not None else _referred(scope)
         scope.leaned = True
         return MISSING if value is None else value if param.is_number else str(value)
@@ -266,7 +369,9 @@ def is_general(scope: Scope) -> bool:
     """Whether the tool searches anything (the web, an encyclopedia) and not one kind of thing."""
     found = features(scope.tool.name + " " + scope.tool.description)
     named = features(scope.tool.name)
-    return "@web" in found or not any(key.startswith("@") for key in {**named, **features(" ".join(p.name for p in scope.tool.params))})
+    return "@web" in found or not any(
+        key.startswith("@") for key in {**named, **features(" ".join(p.name for p in scope.tool.params))}
+    )
 
 
 def _named_thing(scope: Scope, area: Area) -> str | None:
@@ -287,11 +392,21 @@ def _searched(scope: Scope, area: Area) -> str:
     text = _WEB.sub(" ", area.rest())
     text = re.sub(r"\s+", " ", text).strip()
     text = strip_command(text)
-    text = re.sub(r"^(?:(?:any|some|more|the latest)?\s*(?:information|info|details|facts|data|results|out|everything)\s*(?:on|about|for|of|regarding)?\s+)", "", text, flags=re.IGNORECASE)
+    text = re.sub(
+        r"^(?:(?:any|some|more|the latest)?\s*(?:information|info|details|facts|data|results|out|everything)\s*(?:on|about|for|of|regarding)?\s+)",
+        "",
+        text,
+        flags=re.IGNORECASE,
+    )
     text = re.sub(r"^(?:for|about|out|on)\s+", "", text, flags=re.IGNORECASE)
     if is_general(scope):
         return trim(strip_articles(text)) if not _WH.match(text) else text.strip(" .?!")
-    text = re.sub(r"^(?:what|which|who|whose|how|where|when)(?:['’]s| is| are| was| were| does| do| did| much| many)*\s+", "", text, flags=re.IGNORECASE)
+    text = re.sub(
+        r"^(?:what|which|who|whose|how|where|when)(?:['’]s| is| are| was| were| does| do| did| much| many)*\s+",
+        "",
+        text,
+        flags=re.IGNORECASE,
+    )
     stripped = strip_noun(text, nouns(scope), keep=())
     kept = [w for w in re.findall(r"[^\s]+", stripped)]
     while len(kept) > 1 and stem(re.sub(r"\W", "", kept[-1]).lower()) in nouns(scope):

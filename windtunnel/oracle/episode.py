@@ -50,7 +50,7 @@ class Episode:
 
     @classmethod
     def of(cls, events: Sequence[Event], finished: bool) -> Episode:
-        """Raises ``ValueError`` without an ``EpisodeStarted``; an oracle that cannot be read counts as none."""
+        """Raises ``ValueError`` without an ``EpisodeStarted``; an unreadable oracle counts as none."""
         started = last(events, EpisodeStarted)
         if started is None:
             raise ValueError("no episode_started among the episode's events")

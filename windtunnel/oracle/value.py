@@ -69,7 +69,7 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
     """One entry of a report, ``{"value": number or text, "unit": text or None}``."""
     value, unit = entry.get("value"), entry.get("unit")
     unit = unit if isinstance(unit, str) and unit.strip() else None
-    text = "" if value is None else str(value)
+    text = str(value) if isinstance(value, int | float | str) else ""  # a list or an object is no value
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return Reported(text, None, unit)
     found = quantity(text)

@@ -1,4 +1,4 @@
-"""What failed tries looked like to the caller, and which fault stood in their way."""
+"""What failed tries looked like to the caller, and what explains them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from windtunnel.report.charts.data import Selection, Try
+from windtunnel.report.charts.data import REFUSED, Selection, Try
 from windtunnel.report.charts.heading import subtitle
-from windtunnel.report.charts.palette import FAULTS, INK, MUTED, fault_color, in_order
-from windtunnel.report.charts.style import LEFT, Heading, Page, key, page, say_nothing
-from windtunnel.report.charts.text import count, percent, printable, words
+from windtunnel.report.charts.palette import CLEAN, FAULTS, INK, MUTED, fault_color, in_order
+from windtunnel.report.charts.style import LEFT, Heading, Page, at_end, beside, key, page, say_nothing
+from windtunnel.report.charts.text import count, percent, words
+from windtunnel.report.charts.tries import fault_name
 
-NONE = "none of the lab's"
 MOST_ROWS = 10
 
 
@@ -22,25 +22,33 @@ def draw(selection: Selection) -> Page:
     total = len(selection.tries)
     sheet = page(Heading(_finding(failed, total), subtitle(selection)))
     if not failed:
-        return say_nothing(
-            sheet,
-            f"{count(total, 'try', 'tries')}, none of them failed."
-            if total
-            else "No call was made in this run.",
-        )
+        none = f"{count(total, 'try', 'tries')}, none of them failed."
+        return say_nothing(sheet, none if total else "No call was made in this run.")
     grid = sheet.grid(1, 1, left=2.9, right=1.2, top=1.5, bottom=0.95)
-    axes = sheet.figure.add_subplot(grid[0])
-    hidden = _bars(axes, failed)
-    kinds = {one.fault for one in failed if one.fault}
-    chips = [(fault_color(kind), words(kind)) for kind in in_order(kinds, FAULTS)]
-    if any(one.fault is None for one in failed):
-        chips.append((INK, NONE))
-    sheet.text(LEFT, 1.13, "fault on the way:", size=9.5, color=MUTED, va="center")
-    key(sheet, 1.13, chips, left=LEFT + 1.35)
+    hidden = _bars(sheet.figure.add_subplot(grid[0]), failed)
+    sheet.text(LEFT, 1.13, "explained by:", size=9.5, color=MUTED, va="center")
+    key(sheet, 1.13, [(_color(cause), _name(cause)) for cause in _causes(failed)], left=LEFT + 1.1)
     note = "As the caller saw each HTTP try, on all links; a try that failed may have been retried."
     note += f" {hidden} rarer kinds of error not drawn." if hidden else ""
-    sheet.text(LEFT, sheet.height - 0.15, note, size=9, color=MUTED, va="bottom")
+    sheet.foot(note)
     return sheet
+
+
+def _causes(failed: list[Try]) -> list[str | None]:
+    """The faults in the palette's order, then refusals, last what nothing explains."""
+    faults = {one.cause for one in failed if one.cause not in (None, REFUSED)}
+    others = [other for other in (REFUSED, None) if any(one.cause == other for one in failed)]
+    return [*in_order({fault for fault in faults if fault}, FAULTS), *others]
+
+
+def _color(cause: str | None) -> str:
+    return INK if cause is None else CLEAN if cause == REFUSED else fault_color(cause)
+
+
+def _name(cause: str | None) -> str:
+    if cause is None:
+        return "no fault of the lab"
+    return "refused by the service (4xx)" if cause == REFUSED else fault_name(cause)
 
 
 def _finding(failed: list[Try], total: int) -> str:
@@ -48,11 +56,11 @@ def _finding(failed: list[Try], total: int) -> str:
         return "No errors: no call was made"
     if not failed:
         return f"None of {total:,} tries failed"
-    alone = sum(one.fault is None for one in failed)
+    alone = sum(one.cause is None for one in failed)
     head = f"{len(failed):,} of {count(total, 'try', 'tries')} failed ({percent(len(failed) / total)})"
-    if not alone:
-        return f"{head}, {'each' if len(failed) > 1 else 'and it'} met a fault that was armed"
-    return f"{head}, {alone:,} with no armed fault on the way"
+    if alone:
+        return f"{head}; no fault explains {alone:,} of them"
+    return f"{head}, and each is explained" if len(failed) > 1 else f"{head}, and it is explained"
 
 
 def _bars(axes: Axes, failed: list[Try]) -> int:
@@ -63,8 +71,7 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
         _bar(axes, row, [one for one in failed if one.error == error], len(failed))
     rows = min(len(ranked), MOST_ROWS)
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
-    axes.set_yticks(range(rows), [printable(words(error), 34) for error in ranked[:MOST_ROWS]])
-    axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5, length=0)
+    axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.tick_params(axis="x", length=0)
     axes.grid(True, axis="x")
@@ -73,24 +80,13 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
 
 
 def _bar(axes: Axes, row: int, tries: list[Try], total: int) -> None:
-    by_fault = Counter(one.fault for one in tries)
     left = 0
-    for kind in [*in_order({kind for kind in by_fault if kind}, FAULTS), None]:
-        number = by_fault.get(kind, 0)
-        color = INK if kind is None else fault_color(kind)
-        axes.barh(row, number, left=left, height=0.6, color=color)
+    for cause in _causes(tries):
+        number = sum(one.cause == cause for one in tries)
+        axes.barh(row, number, left=left, height=0.6, color=_color(cause), edgecolor=MUTED, linewidth=0.4)
         left += number
+    at_end(axes, f"{left}  ({percent(left / total)})", left, row)
     links = Counter(one.link for one in tries)
-    label = f"{left}  ({percent(left / total)})"
-    axes.annotate(
-        label,
-        (left, row),
-        (7, 0),
-        textcoords="offset points",
-        va="center",
-        weight="bold",
-        annotation_clip=False,
-    )
-    most = ", ".join(f"{link} {n}" for link, n in links.most_common(4)) + (" …" if len(links) > 4 else "")
-    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(most, (0, row), (-9, -14), ha="right", va="center", size=8, color=MUTED, **place)
+    most = ", ".join(f"{link} {n}" for link, n in links.most_common(3)) + (" …" if len(links) > 3 else "")
+    beside(axes, words(tries[0].error or "").replace("http ", "HTTP "), 0, row, -9, 7, ha="right", size=10.5)
+    beside(axes, most, 0, row, -9, -8, ha="right", size=8.5, color=MUTED)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from windtunnel.catalog import MODEL_LINK
+from windtunnel.intervals import percentile
 from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
-    LEFT,
     Heading,
     Page,
     key,
@@ -17,8 +18,8 @@ from windtunnel.report.charts.style import (
     say_nothing,
     seconds_axis,
 )
-from windtunnel.report.charts.text import count, duration, quantile, spread
-from windtunnel.report.charts.tries import dots, fault_key, shade
+from windtunnel.report.charts.text import count, duration, spread
+from windtunnel.report.charts.tries import NO_FAULT, dots, fault_key, shade
 
 COLUMNS = 2
 ROW_HEIGHT = 1.55
@@ -40,8 +41,10 @@ def draw(selection: Selection) -> Page:
         below = place + COLUMNS >= len(links)
         _panel(axes, selection, name, tries, below)
     entries = fault_key(selection)
-    key(sheet, 1.13, [(color, f"{name} armed") for color, name in entries])
-    sheet.text(LEFT, height - 0.15, _note(selection, links), size=9, color=MUTED, va="bottom")
+    key(sheet, 1.13, entries)
+    if not entries:
+        sheet.text(LEFT, 1.13, NO_FAULT, size=9.5, color=MUTED, va="center")
+    sheet.foot(_note(selection, links))
     return sheet
 
 
@@ -54,34 +57,36 @@ def _panel(axes: Axes, selection: Selection, name: str, tries: list[Try], below:
     axes.grid(True, axis="y")
     axes.set_title(name)
     failed = sum(one.error is not None for one in mine)
-    told = f"{count(len(mine), 'try', 'tries')}, {failed} failed · {spread([one.ms for one in mine])}"
-    axes.text(1, 1.06, told, transform=axes.transAxes, ha="right", va="bottom", size=9, color=MUTED)
+    answered = [one.ms for one in mine if one.error is None]
+    told = f"{count(len(mine), 'try', 'tries')}, {failed} failed"
+    told += f" · {spread(answered)}" if answered else ""
+    axes.set_title(told, loc="right", size=9, weight="normal", color=MUTED)
     seconds_axis(axes, selection.length, selection.several, label=below)
     axes.tick_params(labelbottom=below, length=0)
 
 
 def _finding(tries: list[Try]) -> str:
-    tools = [one for one in tries if one.link != "model"]
-    clean = quantile([one.ms for one in tools if one.fault is None], 0.5)
-    faulted = quantile([one.ms for one in tools if one.fault], 0.5)
-    if clean is not None and faulted is not None:
-        return f"Median latency of a tool call's try: {duration(clean)} clean, {duration(faulted)} across a fault"
-    if clean is not None:
-        slowest = max(one.ms for one in tools)
-        return f"No try crossed a fault: median latency {duration(clean)}, slowest {duration(slowest)}"
-    if faulted is not None:
-        return f"Every tool try crossed a fault: median latency {duration(faulted)}"
-    return "No latency: no tool was called"
+    tools = [one for one in tries if one.link != MODEL_LINK.name]
+    if not tools:
+        return "No tool was called"
+    failed = sum(one.error is not None for one in tools)
+    ending = f"; {failed:,} of {len(tools):,} failed" if failed else ""
+    clean = percentile((one.ms for one in tools if one.error is None and one.fault is None), 50)
+    faulted = percentile((one.ms for one in tools if one.error is None and one.fault), 50)
+    medians = ((clean, "clean"), (faulted, "across a fault"))
+    parts = [f"{duration(median)} {name}" for median, name in medians if median is not None]
+    if not parts:
+        return f"All {count(len(tools), 'tool try', 'tool tries')} failed"
+    return f"Median of answered tool tries: {', '.join(parts)}{ending}"
 
 
 def _note(selection: Selection, links: list[str]) -> str:
+    parts = ["Dot: an answered try (p50 and the rest are theirs); cross: a failed one. Shaded: fault armed."]
     silent = [name for name in LINK_NAMES if name not in links]
-    parts = ["Dot: a try that got a reply; cross: one that failed. Logarithmic scale."]
     if silent:
-        armed = sum(span.link in silent for span in selection.spans)
-        parts.append(
-            f"Never called: {', '.join(silent)}" + (f" ({armed} faults armed there)." if armed else ".")
-        )
+        armed = sum(span.link in silent and span.toxic for span in selection.spans)
+        met_by_none = f" ({count(armed, 'toxic')} armed there)" if armed else ""
+        parts.append(f"Never called: {', '.join(silent)}{met_by_none}.")
     direct = sum(one.direct for one in selection.tries)
     if direct:
         parts.append(f"{count(direct, 'fallback try', 'fallback tries')} past the proxies not drawn.")

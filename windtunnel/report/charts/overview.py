@@ -6,41 +6,46 @@ from matplotlib.axes import Axes
 
 from windtunnel.report.charts import outcomes, success
 from windtunnel.report.charts.data import Selection
-from windtunnel.report.charts.heading import Rate, rate, subtitle
+from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import LEFT, Heading, Page, key, page, say_nothing
 from windtunnel.report.charts.text import count
 from windtunnel.report.charts.timeline import draw_spread, draw_timeline
-from windtunnel.report.charts.tries import fault_key
+from windtunnel.report.charts.tries import NO_FAULT, fault_key
+from windtunnel.summary import Rate
 
-HEIGHT = 8.1
+HEIGHT = 8.25
+MOST_RUNS = 8
 
 
 def draw(selection: Selection) -> Page:
-    overall = rate(selection.prompts)
-    sheet = page(Heading(overall.title(), subtitle(selection)), HEIGHT)
+    overall = success_rate(selection)
+    sheet = page(Heading(success_title(overall), subtitle(selection)), HEIGHT)
     if not selection.prompts:
         return say_nothing(sheet, "No prompt was begun in this run.")
     _top(sheet, selection, overall)
     _bottom(sheet, selection)
-    note = " · ".join(part for part in (_reading(selection), overall.left_out()) if part)
-    sheet.text(LEFT, HEIGHT - 0.13, note, size=9, color=MUTED, va="bottom")
+    sheet.foot(_reading(selection), left_out(overall, selection))
     return sheet
 
 
 def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     counts = outcomes.tally(selection)
-    left = sheet.grid(1, 1, left=1.5, right=5.75, top=1.4, bottom=5.0)
+    left = sheet.grid(1, 1, left=1.5, right=6.05, top=1.3, bottom=5.25)
     bars = sheet.figure.add_subplot(left[0])
     bars.set_title("Outcomes", x=-0.42)
     outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
-    right = sheet.grid(1, 1, left=5.75, right=1.4, top=1.4, bottom=5.0)
-    running = sheet.figure.add_subplot(right[0])
-    if overall.n and not selection.several:
-        running.set_title("Success rate so far, with its 95 % interval")
-        success.draw_running_rate(running, selection.runs[0])
+    wide = 6.9 if selection.several else 5.75
+    right = sheet.grid(1, 1, left=wide, right=1.6 if selection.several else 1.4, top=1.3, bottom=5.25)
+    rates = sheet.figure.add_subplot(right[0])
+    if not overall.n:
+        _say(rates, "success rate unknown")
+    elif selection.several:
+        rates.set_title("Success rate of each run", x=-0.45)
+        success.draw_runs(rates, selection.runs[-MOST_RUNS:][::-1], longest=18)
     else:
-        _say(running, "success rate unknown" if not overall.n else "see success.png for each run")
+        rates.set_title("Success rate so far")
+        success.draw_running_rate(rates, selection.runs[0])
 
 
 def _say(axes: Axes, words: str) -> None:
@@ -49,18 +54,29 @@ def _say(axes: Axes, words: str) -> None:
 
 
 def _bottom(sheet: Page, selection: Selection) -> None:
-    left = sheet.grid(1, 1, left=1.15, right=3.75, top=4.15, bottom=0.85)
+    left = sheet.grid(1, 1, left=1.15, right=3.75, top=4.15, bottom=1.0)
     timeline = sheet.figure.add_subplot(left[0])
     draw_timeline(timeline, selection)
     timeline.set_title("Every link over time")
-    right = sheet.grid(1, 1, left=6.45, right=0.95, top=4.15, bottom=0.85)
+    right = sheet.grid(1, 1, left=6.65, right=0.95, top=4.15, bottom=1.0)
     spread = sheet.figure.add_subplot(right[0])
     draw_spread(spread, selection)
-    spread.set_title("Latency")
-    key(sheet, 3.72, fault_key(selection))
+    spread.set_title("Latency of each try")
+    entries = fault_key(selection)
+    key(sheet, 3.56, entries)
+    if not entries:
+        sheet.text(LEFT, 3.56, NO_FAULT, size=9.5, color=MUTED, va="center")
+
+
+def _armed(selection: Selection) -> str:
+    toxics = sum(span.toxic for span in selection.spans)
+    errors = len(selection.spans) - toxics
+    injected = f", {count(errors, 'HTTP error')} injected" if errors else ""
+    return f"{count(toxics, 'toxic')} armed (bars){injected}"
 
 
 def _reading(selection: Selection) -> str:
     failed = sum(one.error is not None for one in selection.tries)
     tries = count(len(selection.tries), "try", "tries")
-    return f"{tries}, {failed} failed (crosses) · {count(len(selection.spans), 'toxic')} armed (bars)"
+    failures = f"{failed} failed (crosses, red rings)"
+    return f"{tries}, {failures} · {_armed(selection)} · medians are of the answered tries"

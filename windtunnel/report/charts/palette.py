@@ -6,6 +6,8 @@ Tol's light scheme, made for areas behind dark marks. Both hold for colour-blind
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 INK = "#1f2933"
 MUTED = "#5f6c7b"
 FAINT = "#d3dae1"
@@ -23,7 +25,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "false_success": ("#d55e00", "says done, but world or value is not"),
     "duplicate": ("#cc79a7", "a side effect happened twice"),
     "runaway": ("#e69f00", "a limit ended it"),
-    "crash": ("#1f2933", "an exception or an empty answer"),
+    "crash": ("#4a5563", "an exception or an empty answer"),
     "unjudged": ("#a9b4bf", "nothing to judge it by"),
     "invalid": ("#d3dae1", "the lab failed, not the agent"),
 }
@@ -54,6 +56,6 @@ def fault_color(kind: str | None) -> str:
     return CLEAN if kind is None else FAULTS.get(kind, OTHER)
 
 
-def in_order(names: set[str], known: dict[str, object] | dict[str, str]) -> list[str]:
+def in_order(names: Collection[str], known: Collection[str]) -> list[str]:
     """Known names in the palette's order, then the others by name."""
-    return [name for name in known if name in names] + sorted(names - set(known))
+    return [name for name in known if name in names] + sorted(set(names) - set(known))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.history import HistoryError, RunStarted, Torn, read_file, read_run
-from windtunnel.report.charts.data import RunData, Selection, run_data
+from windtunnel.report.charts.data import RunData, Selection
+from windtunnel.report.charts.extract import run_data
 
 SHOWN = 5
 
@@ -93,4 +95,4 @@ def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
         raise ChartsError(f"cannot read the run {name}: {error}") from None
     if torn.count:
         warn(f"run {name}: {torn.count} unfinished last line(s) not counted; its writer was killed or writes")
-    return data
+    return replace(data, run_id=name)

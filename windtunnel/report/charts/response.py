@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from windtunnel.intervals import percentile
 from windtunnel.report.charts.data import Prompt, Selection
 from windtunnel.report.charts.heading import subtitle
-from windtunnel.report.charts.palette import ACCENT, MUTED
-from windtunnel.report.charts.style import LEFT, Heading, Page, latency_axis, page, say_nothing
-from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, quantile
+from windtunnel.report.charts.palette import ACCENT
+from windtunnel.report.charts.style import Heading, Page, latency_axis, page, say_nothing
+from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, spread
 
 CROSSED = "#d55e00"
 
@@ -29,7 +30,7 @@ def draw(selection: Selection) -> Page:
     axes.set_title("Share of prompts that were finished within ...")
     axes.grid(True)
     axes.tick_params(length=0)
-    sheet.text(LEFT, sheet.height - 0.15, _note(selection, timed), size=9, color=MUTED, va="bottom")
+    sheet.foot(_note(selection, timed))
     return sheet
 
 
@@ -45,10 +46,9 @@ def _groups(axes: Axes, sheet: Page, timed: list[Prompt]) -> None:
         if not times:
             continue
         _curve(axes, times, color)
-        label = f"{count(len(times), 'prompt')} {name}: {percentiles(times)}"
-        text = sheet.text(x, 1.1, label, size=10, color=color, weight="bold", va="center")
+        label = f"{count(len(times), 'prompt')} {name}: {spread(times)}"
+        sheet.text(x, 1.1, label, size=10, color=color, weight="bold", va="center")
         x = 5.3 if x < 1 else x
-        del text
 
 
 def _times(prompts: Sequence[Prompt]) -> list[float]:
@@ -57,37 +57,27 @@ def _times(prompts: Sequence[Prompt]) -> list[float]:
 
 def _curve(axes: Axes, times: list[float], color: str) -> None:
     """The empirical distribution, a dot for each prompt."""
-    low, high = axes.get_xlim()
+    low, _ = axes.get_xlim()
     shares = [(rank + 1) / len(times) for rank in range(len(times))]
     places = [max(time, low) for time in times]
-    axes.step([low, *places, high], [0.0, *shares, 1.0], where="post", color=color, linewidth=1.8)
+    axes.step([places[0], *places], [0.0, *shares], where="post", color=color, linewidth=1.8)
     axes.plot(places, shares, "o", color=color, markersize=6 if len(times) < 60 else 3.5, clip_on=False)
-
-
-def percentiles(times: Sequence[float]) -> str:
-    """p50, and p95 where n allows it, else the slowest."""
-    middle = quantile(times, 0.5)
-    if middle is None:
-        return "no data"
-    if len(times) == 1:
-        return duration(middle)
-    far = ("p95", 0.95) if len(times) >= LEAST_FOR_P95 else ("slowest", 1.0)
-    return f"p50 {duration(middle)}, {far[0]} {duration(quantile(times, far[1]) or 0.0)}"
 
 
 def _finding(timed: list[Prompt]) -> str:
     times = _times(timed)
-    middle = quantile(times, 0.5)
+    middle = percentile(times, 50)
     if middle is None:
         return "No response time: no attempt ended"
     if len(times) == 1:
         return f"The prompt took {duration(middle)}"
     if len(times) < LEAST_FOR_P95:
         return f"Half of the prompts took at most {duration(middle)}, the slowest {duration(max(times))}"
-    return f"Half of the prompts took at most {duration(middle)}, 95 % at most {duration(quantile(times, 0.95) or 0.0)}"
+    most = percentile(times, 95) or 0.0
+    return f"Half of the prompts took at most {duration(middle)}, 95 % at most {duration(most)}"
 
 
 def _note(selection: Selection, timed: list[Prompt]) -> str:
     absent = len(selection.prompts) - len(timed)
-    note = "Without arming and healing. Lines end at 100 % of their own group."
+    note = "Without arming and healing. Each dot is a prompt; each line ends at 100 % of its own group."
     return note + (f" {count(absent, 'prompt')} without an ended attempt not drawn." if absent else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,6 +107,12 @@ class Page:
         """Text at inches from the left and the top of the page."""
         return self.figure.text(x / WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
 
+    def foot(self, *lines: str) -> None:
+        """Notes at the bottom of the page, a line each, made to fit its width."""
+        for row, line in enumerate(reversed([line for line in lines if line])):
+            y = self.height - 0.13 - 0.19 * row
+            fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), WIDTH - LEFT - RIGHT)
+
 
 def page(heading: Heading, height: float = HEIGHT) -> Page:
     figure = Figure(figsize=(WIDTH, height), dpi=DPI, facecolor="white")
@@ -121,10 +126,10 @@ def page(heading: Heading, height: float = HEIGHT) -> Page:
 
 def fit(text: Text, inches: float, least: float = 0.72) -> Text:
     """Makes text smaller, down to a share of its size, then shortens it, until it is that wide."""
-    full = text.get_fontsize()
+    full = float(text.get_fontsize())
     natural = _width(text)
     if natural > inches:
-        text.set_fontsize(max(full * inches / natural, full * least))
+        text.set_fontsize(max(0.985 * full * inches / natural, full * least))
     while _width(text) > inches and len(text.get_text()) > 2:
         text.set_text(text.get_text()[:-2].rstrip() + "…")
     return text
@@ -155,17 +160,41 @@ def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left:
         x += 0.22 + width + 0.28
 
 
+def beside(axes: Axes, text: str, x: float, y: float, dx: float, dy: float = 0, **style: Any) -> None:
+    """Text ``dx``, ``dy`` points from a place: ``x`` as a share of the axes' width, ``y`` in data."""
+    axes.annotate(
+        printable(text, 240) if "\n" not in text else text,
+        (x, y),
+        (dx, dy),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        annotation_clip=False,
+        **{"va": "center", **style},
+    )
+
+
+def at_end(axes: Axes, text: str, x: float, y: float) -> None:
+    """A bar's figure, bold, just behind its end at data ``x``, ``y``."""
+    axes.annotate(
+        text,
+        (x, y),
+        (7, 0),
+        textcoords="offset points",
+        va="center",
+        weight="bold",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+    )
+
+
 def seconds_axis(axes: Axes, length: float, several: bool = False, label: bool = True) -> None:
     """The x axis as time since the start of the run."""
     minutes = length > 300
-    axes.set_xlim(0, length)
-    axes.xaxis.set_major_locator(
-        MaxNLocator(8, steps=[1, 2, 3, 5, 6, 10]) if not minutes else _minutes(length)
-    )
-    if minutes:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 60:g}"))
+    unit, scale = ("minutes", 60.0) if minutes else ("seconds", 1.0)
+    axes.set_xlim(-0.012 * length, 1.012 * length)
+    axes.xaxis.set_major_locator(_minutes(length) if minutes else MaxNLocator(8, steps=[1, 2, 3, 5, 6, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     if label:
-        unit = "minutes" if minutes else "seconds"
         axes.set_xlabel(f"{unit} since the start of {'each' if several else 'the'} run")
 
 
@@ -186,6 +215,5 @@ def latency_axis(axes: Axes, values: Sequence[float], vertical: bool) -> None:
 
 
 def latency_limits(values: Sequence[float]) -> tuple[float, float]:
-    least, most = min(values, default=1.0), max(values, default=100.0)
-    low = 10.0 ** math.floor(math.log10(max(least / 1.1, FLOOR_MS)))
-    return low * 0.8, max(most * 1.6, low * 120)
+    low = max(min(values, default=1.0) / 1.5, FLOOR_MS)
+    return low, max(max(values, default=100.0) * 1.6, low * 120)

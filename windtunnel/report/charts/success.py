@@ -2,144 +2,138 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 
 from windtunnel.intervals import wilson
 from windtunnel.report.charts.data import Prompt, RunData, Selection
-from windtunnel.report.charts.heading import Rate, rate, subtitle
+from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
 from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, OUTCOMES, in_order, outcome_color
-from windtunnel.report.charts.style import LEFT, Heading, Page, key, page, say_nothing, seconds_axis
+from windtunnel.report.charts.style import (
+    LEFT,
+    Heading,
+    Page,
+    beside,
+    key,
+    page,
+    say_nothing,
+    seconds_axis,
+)
 from windtunnel.report.charts.text import percent, percent_range, printable, words
 
 MOST_RUNS = 20
 
 
 def draw(selection: Selection) -> Page:
-    overall = rate(selection.prompts)
-    sheet = page(Heading(overall.title(), subtitle(selection)))
+    overall = success_rate(selection)
+    sheet = page(Heading(success_title(overall), subtitle(selection)))
     if overall.n == 0:
-        return say_nothing(sheet, overall.left_out() or "No prompt was judged in this run.")
+        return say_nothing(sheet, left_out(overall, selection) or "No prompt was judged in this run.")
     if selection.several:
         _each_run(sheet, selection)
     else:
         _one_run(sheet, selection.runs[0])
-    sheet.text(LEFT, sheet.height - 0.13, overall.left_out(), size=9, color=MUTED, va="bottom")
+    note = left_out(overall, selection)
+    sheet.foot(note)
     return sheet
 
 
 def _one_run(sheet: Page, run: RunData) -> None:
-    grid = sheet.grid(2, 1, left=0.8, right=1.35, top=1.5, bottom=0.72, height_ratios=[10, 1], hspace=0.12)
+    grid = sheet.grid(2, 1, left=0.8, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
     axes = sheet.figure.add_subplot(grid[0])
-    strip = sheet.figure.add_subplot(grid[1])
     draw_running_rate(axes, run)
-    axes.tick_params(labelbottom=False)
-    _draw_strip(strip, run)
+    seconds_axis(axes, run.length)
+    _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
     key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
     """The rate after each judged prompt, with the interval that its n so far allows."""
-    times, rates = _running(list(run.prompts))
-    shares = [one.share or 0.0 for one in rates]
-    low = [one.interval.low if one.interval else 0.0 for one in rates]
-    high = [one.interval.high if one.interval else 1.0 for one in rates]
+    counted = sorted((one for one in run.prompts if one.counts), key=lambda one: one.judged or 0.0)
+    times = [one.judged or 0.0 for one in counted]
+    successes = _so_far(counted)
+    shares = [k / n for n, k in enumerate(successes, start=1)]
+    sure = [wilson(k, n) or (0.0, 1.0) for n, k in enumerate(successes, start=1)]
+    sure.append(sure[-1])
+    low, high = [one[0] for one in sure], [one[1] for one in sure]
     ends = [*times, run.length]
-    axes.fill_between(
-        ends, [*low, low[-1]], [*high, high[-1]], step="post", color=ACCENT, alpha=0.16, linewidth=0
-    )
+    axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
     axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
+    axes.plot([run.length] * 2, sure[-1], color=ACCENT, alpha=0.4, linewidth=3.5, solid_capstyle="butt")
     if len(times) <= 30:
         axes.plot(times, shares, "o", color=ACCENT, markersize=4.5, clip_on=False)
     _share_axis(axes, vertical=True)
     seconds_axis(axes, run.length, label=False)
-    _label_end(axes, rates[-1])
+    _label_end(axes, shares[-1], sure[-1], len(shares))
 
 
-def _running(prompts: list[Prompt]) -> tuple[list[float], list[Rate]]:
-    counted = sorted((one for one in prompts if one.counts), key=lambda one: one.judged or 0.0)
-    times = [one.judged or 0.0 for one in counted]
-    return times, [rate(counted[: n + 1]) for n in range(len(counted))]
+def _so_far(counted: list[Prompt]) -> list[int]:
+    """How many had succeeded after each."""
+    successes, total = [], 0
+    for prompt in counted:
+        total += prompt.outcome == "success"
+        successes.append(total)
+    return successes
 
 
-def _label_end(axes: Axes, last: Rate) -> None:
-    share, interval = last.share or 0.0, last.interval or wilson(0, 1)
-    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(
-        percent(share), (1, share), (9, 0), size=17, weight="bold", color=ACCENT, va="center", **place
-    )
-    assert interval is not None  # n is at least 1 here
-    text = f"95 % interval\n{percent_range(interval.low, interval.high)}\nn = {last.n}"
+def _label_end(axes: Axes, share: float, sure: tuple[float, float], n: int) -> None:
+    beside(axes, percent(share), 1, share, 9, size=17, weight="bold", color=ACCENT)
+    text = f"95 % interval\n{percent_range(*sure)}\nn = {n}"
     below = share > 0.35
-    offset = (10, -16 if below else 16)
-    axes.annotate(
-        text,
-        (1, share),
-        offset,
-        size=9,
-        color=MUTED,
-        va="top" if below else "bottom",
-        linespacing=1.35,
-        **place,
-    )
+    dy, va = (-16, "top") if below else (16, "bottom")
+    beside(axes, text, 1, share, 10, dy, va=va, size=9, color=MUTED, linespacing=1.35)
 
 
 def _share_axis(axes: Axes, vertical: bool) -> None:
     axis = axes.yaxis if vertical else axes.xaxis
-    (axes.set_ylim if vertical else axes.set_xlim)(0, 1)
-    axis.set_ticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    (axes.set_ylim if vertical else axes.set_xlim)(-0.025, 1.025)
+    ticks = [0, 0.25, 0.5, 0.75, 1.0] if vertical else [0, 0.5, 1.0]
+    axis.set_ticks(ticks, labels=[percent(tick) for tick in ticks])
     axis.grid(True)
     axes.tick_params(length=0)
 
 
 def _draw_strip(axes: Axes, run: RunData) -> None:
-    """One mark a prompt, at the time of its verdict, in its outcome's colour."""
-    judged = [prompt for prompt in run.prompts if prompt.outcome and prompt.judged is not None]
-    width = max(0.8, min(5.0, 260 / max(1, len(judged))))
-    for prompt in judged:
-        color = outcome_color(prompt.outcome or "")
-        axes.axvline(prompt.judged or 0.0, color=color, linewidth=width, clip_on=False)
+    """One cell a prompt in its outcome's colour, in the order of the verdicts, all of the same width."""
+    judged = sorted((one for one in run.prompts if one.outcome), key=lambda one: one.judged or 0.0)
+    gap = 0.12 if len(judged) <= 120 else 0.0
+    colors = [outcome_color(prompt.outcome or "") for prompt in judged]
+    axes.bar(range(len(judged)), 1, 1 - gap, color=colors)
+    axes.set_xlim(-0.5, max(len(judged), 12) - 0.5)
     axes.set_ylim(0, 1)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    seconds_axis(axes, run.length)
-    axes.set_ylabel("each\nprompt", rotation=0, ha="right", va="center", size=9, labelpad=6)
+    axes.set_axis_off()
+    axes.set_title("Each prompt in turn", size=9.5, weight="normal", color=MUTED)
 
 
 def _each_run(sheet: Page, selection: Selection) -> None:
     shown = selection.runs[-MOST_RUNS:][::-1]
-    grid = sheet.grid(1, 1, left=3.2, right=1.9, top=1.35, bottom=0.65)
-    axes = sheet.figure.add_subplot(grid[0])
-    for row, run in enumerate(shown):
-        _run_row(axes, row, run)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(range(len(shown)), [printable(f"{run.run_id}  seed {run.seed}", 44) for run in shown])
-    axes.tick_params(axis="y", labelcolor=INK, labelsize=9 if len(shown) < 14 else 7.5)
-    _share_axis(axes, vertical=False)
-    axes.spines["left"].set_visible(False)
+    grid = sheet.grid(1, 1, left=3.2, right=1.9, top=1.45, bottom=0.65)
+    draw_runs(sheet.figure.add_subplot(grid[0]), shown, longest=36)
     older = len(selection.runs) - len(shown)
-    note = (
-        f"newest first; {older} older runs count in the title and are not drawn" if older else "newest first"
-    )
+    note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")
     sheet.text(LEFT, 1.12, f"Success rate of each run with its 95 % interval, {note}", size=10, color=MUTED)
 
 
+def draw_runs(axes: Axes, runs: Sequence[RunData], longest: int) -> None:
+    """A row for each run: its rate, its interval, its n. ``longest``: of a run's name, in characters."""
+    for row, run in enumerate(runs):
+        _run_row(axes, row, run)
+    axes.set_ylim(max(len(runs), 5) - 0.4, -0.6)
+    axes.set_yticks(range(len(runs)), [printable(run.run_id, longest) for run in runs])
+    _share_axis(axes, vertical=False)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=9 if len(runs) < 14 else 7.5)
+    axes.spines["left"].set_visible(False)
+
+
 def _run_row(axes: Axes, row: int, run: RunData) -> None:
-    one = rate(list(run.prompts))
-    text = "no prompt judged"
-    if one.share is not None and one.interval is not None:
-        axes.plot([one.interval.low, one.interval.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
-        axes.plot([one.share], [row], "o", color=ACCENT, markersize=7, clip_on=False)
-        text = f"{percent(one.share)}  ({one.successes} of {one.n})"
+    one = success_rate(Selection((run,)))
+    text = "not judged"
+    if one.rate is not None and one.low is not None and one.high is not None:
+        axes.plot([one.low, one.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
+        axes.plot([one.rate], [row], "o", color=ACCENT, markersize=7, clip_on=False)
+        text = f"{percent(one.rate)}  ({one.k} of {one.n})"
     else:
         axes.plot([0, 1], [row, row], color=FAINT, linewidth=1, linestyle=":")
-    axes.annotate(
-        text,
-        (1, row),
-        (12, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        annotation_clip=False,
-        size=9.5,
-    )
+    beside(axes, text, 1, row, 12, size=9.5)

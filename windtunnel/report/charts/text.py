@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from windtunnel.history import strip_control
+from windtunnel.intervals import percentile
 
-# A percentile needs a value beyond it: from n = 20 on for p95, from n = 100 on for p99.
+# A percentile needs values beyond it: with fewer than 20, p95 is the largest and is called that.
 LEAST_FOR_P95 = 20
-
-_ARROWS = {"upstream": " ↑", "downstream": " ↓"}
-# kind: (the attribute that matters most, its unit)
-_MAIN = {
-    "latency": ("latency", "ms"),
-    "timeout": ("timeout", "ms"),
-    "bandwidth": ("rate", "KB/s"),
-    "slow_close": ("delay", "ms"),
-    "reset_peer": ("timeout", "ms"),
-    "limit_data": ("bytes", "B"),
-    "slicer": ("average_size", "B"),
-}
-
-
-def toxic_label(kind: str, stream: str, attributes: Mapping[str, int]) -> str:
-    """``latency 1500 ms ↑``: kind, main attribute, and the direction that it acts on."""
-    name, unit = _MAIN.get(kind, ("", ""))
-    amount = f" {attributes[name]} {unit}" if name in attributes else ""
-    return f"{kind}{amount}{_ARROWS.get(stream, '')}"
 
 
 def duration(ms: float) -> str:
@@ -64,23 +45,15 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def quantile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least that share of the values does not exceed; None of none."""
-    if not values:
-        return None
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
-
-
 def spread(values: Sequence[float]) -> str:
-    """Median and p95 in words; with too few values for p95 the slowest instead."""
-    middle = quantile(values, 0.5)
+    """Median and p95 in words; with too few values for p95 the largest instead."""
+    middle = percentile(values, 50)
     if middle is None:
         return "no data"
     if len(values) == 1:
         return duration(middle)
-    name = "p95" if len(values) >= LEAST_FOR_P95 else "max"
-    far = quantile(values, 0.95 if name == "p95" else 1.0)
-    return f"p50 {duration(middle)}, {name} {duration(far or 0.0)}"
+    name, far = ("p95", 95) if len(values) >= LEAST_FOR_P95 else ("max", 100)
+    return f"p50 {duration(middle)}, {name} {duration(percentile(values, far) or 0.0)}"
 
 
 def printable(text: str, longest: int = 160) -> str:

@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.heading import subtitle
-from windtunnel.report.charts.palette import ACCENT, CLEAN, FAILED, INK, MUTED
-from windtunnel.report.charts.style import LEFT, Heading, Page, page, say_nothing, seconds_axis
+from windtunnel.report.charts.palette import ACCENT, CLEAN, FAILED
+from windtunnel.report.charts.style import Heading, Page, beside, page, say_nothing, seconds_axis
 from windtunnel.report.charts.text import count
 
 NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
@@ -21,16 +21,17 @@ def draw(selection: Selection) -> Page:
     sheet = page(Heading(_finding(selection), subtitle(selection)))
     if not _finishes(selection) and not selection.tries:
         return say_nothing(sheet, "Nothing was finished and no call was made in this run.")
-    grid = sheet.grid(2, 1, left=0.8, right=1.2, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
+    grid = sheet.grid(2, 1, left=0.8, right=1.5, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
     above, below = (sheet.figure.add_subplot(grid[row]) for row in (0, 1))
     _finished(above, selection)
     width = bin_width(selection.length)
+    span = width * len(histogram([], width, selection.length))
     _tries(below, selection, width)
-    seconds_axis(above, selection.length, selection.several, label=False)
+    seconds_axis(above, span, selection.several, label=False)
     above.tick_params(labelbottom=False)
-    seconds_axis(below, selection.length, selection.several)
+    seconds_axis(below, span, selection.several)
     note = "A prompt is finished when it is judged: arming, healing and settling are in this figure."
-    sheet.text(LEFT, sheet.height - 0.13, note, size=9, color=MUTED, va="bottom")
+    sheet.foot(note)
     return sheet
 
 
@@ -56,18 +57,10 @@ def _finished(axes: Axes, selection: Selection) -> None:
         _steps(axes, run, ACCENT if newest else CLEAN, 2.4 if newest else 1.1)
     last = selection.runs[-1]
     done = sum(prompt.judged is not None for prompt in last.prompts)
-    label = f"{done}\nin the newest" if selection.several else f"{done} of\n{len(last.prompts)} begun"
-    axes.annotate(
-        label,
-        (last.length, done),
-        (8, 0),
-        textcoords="offset points",
-        va="center",
-        color=ACCENT,
-        weight="bold",
-        annotation_clip=False,
-    )
-    axes.set_ylim(bottom=0)
+    label = f"{done} in the\nnewest run" if selection.several else f"{done} of\n{len(last.prompts)} begun"
+    beside(axes, label, 1, done, 8, color=ACCENT, weight="bold")
+    most = max(sum(prompt.judged is not None for prompt in run.prompts) for run in selection.runs)
+    axes.set_ylim(0, max(most, 1) * 1.06)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.grid(True, axis="y")
     axes.tick_params(length=0)
@@ -78,7 +71,7 @@ def _steps(axes: Axes, run: RunData, color: str, width: float) -> None:
     counts = list(range(len(times) + 1))
     axes.step([0.0, *times, run.length], [*counts, counts[-1]], where="post", color=color, linewidth=width)
     if len(times) <= 30:
-        axes.plot(times, counts[1:], "o", color=color, markersize=width * 1.8)
+        axes.plot(times, counts[1:], "o", color=color, markersize=width * 1.8, clip_on=False)
 
 
 def bin_width(length: float) -> float:
@@ -91,12 +84,12 @@ def _tries(axes: Axes, selection: Selection, width: float) -> None:
     fine = histogram([one.end for one in selection.tries if one.error is None], width, selection.length)
     failed = histogram([one.end for one in selection.tries if one.error is not None], width, selection.length)
     places = [(index + 0.5) * width for index in range(len(fine))]
-    axes.bar(places, fine, width * 0.86, color=CLEAN)
-    axes.bar(places, failed, width * 0.86, bottom=fine, color=FAILED)
+    axes.bar(places, fine, width * 0.86, color=CLEAN, clip_on=False)
+    axes.bar(places, failed, width * 0.86, bottom=fine, color=FAILED, clip_on=False)
     axes.set_title(f"HTTP tries in each {width:g} s")
-    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(f"{sum(failed):,} failed", (1, 1), (8, -6), color=FAILED, va="top", weight="bold", **place)
-    axes.annotate(f"{sum(fine):,} answered", (1, 1), (8, -24), color=INK, va="top", **place)
+    top = axes.get_ylim()[1]
+    beside(axes, f"{sum(failed):,} failed", 1, top, 8, -12, color=FAILED, weight="bold")
+    beside(axes, f"{sum(fine):,} answered", 1, top, 8, -30)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.grid(True, axis="y")
     axes.tick_params(length=0)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import LINK_NAMES, FaultSpan, Selection, Try
-from windtunnel.report.charts.palette import FAILED, FAINT, GHOST, INK, MUTED, fault_color
-from windtunnel.report.charts.style import latency_axis, seconds_axis
-from windtunnel.report.charts.text import duration, quantile
+from windtunnel.intervals import percentile
+from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
+from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
+from windtunnel.report.charts.style import beside, latency_axis, seconds_axis
+from windtunnel.report.charts.text import duration
 from windtunnel.report.charts.tries import dots, shade
 
 HALF = 0.36  # half the height of a row's bar
@@ -38,6 +39,7 @@ def draw_spread(axes: Axes, selection: Selection) -> None:
     low, _ = axes.get_xlim()
     for row, name in enumerate(LINK_NAMES):
         _spread_row(axes, row, [one for one in tries if one.link == name], low)
+    beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
     axes.set_yticks([])
     axes.grid(True, axis="x")
     axes.tick_params(length=0)
@@ -49,29 +51,19 @@ def _spread_row(axes: Axes, row: int, tries: Sequence[Try], low: float) -> None:
     y = [row + _jitter(index) for index in range(len(tries))]
     size = 20.0 if len(tries) < 60 else 8.0
     colors = [fault_color(one.fault) for one in tries]
-    edges = [FAILED if one.error else "none" for one in tries]
+    edges = [FAILED if one.error else MUTED if one.fault else "none" for one in tries]
     axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
-    middle = quantile(x, 0.5)
-    text = "not called"
+    middle = percentile((one.ms for one in tries if one.error is None), 50)
+    text = "all failed" if tries else "not called"
     if middle is not None:
         axes.plot([middle, middle], [row - HALF, row + HALF], color=INK, linewidth=1.8, zorder=4)
         text = duration(middle)
-    axes.annotate(
-        text,
-        (1, row),
-        (6, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        size=9,
-        color=INK if tries else MUTED,
-        annotation_clip=False,
-    )
+    beside(axes, text, 1, row, 6, size=9, color=INK if tries else MUTED)
 
 
 def _jitter(index: int) -> float:
     """Deterministic and even: the golden ratio's multiples, within the row's bar."""
-    return ((index * 0.618034) % 1.0 - 0.5) * 1.5 * HALF
+    return ((0.5 + index * 0.618034) % 1.0 - 0.5) * 1.5 * HALF
 
 
 def _rows(axes: Axes) -> None:
@@ -80,11 +72,3 @@ def _rows(axes: Axes) -> None:
         axes.axhspan(row - HALF, row + HALF, color=GHOST, linewidth=0, zorder=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-
-
-def labels_for(spans: Sequence[FaultSpan]) -> dict[str, str]:
-    """Kind to its label with figures, where all its toxics are the same; else the bare kind."""
-    found: dict[str, set[str]] = {}
-    for span in spans:
-        found.setdefault(span.kind, set()).add(span.label)
-    return {kind: labels.pop() if len(labels) == 1 else kind for kind, labels in found.items()}

@@ -9,24 +9,31 @@ from matplotlib.axes import Axes
 from windtunnel.report.charts.data import FaultSpan, Selection, Try
 from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
 from windtunnel.report.charts.text import words
+from windtunnel.schedule import ERROR_KINDS
+
+NO_FAULT = "No fault was armed or injected."
+_STATUS = dict(ERROR_KINDS)
 
 
 def shade(axes: Axes, spans: Sequence[FaultSpan], low: float, high: float) -> None:
     """Each fault interval as an area from ``low`` to ``high``, in the colour of its kind."""
-    for kind in {span.kind for span in spans}:
-        bars = [(span.start, span.end - span.start) for span in spans if span.kind == kind]
-        axes.broken_barh(
-            bars, (low, high - low), facecolors=fault_color(kind), linewidth=0, alpha=0.85, zorder=1
-        )
+    for kind in in_order({span.kind for span in spans}, FAULTS):
+        mine = [span for span in spans if span.kind == kind]
+        bars = [(span.start, span.end - span.start) for span in mine]
+        # a single request is too short to be seen without an edge
+        edge = 0.4 if mine[0].toxic else 2.0
+        color = fault_color(kind)
+        axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, zorder=1)
 
 
 def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try], crowd: int) -> None:
-    """A dot for each try that got a reply, a cross for each that failed. ``crowd``: how many share the space."""
+    """A dot for each try that got a reply, a cross for each that failed, the smaller the ``crowd`` is."""
     size = 16.0 if crowd < 150 else 9.0 if crowd < 800 else 5.0
     fine = [point for point, one in zip(points, tries, strict=True) if one.error is None]
     failed = [point for point, one in zip(points, tries, strict=True) if one.error is not None]
     if fine:
-        axes.scatter(*zip(*fine, strict=True), s=size, color=INK, alpha=0.75, linewidths=0, zorder=3)
+        x, y = zip(*fine, strict=True)
+        axes.scatter(x, y, s=size, color=INK, alpha=0.75, linewidths=0, zorder=3)
     if failed:
         x, y = zip(*failed, strict=True)
         axes.scatter(x, y, s=size * 2.4, marker="x", color="white", linewidths=3.2, zorder=4)
@@ -36,4 +43,9 @@ def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try]
 def fault_key(selection: Selection) -> list[tuple[str, str]]:
     """Chips for the kinds of fault that these runs had."""
     kinds = {span.kind for span in selection.spans} | {one.fault for one in selection.tries if one.fault}
-    return [(fault_color(kind), words(kind)) for kind in in_order(kinds, FAULTS)]
+    return [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULTS)]
+
+
+def fault_name(kind: str) -> str:
+    """A toxic by its kind, an HTTP error with its status before it."""
+    return f"{_STATUS[kind]} {words(kind)}" if kind in _STATUS else words(kind)

@@ -1,0 +1,42 @@
+"""Charts of runs: ``python charts.py [--run latest|ID|all] [--logs DIR] [--out DIR]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from windtunnel.report.charts import ChartsError, pick, write_charts
+
+
+@click.command()
+@click.option("--run", "wanted", default="latest", show_default=True, help="latest, all, or a run's ID.")
+@click.option(
+    "--logs",
+    type=click.Path(path_type=Path),
+    default=Path("logs"),
+    envvar="LOGS_DIR",
+    show_default=True,
+    help="Where the lab logs.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where to put the PNGs.  [default: LOGS/charts/RUN]",
+)
+def main(wanted: str, logs: Path, out: Path | None) -> None:
+    """Draws charts of one run or of all from their histories and prints the files."""
+    try:
+        selection = pick(logs, wanted, warn=lambda message: click.echo(f"note: {message}", err=True))
+        name = "all" if wanted == "all" else selection.runs[0].run_id
+        files = write_charts(selection, out or logs / "charts" / name)
+    except (ChartsError, OSError) as error:
+        click.echo(f"charts: {error}", err=True)
+        sys.exit(2)
+    for path in files:
+        click.echo(str(path))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+import waitress
+from flask import Flask, request
+
+from tests.gateway.lab import FREE, Lab, gateway
+from windtunnel.topology import Address, address_of, bind
+
+
+def _flask_app() -> Flask:
+    app = Flask("upstream")
+
+    @app.route("/echo", methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
+    def echo():  # type: ignore[no-untyped-def]
+        return {
+            "method": request.method,
+            "headers": dict(request.headers),
+            "query": request.query_string.decode(),
+            "body": request.get_data(as_text=True),
+        }
+
+    @app.get("/size/<int:size>")
+    def size(size: int):  # type: ignore[no-untyped-def]
+        return b"x" * size
+
+    return app
+
+
+@pytest.fixture(scope="session")
+def flask_upstream() -> Iterator[Address]:
+    """A real WSGI server, the kind that the tools run on."""
+    listener = bind(FREE)
+    address = address_of(listener)
+    server = waitress.create_server(_flask_app(), sockets=[listener], threads=8)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield address
+    server.close()
+    with socket.socket() as poke:  # wakes its select
+        poke.connect_ex((address.host, address.port))
+    thread.join(5)
+
+
+@pytest.fixture(scope="session")
+def lab_of_session(tmp_path_factory: pytest.TempPathFactory, flask_upstream: Address) -> Iterator[Lab]:
+    with gateway(tmp_path_factory.mktemp("gateway"), search=flask_upstream, model=flask_upstream) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(lab_of_session: Lab) -> Lab:
+    """A gateway with a Flask upstream on the search link; no attempt is on its lane."""
+    lab_of_session.settle(0)
+    return lab_of_session

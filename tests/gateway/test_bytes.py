@@ -1,0 +1,133 @@
+"""Through the gateway every byte is as it is without it, both ways."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
+from windtunnel.topology import Address
+
+METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "PROPFIND", "BREW"]
+text = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=12)
+payloads = st.one_of(st.binary(max_size=200), st.integers(1, 300_000).map(lambda size: b"\r\n0" * size))
+
+
+@dataclass
+class Talk:
+    """One request and its reply; ``ends``: the upstream closes after it."""
+
+    request: bytes
+    reply: bytes
+    ends: bool = False
+
+
+def chunked(data: bytes, size: int, trailer: bytes) -> bytes:
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    body = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(part), part) for part in parts)
+    return body + b"0\r\n" + trailer + b"\r\n"
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """The framing header and the body as it stands on the wire."""
+    data = draw(payloads)
+    if draw(st.booleans()):
+        return b"Content-Length: %d\r\n" % len(data), data
+    trailer = draw(st.sampled_from([b"", b"X-Check: 1\r\n"]))
+    return b"transfer-encoding: chunked\r\n", chunked(data, draw(st.integers(1000, 90_000)), trailer)
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> Talk:
+    method = draw(st.sampled_from(METHODS))
+    headers = "".join(
+        f"X-{name.encode().hex()}:{value} \r\n"
+        for name, value in draw(st.lists(st.tuples(text, text), max_size=3))
+    )
+    framing, body = draw(bodies()) if method in ("POST", "PUT", "BREW") else (b"", b"")
+    path = draw(st.from_regex(r"[a-z0-9%&=?/.~-]{0,20}", fullmatch=True))
+    request = f"{method} /{path} HTTP/1.1\r\nhOsT: @\r\n{headers}".encode()
+    return Talk(request + framing + b"\r\n" + body, *draw(replies(method)))
+
+
+@st.composite
+def replies(draw: st.DrawFn, method: str) -> tuple[bytes, bool]:
+    status = draw(st.sampled_from([b"200 OK", b"204 No Content", b"304 Not Modified", b"500 ", b"404"]))
+    interim = draw(st.sampled_from([b"", b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"]))
+    framing, body = draw(bodies())
+    ends = draw(st.integers(0, 9)) == 0
+    if ends:  # in order, with or without a framing of its own
+        framing = draw(st.sampled_from([b"", framing])) + b"Connection: close\r\n"
+    if method == "HEAD" or status[:3] in (b"204", b"304"):
+        body = b""
+    return (
+        interim + b"HTTP/1.1 " + status + b"\r\nSet-Cookie: a\r\nset-cookie:b\r\n" + framing + b"\r\n" + body,
+        ends,
+    )
+
+
+class Scripted:
+    """An upstream that reads as many bytes as each request has and gives its reply."""
+
+    def __init__(self) -> None:
+        self.talks: list[Talk] = []
+        self.pieces = 1 << 20
+        self.heard = b""
+        self.upstream = Upstream(self.serve)
+
+    def serve(self, connection: socket.socket) -> None:
+        for talk in self.talks:
+            self.heard += read_all(connection, len(talk.request), exactly=True)
+            for at in range(0, len(talk.reply), self.pieces):
+                connection.sendall(talk.reply[at : at + self.pieces])
+            if talk.ends:
+                return
+        connection.recv(1)
+
+    def hold(self, address: Address, pipelined: bool) -> tuple[bytes, bytes]:
+        """What the upstream and what the client got of the whole talk."""
+        self.heard, got = b"", b""
+        with dial(address) as client:
+            if pipelined:
+                client.sendall(b"".join(talk.request for talk in self.talks))
+            for talk in self.talks:
+                if not pipelined:
+                    client.sendall(talk.request)
+                got += read_all(client, len(talk.reply))
+            if self.talks[-1].ends:
+                got += client.recv(1)
+        return self.heard, got
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[Scripted]:
+    scripted = Scripted()
+    yield scripted
+    scripted.upstream.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, scripted: Scripted) -> Iterator[Lab]:
+    with gateway(tmp_path_factory.mktemp("bytes"), weather=scripted.upstream.address) as lab:
+        yield lab
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(st.lists(talks(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
+def test_as_if_there_were_no_gateway(
+    lab: Lab, scripted: Scripted, whole: list[Talk], pieces: int, pipelined: bool
+) -> None:
+    end = next((at for at, talk in enumerate(whole) if talk.ends), len(whole))
+    authority = str(scripted.upstream.address).encode()
+    scripted.talks = [Talk(t.request.replace(b"@", authority, 1), t.reply, t.ends) for t in whole[: end + 1]]
+    scripted.pieces = pieces
+    direct = scripted.hold(scripted.upstream.address, pipelined)
+    assert scripted.hold(lab.address("weather"), pipelined) == direct

@@ -1,0 +1,137 @@
+"""The control API: which attempt has the lane, and when it has settled."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.gateway.lab import Lab, dial, gateway, until
+
+GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def code(reply: requests.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["code"]
+
+
+def open_connections(lab: Lab) -> int:
+    return int(lab.control("GET", "/lanes/0").json()["open"])
+
+
+def test_the_lane_tells_its_attempt(lab: Lab) -> None:
+    assert lab.control("GET", "/").json() == {"status": "OK"}
+    wanted = lab.new_run()
+    assert lab.control("PUT", "/lanes/0", wanted).json() == {"lane": 0, "open": 0, **wanted}
+    assert lab.control("GET", "/lanes/0").json() == {"lane": 0, "open": 0, **wanted}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"run_id": "nobody"}, (409, "unknown_run")),
+        ({"settings_hash": "0"}, (409, "settings_differ")),
+        ({"run_id": "../../x"}, (400, "bad_request")),
+        ({"episode": "a\r\nb"}, (400, "bad_request")),
+        ({"attempt": 0}, (400, "bad_request")),
+        ({"attempt": None}, (400, "bad_request")),
+        ({"more": 1}, (400, "bad_request")),
+    ],
+)
+def test_what_cannot_be_begun_is_refused(lab: Lab, change: dict[str, Any], expected: tuple[int, str]) -> None:
+    assert code(lab.control("PUT", "/lanes/0", {**lab.new_run(), **change})) == expected
+    assert lab.control("GET", "/lanes/0").json()["episode"] is None
+
+
+def test_other_errors_have_the_same_shape(lab: Lab) -> None:
+    assert code(lab.control("PUT", "/lanes/7", lab.new_run())) == (404, "unknown_lane")
+    assert code(lab.control("GET", "/nowhere")) == (404, "not_found")
+    assert code(lab.control("DELETE", "/lanes/0")) == (405, "method_not_allowed")
+    assert code(requests.put(lab.topology.control.url + "/lanes/0", data="{", timeout=5)) == (
+        400,
+        "bad_request",
+    )
+
+
+def test_without_a_state_database_there_is_no_run(tmp_path: Path) -> None:
+    with gateway(tmp_path) as lab:
+        body = {"run_id": "r", "episode": "e", "attempt": 1, "settings_hash": "h"}
+        assert code(lab.control("PUT", "/lanes/0", body)) == (409, "unknown_run")
+        assert not (tmp_path / "state.db").exists()
+        (tmp_path / "state.db").write_bytes(b"no database at all" * 100)
+        assert code(lab.control("PUT", "/lanes/0", body)) == (503, "state_failed")
+
+
+def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with gateway(tmp_path) as lab:
+        (tmp_path / "logs").write_text("in the way")
+        assert code(lab.control("PUT", "/lanes/0", lab.new_run())) == (503, "history_failed")
+
+
+def test_telling_it_twice_changes_nothing(lab: Lab) -> None:
+    wanted = lab.new_run()
+    lab.control("PUT", "/lanes/0", wanted)
+    with dial(lab.address("search")):
+        until(lambda: open_connections(lab))
+        assert lab.control("PUT", "/lanes/0", wanted).json()["open"] == 1
+
+
+def test_nothing_open_settles_at_once_and_ends_the_attempt(lab: Lab) -> None:
+    lab.begin()
+    assert lab.settle(60) == {"settled": True, "open": 0}
+    assert lab.control("GET", "/lanes/0").json()["episode"] is None
+    assert lab.settle(60) == {"settled": True, "open": 0}  # and again
+
+
+def test_settling_waits_for_the_last_tool_connection(lab: Lab) -> None:
+    lab.begin()
+    with ThreadPoolExecutor(1) as pool:
+        with dial(lab.address("search")) as one, dial(lab.address("weather")):
+            until(lambda: open_connections(lab) == 2)
+            settling = pool.submit(lab.settle, 60)
+            one.sendall(GET)
+            lab.exchanges()
+            assert not settling.done()
+        assert settling.result(5) == {"settled": True, "open": 0}
+
+
+def test_at_the_bound_the_attempt_ends_though_not_settled(lab: Lab) -> None:
+    lab.begin()
+    with dial(lab.address("search")):
+        until(lambda: open_connections(lab))
+        assert lab.settle(0.05) == {"settled": False, "open": 1}
+        assert lab.control("GET", "/lanes/0").json()["episode"] is None
+        assert lab.settle(0) == {"settled": False, "open": 1}
+    until(lambda: lab.settle(0) == {"settled": True, "open": 0})
+
+
+def test_the_model_link_holds_nothing_up(lab: Lab) -> None:
+    lab.begin()
+    with dial(lab.address("model")) as idle:
+        idle.sendall(GET)
+        lab.exchanges()
+        assert lab.settle(60) == {"settled": True, "open": 0}
+
+
+def test_an_attempt_that_is_not_current_is_not_ended(lab: Lab) -> None:
+    lab.begin()
+    assert lab.settle(60, attempt=2) == {"settled": True, "open": 0}
+    assert lab.control("GET", "/lanes/0").json()["attempt"] == 1
+
+
+def test_another_run_ends_what_the_last_one_left_open(lab: Lab) -> None:
+    lab.begin()
+    first = lab.run_id
+    with dial(lab.address("search")) as left:
+        left.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
+        until(lambda: open_connections(lab))
+        threading.Thread(target=lab.begin).start()
+        assert left.recv(1) == b""
+        until(lambda: lab.run_id != first and open_connections(lab) == 0)
+    lab.run_id, second = first, lab.run_id
+    assert lab.exchange().error == "another run took the lane"
+    lab.run_id = second

@@ -1,0 +1,146 @@
+"""Whose request it is: the connection's attempt, refined by baggage, which must agree."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.gateway.lab import Lab, Upstream, gateway, read_all, read_head
+from windtunnel.history import Exchange, history_file, read_file
+from windtunnel.schedule import fingerprint
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def _serve(connection: socket.socket) -> None:
+    while True:
+        head, rest = read_head(connection)
+        size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+        read_all(connection, size - len(rest), exactly=True)
+        connection.sendall(OK)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    upstream = Upstream(_serve)
+    with gateway(tmp_path_factory.mktemp("identity"), search=upstream.address, model=upstream.address) as lab:
+        yield lab
+    upstream.close()
+
+
+@pytest.fixture
+def lab(shared: Lab) -> Lab:
+    shared.settle(0)
+    return shared
+
+
+def test_baggage_names_the_try(lab: Lab) -> None:
+    lab.begin()
+    headers = lab.identity(call=3, try_=2)
+    assert requests.get(lab.url("search", "/a?b=1"), headers=headers, timeout=5).text == "ok"
+    record = lab.exchange()
+    assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
+    assert (record.identity, record.call, record.try_) == ("baggage", 3, 2)
+    assert (record.method, record.target, record.link) == ("GET", "/a?b=1", "search")
+    assert record.fingerprint == fingerprint("GET", "/a?b=1")
+    assert (record.status, record.request_complete, record.reply_complete, record.forwarded) == (
+        200,
+        *[True] * 3,
+    )
+    assert record.reply_bytes == len(OK) and record.ms > 0 and record.error is record.fault is None
+
+
+def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None:
+    lab.begin()
+    for path in ("/a", "/b", "/a", "/a"):
+        requests.get(lab.url("search", path), timeout=5)
+    found = [(record.target, record.call, record.try_, record.identity) for record in lab.exchanges(4)]
+    assert found == [
+        ("/a", 1, 1, "counted"),
+        ("/b", 1, 1, "counted"),
+        ("/a", 2, 1, "counted"),
+        ("/a", 3, 1, "counted"),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}])
+def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong: dict[str, object]) -> None:
+    lab.begin(error_prob=1)
+    assert requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=5).status_code == 200
+    record = lab.exchange()
+    assert (record.identity, record.fault, record.forwarded) == ("mismatch", None, True)
+    assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
+
+
+def test_broken_baggage_counts_as_none(lab: Lab) -> None:
+    lab.begin()
+    headers = {"baggage": "windtunnel.run=x,windtunnel.attempt=one,,;="}
+    assert requests.get(lab.url("search"), headers=headers, timeout=5).status_code == 200
+    assert lab.exchange().identity == "counted"
+
+
+def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
+    lab.begin(error_prob=1)
+    lab.settle()
+    with requests.Session() as session:
+        assert session.get(lab.url("search"), headers=lab.identity(), timeout=5).status_code == 200
+        assert session.get(lab.url("model"), timeout=5).status_code == 200
+    history = history_file(lab.folder / "logs", lab.run_id, "gateway", 0)
+    assert list(read_file(history)) == []
+
+
+def test_a_tool_connection_stays_with_the_attempt_that_accepted_it(lab: Lab) -> None:
+    lab.begin()
+    with requests.Session() as session:
+        session.get(lab.url("search"), timeout=5)
+        lab.settle(0)
+        wanted = {"run_id": lab.run_id, "episode": "e2", "attempt": 1, "settings_hash": lab.settings.hash}
+        lab.control("PUT", "/lanes/0", wanted)
+        session.get(lab.url("search"), timeout=5)
+    assert [record.episode for record in lab.exchanges(2)] == ["e1", "e1"]
+
+
+def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
+    lab.begin(error_prob=1)  # which is for tools
+    with requests.Session() as session:
+        for episode, attempt, call in (("e1", 1, 1), ("e1", 2, 4), ("e7", 1, 2)):
+            headers = lab.identity(episode=episode, attempt=attempt, call=call)
+            session.post(lab.url("model", "/v1/x"), json={}, headers=headers, timeout=5)
+        session.get(lab.url("model"), timeout=5)
+        session.get(lab.url("model"), headers=lab.identity(run="other"), timeout=5)
+    found = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(5)]
+    assert found == [
+        ("e1", 1, 1, "baggage", ""),
+        ("e1", 2, 4, "baggage", ""),
+        ("e7", 1, 2, "baggage", ""),
+        ("e1", 1, 1, "counted", ""),
+        ("e1", 1, 1, "mismatch", ""),
+    ]
+
+
+@pytest.mark.parametrize("error_prob", [0, 1e-12])
+@pytest.mark.parametrize(
+    "body", [b"", b'{"b": 1, "a": [2]}', b"\xff\x00", b'"' + b"x" * 262_142 + b'"'], ids=len
+)
+def test_the_fingerprint_is_the_schedules(lab: Lab, body: bytes, error_prob: float) -> None:
+    lab.begin(error_prob=error_prob)
+    requests.post(lab.url("search", "/x?q=1"), data=body, headers=lab.identity(), timeout=5)
+    assert lab.exchange().fingerprint == fingerprint("POST", "/x?q=1", body)
+
+
+def test_of_a_large_body_the_first_256_kib_count(lab: Lab) -> None:
+    lab.begin(error_prob=1e-12)
+    body = b"x" * 1_000_000
+    assert requests.post(lab.url("search"), data=body, headers=lab.identity(), timeout=5).text == "ok"
+    assert lab.exchange().fingerprint == fingerprint("POST", "/", body[: 256 * 1024])
+
+
+def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
+    lab.begin()
+    requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=5)
+    line = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes()
+    assert lab.exchanges() == [Exchange(**json.loads(line))]

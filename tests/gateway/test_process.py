@@ -1,0 +1,92 @@
+"""``python -m windtunnel.gateway`` as a process: how it starts and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.gateway.lab import FREE, Lab, dial, until
+from windtunnel.catalog import LINKS
+from windtunnel.lifeline import LIFELINE_VARIABLE
+from windtunnel.topology import SOCKETS_VARIABLE, TOPOLOGY_VARIABLE, address_of, bind, default_topology
+
+
+@contextmanager
+def process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Lab, int]]:
+    """The gateway with sockets and lifeline handed over, as the launcher does it."""
+    names = [*(f"gateway_{link.name}" for link in LINKS), "control"]
+    sockets = {name: bind(FREE) for name in names}
+    base = default_topology("lab")
+    gateways = {link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS}
+    fields = {**vars(base), "gateways": gateways, "control": address_of(sockets["control"])}
+    topology = type(base)(**fields)
+    topology.dump(folder / "topology.json")
+    reading, writing = os.pipe()
+    environ = {
+        **os.environ,
+        TOPOLOGY_VARIABLE: str(folder / "topology.json"),
+        SOCKETS_VARIABLE: json.dumps({name: listener.fileno() for name, listener in sockets.items()}),
+        LIFELINE_VARIABLE: str(reading),
+        "STATE_DB": str(folder / "state.db"),
+        "LOGS_DIR": str(folder / "logs"),
+    }
+    handed = [reading, *(listener.fileno() for listener in sockets.values())]
+    child = subprocess.Popen([sys.executable, "-m", "windtunnel.gateway"], env=environ, pass_fds=handed)
+    os.close(reading)
+    for listener in sockets.values():
+        listener.close()
+    try:
+        yield child, Lab(folder, topology), writing
+    finally:
+        child.kill()
+        child.wait()
+        os.close(writing)
+
+
+def _close(child: subprocess.Popen[bytes], lifeline: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), lifeline)  # closes the pipe, keeps the number
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        lambda child, _: child.send_signal(signal.SIGTERM),
+        lambda child, _: child.send_signal(signal.SIGINT),
+        _close,
+    ],
+    ids=["SIGTERM", "SIGINT", "lifeline"],
+)
+def test_it_ends_in_order_and_keeps_its_records(
+    tmp_path: Path, stop: Callable[[subprocess.Popen[bytes], int], None]
+) -> None:
+    with process(tmp_path) as (child, lab, lifeline):
+        lab.begin()
+        with dial(lab.address("search")) as client, requests.Session() as idle:
+            idle.get(lab.topology.control.url, timeout=5)
+            client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
+            until(lambda: lab.control("GET", "/lanes/0").json()["open"])
+            stop(child, lifeline)
+            assert child.wait(5) == 0
+        assert lab.exchange().error == "the gateway was stopped"
+
+
+def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        base = default_topology("lab")
+        gateways = {**base.gateways, "search": address_of(taken)}
+        type(base)(**{**vars(base), "gateways": gateways}).dump(tmp_path / "topology.json")
+        environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
+        command = [sys.executable, "-m", "windtunnel.gateway"]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 1
+    assert "in use" in done.stderr and "Traceback" not in done.stderr

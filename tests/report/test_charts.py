@@ -1,0 +1,130 @@
+"""Every chart of every kind of run: drawn without a warning, the same each time, honest about no data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from tests.report.synthetic import Flight
+from windtunnel.oracle import OUTCOMES
+from windtunnel.report.charts import CHARTS, pick, write_charts
+from windtunnel.report.charts.palette import OUTCOMES as COLORS
+from windtunnel.report.charts.style import styled
+
+EVERY_TOXIC = "latency,timeout,reset_peer,bandwidth,slicer,limit_data,slow_close,down"
+FLIGHTS = {
+    "two dozen": {},
+    "three": {"prompts": 3},
+    "one": {"prompts": 1},
+    "none": {"prompts": 0},
+    "all fail": {"outcomes": ("honest_failure",), "settings": {"toxic_prob": 1.0}},
+    "no fault": {"settings": {"toxic_prob": 0.0, "error_prob": 0.0}},
+    "unjudged": {"outcomes": ("unjudged",), "finish": False},
+    "every outcome, every toxic": {"outcomes": OUTCOMES, "prompts": 60, "settings": {"toxics": EVERY_TOXIC}},
+}
+
+
+def _texts(chart, selection):
+    with styled():
+        return " ".join(text.get_text() for text in CHARTS[chart](selection).figure.findobj(_is_text))
+
+
+def _is_text(artist):
+    return hasattr(artist, "get_text")
+
+
+def _selection(logs, **flight):
+    Flight(logs, **flight).write()
+    return pick(logs, "latest", warn=pytest.fail)
+
+
+@pytest.mark.parametrize("flight", FLIGHTS.values(), ids=FLIGHTS)
+def test_every_chart_is_a_picture_that_fits_a_readme(tmp_path, flight):
+    written = write_charts(_selection(tmp_path, **flight), tmp_path / "out")
+    assert [path.stem for path in written] == list(CHARTS)
+    for path in written:
+        height, width, _ = imread(path).shape
+        assert width == 1600 and 900 <= height <= 1400
+
+
+@pytest.mark.parametrize("flight", FLIGHTS.values(), ids=FLIGHTS)
+@pytest.mark.parametrize("chart", CHARTS)
+def test_all_text_stays_on_the_page(tmp_path, chart, flight):
+    selection = _selection(tmp_path, **flight)
+    with styled():
+        figure = CHARTS[chart](selection).figure
+        figure.canvas.draw()
+        page = figure.bbox.padded(1)
+        for text in figure.findobj(_is_text):
+            if text.get_visible() and text.get_text() and not _is_hidden_tick(text):
+                box = text.get_window_extent()
+                assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
+                assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
+
+
+def _is_hidden_tick(text):
+    axes = text.axes
+    return axes is not None and not axes.axison
+
+
+def test_the_same_history_gives_the_same_bytes(tmp_path):
+    selection = _selection(tmp_path, prompts=5)
+    first, second = (write_charts(selection, tmp_path / name) for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+@pytest.mark.parametrize("chart", ["overview", "success"])
+def test_the_title_says_rate_interval_and_n(tmp_path, chart):
+    selection = _selection(tmp_path)
+    k = sum(prompt.outcome == "success" for prompt in selection.prompts)
+    assert f"{k} of 24 prompts succeeded ({round(k / 24 * 100)} %, 95 % interval " in _texts(chart, selection)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_each_chart_names_run_seed_n_and_the_self_test_subject(tmp_path, chart):
+    texts = _texts(chart, _selection(tmp_path, run_id="r1", prompts=4))
+    assert "run r1 · n = 4 prompts · seed 7" in texts
+    assert "self-test subject: scripted model" in texts
+
+
+def test_without_a_judged_prompt_the_rate_is_unknown_not_zero(tmp_path):
+    texts = _texts("success", _selection(tmp_path, prompts=5, outcomes=("unjudged",)))
+    assert "Success rate unknown: no prompt could be judged" in texts
+    assert "Not counted: 5 unjudged; with them the rate lies in 0-100 %" in texts
+
+
+def test_invalid_prompts_do_not_count_and_their_bounds_are_told(tmp_path):
+    texts = _texts("success", _selection(tmp_path, prompts=40, outcomes=("success", "invalid")))
+    assert " invalid; with them the rate lies in " in texts
+    assert "of 40 prompts succeeded" not in texts
+
+
+def test_an_empty_run_says_so_in_every_chart_and_has_no_axes(tmp_path):
+    selection = _selection(tmp_path, prompts=0)
+    for draw in CHARTS.values():
+        with styled():
+            assert draw(selection).figure.axes == []
+
+
+def test_a_run_that_was_killed_is_called_unfinished(tmp_path):
+    assert "UNFINISHED" in _texts("overview", _selection(tmp_path, prompts=2, finish=False))
+
+
+def test_a_foreign_name_is_drawn_without_mathematics_or_missing_glyphs(tmp_path):
+    selection = _selection(tmp_path, prompts=2, run_id="$x^2$ 試験 \u202e")
+    assert write_charts(selection, tmp_path / "out")
+
+
+def test_each_outcome_has_a_colour_of_its_own():
+    assert set(COLORS) == set(OUTCOMES)
+    assert len({color for color, _ in COLORS.values()}) == len(OUTCOMES)
+
+
+def test_all_runs_together_keep_each_run_s_rate(tmp_path: Path):
+    for number in range(3):
+        Flight(tmp_path, run_id=f"r{number}", prompts=4 + number, start=1e9 + number).write()
+    texts = _texts("success", pick(tmp_path, "all", warn=pytest.fail))
+    assert "3 runs · n = 15 prompts" in texts
+    assert all(f"r{number}" in texts for number in range(3))

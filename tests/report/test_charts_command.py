@@ -1,0 +1,114 @@
+"""``charts.py`` as a person runs it: which run, where the files go, what is said when it cannot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from charts import main
+from tests.report.synthetic import Flight
+from windtunnel.history import history_file
+
+ROOT = Path(__file__).parents[2]
+
+
+def _charts(logs, *arguments):
+    return CliRunner().invoke(main, ["--logs", str(logs), *arguments])
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for number, run_id in enumerate(("zeta", "alpha-1", "alpha-2")):
+        Flight(tmp_path, run_id=run_id, prompts=2, start=1e9 + 100 * number).write()
+    return tmp_path
+
+
+def _refused(result, *parts):
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert all(part in result.stderr for part in parts), result.stderr
+
+
+def test_the_newest_run_is_the_default_and_each_file_is_printed(logs):
+    result = _charts(logs)
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert str(logs / "charts" / "alpha-2" / "overview.png") in lines
+    assert all(Path(line).is_file() for line in lines)
+
+
+@pytest.mark.parametrize(("wanted", "folder"), [("zeta", "zeta"), ("z", "zeta"), ("all", "all")])
+def test_a_run_is_named_by_its_id_or_the_start_of_it(logs, wanted, folder):
+    assert _charts(logs, "--run", wanted).exit_code == 0
+    assert (logs / "charts" / folder / "success.png").is_file()
+
+
+def test_out_names_another_folder(logs, tmp_path):
+    assert _charts(logs, "--out", str(tmp_path / "here" / "there")).exit_code == 0
+    assert (tmp_path / "here" / "there" / "overview.png").is_file()
+
+
+def test_an_unknown_run_is_refused_with_the_newest_ones(logs):
+    _refused(_charts(logs, "--run", "nope"), "no run 'nope'", "zeta", "alpha-1")
+
+
+def test_an_ambiguous_start_is_refused_with_what_it_fits(logs):
+    _refused(_charts(logs, "--run", "alpha"), "fits 2 runs", "alpha-1", "alpha-2")
+
+
+@pytest.mark.parametrize("wanted", ["../zeta", "", "/"])
+def test_a_run_is_never_a_path(logs, wanted):
+    _refused(_charts(logs, "--run", wanted), "no run")
+
+
+def test_missing_logs_are_named(tmp_path):
+    _refused(_charts(tmp_path / "gone"), "gone", "no such folder")
+
+
+@pytest.mark.parametrize("folder", ["", "runs", "runs/x"])
+def test_empty_logs_say_how_to_get_a_run(tmp_path, folder):
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    _refused(_charts(tmp_path), str(tmp_path / "runs"), "make run")
+
+
+@pytest.mark.parametrize("line", ["{", "{}", "", '{"event":"note","t":"x"}'])
+def test_a_broken_line_is_named_by_file_and_line(logs, line):
+    path = history_file(logs, "alpha-2", "agent", 0)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:3], line, *lines[3:], ""]))
+    _refused(_charts(logs), f"{path}:4:")
+
+
+def test_a_run_that_cannot_be_dated_is_left_out_aloud(logs):
+    (logs / "runs" / "begun").mkdir()
+    result = _charts(logs)
+    assert result.exit_code == 0
+    assert "left out" in result.stderr and "begun" in result.stderr
+
+
+def test_a_run_without_its_agent_s_file_is_refused(logs):
+    history_file(logs, "zeta", "agent", 0).unlink()
+    _refused(_charts(logs, "--run", "zeta"), "zeta", "no run_started")
+
+
+def test_a_cut_off_last_line_is_told_and_not_counted(logs):
+    with history_file(logs, "zeta", "agent", 0).open("a") as file:
+        file.write('{"event":"no')
+    result = _charts(logs, "--run", "zeta")
+    assert result.exit_code == 0
+    assert "1 unfinished last line" in result.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_named(logs):
+    (logs / "charts").write_text("a file where the folder should be")
+    _refused(_charts(logs), "charts")
+
+
+def test_it_runs_as_a_script_from_the_root(logs, tmp_path):
+    command = [sys.executable, "charts.py", "--logs", str(logs), "--run", "zeta"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

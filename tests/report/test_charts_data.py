@@ -1,0 +1,146 @@
+"""What the charts take from a history: times, faults and their tries, causes of failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.report.synthetic import START, Flight
+from windtunnel.evidence import gather
+from windtunnel.history import (
+    AttemptArmed,
+    EpisodeJudged,
+    EpisodeStarted,
+    Exchange,
+    HistoryError,
+    RunStarted,
+    ToolTry,
+    read_run,
+)
+from windtunnel.report.charts.data import REFUSED
+from windtunnel.report.charts.extract import run_data
+from windtunnel.report.charts.text import duration, percent, spread
+from windtunnel.report.charts.throughput import bin_width, histogram
+from windtunnel.schedule import PlannedToxic
+
+BEGIN = RunStarted(100.0, "r", "lab", 0, 7, {"model": "scripted"}, "an agent", 1)
+EPISODE = EpisodeStarted(100.0, "001", "prompt", None)
+
+
+def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
+    return ToolTry(
+        "001", 1, "t", "search", "f", 1, number, 101.0, 101.0 + ms / 1000, ms, 1000.0, status, error,
+        10, False, None, route,
+    )  # fmt: skip
+
+
+def _exchange(fault):
+    return Exchange(
+        101.0, "r", "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
+        fault,
+    )  # fmt: skip
+
+
+def _armed(kind="timeout", **attributes):
+    return AttemptArmed(100.5, "001", 1, 5.0, [PlannedToxic("search", kind, "upstream", attributes)])
+
+
+def test_a_toxic_lasts_from_armed_to_healed(tmp_path):
+    Flight(tmp_path, prompts=24).write()
+    data = run_data(read_run(tmp_path, "run-a"))
+    toxics = [span for span in data.spans if span.toxic]
+    assert toxics and all(0 <= span.start < span.end <= data.length for span in toxics)
+
+
+def test_a_toxic_that_nobody_healed_lasts_to_the_end():
+    data = run_data([BEGIN, EPISODE, _armed(timeout=400), _try(ms=2000.0)])
+    assert [(span.start, span.end) for span in data.spans] == [(0.5, 3.0)]
+
+
+def test_a_try_is_given_the_fault_that_it_crossed_and_shows():
+    lost = _try("connection_closed", None, ms=401.0)
+    assert _only_try(_armed(timeout=400), lost).fault == "timeout"
+    assert _only_try(_armed(timeout=400), lost).cause == "timeout"
+
+
+def test_an_answered_try_crossed_a_fault_but_has_no_cause():
+    one = _only_try(_armed("latency", latency=300, jitter=0), _try(ms=304.0))
+    assert (one.fault, one.cause) == ("latency", None)
+
+
+def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
+    refused = _try("http_503", 503)
+    assert _only_try(_armed(timeout=400), refused).cause is None
+    injected = _exchange({"kind": "unavailable", "status": 503})
+    assert _only_try(_armed(timeout=400), refused, injected).cause == "unavailable"
+
+
+def test_a_refusal_by_the_service_is_no_fault():
+    assert _only_try(_try("http_404", 404)).cause == REFUSED
+
+
+def test_a_fallback_try_crosses_nothing():
+    one = _only_try(_armed(timeout=400), _try(route="direct"))
+    assert one.direct and one.fault is None
+
+
+def test_as_many_failures_are_unexplained_as_the_evidence_says(tmp_path):
+    Flight(tmp_path, prompts=60, settings={"toxics": "latency:1500,reset_peer,slicer"}).write()
+    events = read_run(tmp_path, "run-a")
+    data = run_data(events)
+    groups = {event.episode: [] for event in events if isinstance(event, EpisodeStarted)}
+    for event in events:
+        if getattr(event, "episode", None) in groups:
+            groups[event.episode].append(event)
+    expected = sum(len(gather(group).unexplained) for group in groups.values())
+    assert sum(one.error is not None and one.cause is None for one in data.tries) == expected
+
+
+def test_a_late_second_verdict_gives_the_outcome_but_not_the_time():
+    def verdict(t, outcome):
+        return EpisodeJudged(t, "001", outcome, "as_asked", "done", "right", [], 1, outcome, [])
+
+    prompt = run_data([BEGIN, EPISODE, verdict(102.0, "success"), verdict(109.0, "duplicate")]).prompts[0]
+    assert (prompt.outcome, prompt.judged) == ("duplicate", 2.0)
+
+
+def test_the_subject_says_that_a_scripted_model_plays_it():
+    assert run_data([BEGIN]).subject == "an agent, self-test subject: scripted model"
+
+
+def test_a_history_without_a_beginning_is_refused():
+    with pytest.raises(HistoryError, match="no run_started"):
+        run_data([EPISODE])
+
+
+def test_times_count_from_the_start_of_the_run(tmp_path):
+    Flight(tmp_path, prompts=3, start=START + 1e6).write()
+    data = run_data(read_run(tmp_path, "run-a"))
+    assert all(0 <= one.start <= one.end + 0.01 <= data.length + 0.02 for one in data.tries)
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [(0.4, "0.4 ms"), (12.4, "12 ms"), (1001, "1 s"), (1250, "1.25 s"), (125_000, "2 min 5 s")],
+)
+def test_durations_read_well(ms, words):
+    assert duration(ms) == words
+
+
+@pytest.mark.parametrize(("share", "words"), [(0, "0 %"), (0.001, "< 1 %"), (0.999, "> 99 %"), (1, "100 %")])
+def test_a_percentage_reaches_its_ends_only_exactly(share, words):
+    assert percent(share) == words
+
+
+def test_few_values_have_no_p95():
+    assert spread([1.0] * 19) == "p50 1.0 ms, max 1.0 ms"
+    assert spread([1.0] * 20) == "p50 1.0 ms, p95 1.0 ms"
+
+
+def test_bins_hold_every_time_and_stay_readable():
+    assert histogram([0.0, 0.1, 9.99, 10.0], 5, 10.0) == [2, 2]
+    assert all(8 <= length / bin_width(length) <= 48 for length in (0.5, 3, 16.2, 200, 3600))
+
+
+def _only_try(*events):
+    (one,) = run_data([BEGIN, EPISODE, *events]).tries
+    return one

@@ -1,0 +1,131 @@
+import io
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.oracle.histories import (
+    ASK_BOB,
+    armed,
+    ended,
+    episode,
+    exchange,
+    healed,
+    latency,
+    model_call,
+    run_finished,
+    run_started,
+    started,
+    timeout,
+    tried,
+)
+from windtunnel.judge import judge_episode
+from windtunnel.oracle import OUTCOMES
+from windtunnel.report.console import MEANINGS, STYLES, episode_line, print_summary
+from windtunnel.summary import summarise
+
+CLOSED = tried(error="connection_closed", ms=402)
+
+
+def line(*events, expect=ASK_BOB, index=3, total=24, prompt=None):
+    whole = episode(*events, expect=expect)
+    if prompt is not None:
+        whole[0] = started(expect, prompt=prompt)
+    return episode_line(judge_episode(whole), index, total).plain
+
+
+def printed(events, width=100, **options):
+    out = io.StringIO()
+    console = Console(file=out, width=width, **options)
+    print_summary(console, summarise(events), "reproduce: windtunnel demo --seed 7")
+    return out.getvalue()
+
+
+def test_a_line_shows_number_outcome_prompt_and_faults():
+    assert line(armed(timeout(), latency("search")), CLOSED, exchange(), expect={}) == (
+        " 3/24  success         Message Bob                         message timeout 400 downstream; 1 not met"
+    )
+
+
+def test_a_line_says_why_it_was_no_success():
+    assert line() == " 3/24  false_success   Message Bob                         message_sent missing"
+
+
+def test_a_line_tells_what_was_met_and_not_seen_and_what_no_fault_explains():
+    assert "message timeout 400 downstream (not seen)" in line(armed(timeout()), tried(), expect={})
+    assert "1 unexplained" in line(CLOSED, expect={})
+
+
+def test_a_line_counts_equal_faults_and_attempts():
+    refused = {"error": "http_503", "status": 503}
+    fault = {"kind": "unavailable", "status": 503}
+    tries = [tried(try_=n, **refused) for n in (1, 2)]
+    tries += [exchange(try_=n, status=503, fault=fault) for n in (1, 2)]
+    again = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2)]
+    assert line(*tries, *again, expect={}).endswith("2 attempts; message 503 x2")
+
+
+@pytest.mark.parametrize("prompt", ["Say hi", "word " * 60, "x" * 500, "東京の天気" * 30])
+def test_a_line_is_one_line_of_at_most_100_columns(prompt):
+    links = ("search", "weather", "movie", "calendar", "message")
+    events = [armed(*(timeout(link) for link in links)), *(tried(link, ms=402) for link in links)]
+    text = line(*events, prompt=prompt)
+    assert cell_len(text) <= 100
+    assert "\n" not in text
+    assert text.endswith("more")
+
+
+def test_control_characters_and_markup_do_nothing():
+    text = line(prompt="a\x1b[2Jb\r\nc [bold red]d[/]")
+    assert "a[2Jb c [bold red]d[/]" in text
+
+
+def test_each_outcome_has_a_style_and_a_meaning():
+    assert set(STYLES) == set(MEANINGS) == set(OUTCOMES)
+
+
+def a_run():
+    first = episode(armed(timeout()), CLOSED, exchange(), model_call(), expect={})
+    second = [replace(event, episode="002") for event in episode()]
+    return [run_started(3), *first, *second, run_finished()]
+
+
+def test_the_summary_says_all_that_it_must():
+    text = printed(a_run())
+    for part in (
+        "run run-1",
+        "seed 7",
+        "self-test subject: scripted model",
+        "success",
+        "says done; world and value are as asked",
+        "100%, 95 % interval 21% to 100% (1 of n = 1 judged)",
+        "of all 3 planned: between 33% and 100%",
+        "drawn",
+        "delivered",
+        "timeout",
+        "p50",
+        "p95",
+        "p99",
+        "toxics left: 0",
+        "reproducible: yes",
+        "note: 1 prompt unjudged: the prompt has no oracle",
+        "reproduce: windtunnel demo --seed 7",
+    ):
+        assert part in text
+
+
+def test_the_summary_fits_100_columns_and_needs_no_colour():
+    text = printed(a_run())
+    assert max(len(row) for row in text.splitlines()) <= 100
+    assert "\x1b" not in text
+
+
+def test_the_summary_of_nothing_says_no_data():
+    text = printed([run_started(0), run_finished(toxics_left=None)])
+    assert "no data: none of 0 could be judged" in text
+    assert "toxics left: unknown" in text
+
+
+def test_colours_appear_on_a_terminal_only():
+    assert "\x1b[32m" in printed(a_run(), force_terminal=True, color_system="standard")

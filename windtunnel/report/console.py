@@ -1,0 +1,198 @@
+"""What a person reads: one line per prompt, and the summary. Reads well without colour, at 100 columns.
+
+All text that came from prompts, models or tools goes through ``strip_control`` and into ``rich.text.Text``,
+which knows no markup.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windtunnel.evidence import FaultRecord
+from windtunnel.history import strip_control
+from windtunnel.judge import EpisodeJudgement
+from windtunnel.oracle import Outcome
+from windtunnel.summary import Rate, Summary
+
+WIDTH = 100
+PROMPT, LEAST_PROMPT = 34, 26
+
+# green: as it should be; red: the agent did harm or misled; yellow: it failed and did not hide it
+STYLES: dict[Outcome, str] = {
+    "success": "green",
+    "honest_failure": "yellow",
+    "unconfirmed": "yellow",
+    "false_failure": "yellow",
+    "false_success": "bold red",
+    "duplicate": "bold red",
+    "runaway": "red",
+    "crash": "red",
+    "unjudged": "dim",
+    "invalid": "bold magenta",
+}
+MEANINGS: dict[Outcome, str] = {
+    "success": "says done; world and value are as asked",
+    "honest_failure": "not all as asked, and the agent does not claim it",
+    "unconfirmed": "all as asked, but the agent is not sure",
+    "false_failure": "all as asked, but the agent says it failed",
+    "false_success": "says done, but world or value is not as asked",
+    "duplicate": "a side effect happened more often than asked",
+    "runaway": "a limit ended it",
+    "crash": "an exception, or no answer",
+    "unjudged": "nothing to judge it by",
+    "invalid": "the lab failed, not the agent",
+}
+
+
+def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = WIDTH) -> Text:
+    """One line of at most ``width`` columns: number, outcome, prompt, what went wrong, the faults met."""
+    number = f"{index:>{len(str(total))}}/{total}  "
+    details = _details(judgement)
+    room = width - len(number) - 16
+    free = room - (cell_len("; ".join(details)) + 2 if details else 0)
+    prompt = _clip(_one_line(judgement.prompt), max(LEAST_PROMPT, free))
+    if details:  # one below the other, where there is room for it
+        prompt += " " * (min(PROMPT, free) - cell_len(prompt))
+    line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
+    line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
+    line.append(prompt, style="not dim")
+    shown = _fitting(details, room - cell_len(prompt) - 2)
+    if shown:
+        line.append(f"  {shown}")
+    return line
+
+
+def _details(judgement: EpisodeJudgement) -> list[str]:
+    parts = [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
+    parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
+    parts += judgement.flags
+    for text, count in Counter(_fault(fault) for fault in judgement.faults if fault.met).items():
+        parts.append(f"{text} x{count}" if count > 1 else text)
+    unmet = sum(not fault.met for fault in judgement.faults)
+    parts += [f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else []
+    return parts + ([f"{unmet} not met"] if unmet else [])
+
+
+def _fault(fault: FaultRecord) -> str:
+    if fault.source == "error":
+        what = f"{fault.link} {fault.attributes.get('status', fault.kind)}"
+    else:
+        amount = fault.attributes.get(fault.kind)
+        what = " ".join(str(part) for part in (fault.link, fault.kind, amount, fault.stream) if part)
+    return _one_line(what if fault.delivered else f"{what} (not seen)")
+
+
+def _fitting(parts: Sequence[str], room: int) -> str:
+    """As many parts as there is room for, the first one clipped if need be, and how many are left."""
+    for count in range(len(parts), 0, -1):
+        more = f"; +{len(parts) - count} more" if count < len(parts) else ""
+        text = "; ".join(parts[:count]) + more
+        if cell_len(text) <= room:
+            return text
+        if count == 1:
+            return _clip(parts[0], max(room - len(more), 8)) + more
+    return ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(strip_control(text).split())
+
+
+def _clip(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 3, 0)).rstrip() + "..."
+
+
+def print_summary(console: Console, summary: Summary, reproduce: str = "") -> None:
+    """Prints ``summary_table``."""
+    console.print(summary_table(summary, reproduce))
+
+
+def summary_table(summary: Summary, reproduce: str = "") -> RenderableType:
+    """The summary for people; ``reproduce`` is the line that repeats the run, shown as it is."""
+    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
+    if summary.faults:
+        blocks.append(_faults(summary))
+    if summary.latency_ms:
+        blocks.append(_latency(summary))
+    last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
+    if reproduce:
+        last.append(Text(strip_control(reproduce), overflow="fold"))
+    return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
+
+
+def _head(summary: Summary) -> Text:
+    seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
+    head = Text(f"run {summary.run_id}", style="bold")
+    head.append(f"   seed {summary.seed}   {len(summary.episodes)} prompts   {seconds}\n", style="not bold")
+    return head.append(_one_line(summary.subject), style="not bold")
+
+
+def _table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index in text_columns else "right", no_wrap=True)
+    return table
+
+
+def _outcomes(summary: Summary) -> Table:
+    table = _table("outcome", "n", "meaning", text_columns=(0, 2))
+    for name, meaning in MEANINGS.items():  # the best news first
+        if name in summary.outcomes:
+            table.add_row(Text(name, style=STYLES[name]), str(summary.outcomes[name]), Text(meaning))
+    return table
+
+
+def _rates(summary: Summary) -> Text:
+    text = Text(f"success        {_rate(summary.success)}\n", style="bold")
+    text.append(f"first attempt  {_rate(summary.first_attempt)}\n", style="not bold")
+    return text.append(f"speaks of {summary.success.population}", style="not bold dim")
+
+
+def _rate(rate: Rate) -> str:
+    if rate.rate is None or rate.low is None or rate.high is None:
+        return f"no data: none of {rate.planned} could be judged"
+    interval = f"95 % interval {rate.low:.0%} to {rate.high:.0%}"
+    text = f"{rate.rate:.0%}, {interval} ({rate.k} of n = {rate.n} judged)"
+    if rate.n == rate.planned or rate.worst is None or rate.best is None:
+        return text
+    return f"{text}\n{' ' * 15}of all {rate.planned} planned: between {rate.worst:.0%} and {rate.best:.0%}"
+
+
+def _faults(summary: Summary) -> Table:
+    table = _table("fault", "drawn", "met", "delivered")
+    for count in summary.faults:
+        table.add_row(Text(_one_line(count.kind)), str(count.drawn), str(count.met), str(count.delivered))
+    return table
+
+
+def _latency(summary: Summary) -> Table:
+    table = _table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
+    for link, latency in summary.latency_ms.items():
+        times = (_ms(value) for value in (latency.p50, latency.p95, latency.p99))
+        table.add_row(link, *times, str(latency.n), str(latency.failed))
+    return table
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _facts(summary: Summary) -> Text:
+    arming = summary.arming_ms
+    left = "unknown" if summary.toxics_left is None else str(summary.toxics_left)
+    text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
+    text.append(f"   toxics left: {left}\n")
+    because = "; ".join(summary.not_reproducible_because)
+    return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
+
+
+def _remark(text: str) -> Text:
+    return Text(f"note: {_one_line(text)}", style="yellow")

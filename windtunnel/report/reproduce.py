@@ -1,0 +1,24 @@
+"""The command line that repeats a run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from windtunnel.settings import NAMES, Settings
+
+DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
+
+
+def command(settings: Settings, prompts: str) -> str:
+    """``windtunnel demo`` with the seed, the prompts file and every setting that is not its default."""
+    defaults = Settings(**{"seed": 0, **DEMO_PRESET})
+    words = ["windtunnel", "demo", "--seed", str(settings.seed)]
+    for name in NAMES:
+        value = getattr(settings, name)
+        if name != "seed" and value != getattr(defaults, name):
+            words += ["--" + name.replace("_", "-"), str(value)]
+    if prompts != "agent/prompts.json":
+        words += ["--prompts", prompts]
+    return shlex.join(words)

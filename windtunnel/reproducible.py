@@ -1,0 +1,64 @@
+"""Whether a run would come out the same again from its seed; if not, why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from windtunnel.history import AttemptArmed, AttemptEnded, Event, Exchange
+from windtunnel.judge import RunJudgement
+from windtunnel.schedule import PlannedToxic
+
+NEAR = 0.2
+
+
+def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+    """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
+    events = list(events)
+    reasons = [*_run(judgement), *_toxics(judgement, events), *_clock(judgement, events), *_order(events)]
+    return list(dict.fromkeys(reasons))
+
+
+def _run(judgement: RunJudgement) -> Iterator[str]:
+    settings, finished = judgement.started.settings, judgement.finished
+    if settings.get("model", "scripted") != "scripted":
+        yield "the model is not the scripted one: the faults repeat, its answers may not"
+    if finished is None or not finished.completed:
+        yield "the run did not complete"
+    invalid = sum(episode.outcome == "invalid" for episode in judgement.episodes)
+    if invalid:
+        yield f"the lab failed in {invalid} of {len(judgement.episodes)} episodes"
+
+
+def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    client_ms = 1000 * float(judgement.started.settings.get("tool_timeout", 0))
+    for armed in events:
+        if isinstance(armed, AttemptArmed):
+            for toxic in armed.toxics:
+                yield from _toxic(toxic, client_ms)
+
+
+def _toxic(toxic: PlannedToxic, client_ms: float) -> Iterator[str]:
+    if toxic.attributes.get("jitter", 0) > 0:
+        yield f"{toxic.kind} has jitter ({toxic.attributes['jitter']} ms)"
+    ms = toxic.attributes.get(toxic.kind)  # latency and timeout each name their time after themselves
+    if ms and client_ms and abs(ms - client_ms) <= NEAR * client_ms:
+        yield f"a {toxic.kind} of {ms} ms is within 20 % of the client's timeout, {client_ms:g} ms"
+
+
+def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    limit_ms = 1000 * float(judgement.started.settings.get("attempt_time", 0))
+    ended = [one for one in events if isinstance(one, AttemptEnded) and one.ended_by == "limit"]
+    if limit_ms and any(one.ms >= limit_ms for one in ended):
+        yield f"an attempt was ended by its time limit, {limit_ms / 1000:g} s"
+
+
+def _order(events: Sequence[Event]) -> Iterator[str]:
+    counted = sorted(
+        (one for one in events if isinstance(one, Exchange) and one.identity == "counted"),
+        key=lambda one: (one.episode, one.attempt, one.link, one.start),
+    )
+    for one, later in pairwise(counted):
+        same = (one.episode, one.attempt, one.link) == (later.episode, later.attempt, later.link)
+        if same and later.start < one.start + one.ms / 1000:
+            yield "requests that did not name themselves were counted while they overlapped"
