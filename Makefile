@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup run test lint bench lock clean
+.PHONY: help setup run test lint bench docs lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -29,6 +29,9 @@ test: lint       ## everything that is checked
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
+
+docs: setup      ## renew the generated pages
+	@$(BIN)/python -m windtunnel.report.reference
 
 lock:            ## renew the lock files (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build pyproject.toml -o requirements.lock

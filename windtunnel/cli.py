@@ -31,7 +31,7 @@ class Group(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except (SettingsError, HistoryError) as error:
+        except SettingsError as error:
             raise click.UsageError(str(error), None) from None
 
 
@@ -99,7 +99,7 @@ def _draw_charts(configuration: Configuration, before: set[str]) -> None:
         folder = configuration.logs / "charts" / run_id
         try:
             write_charts(pick(configuration.logs, run_id, tell), folder)
-        except (ChartsError, HistoryError) as error:
+        except (ChartsError, HistoryError, OSError) as error:
             tell(f"no charts: {error}")
         else:
             tell(f"charts: {folder}")
@@ -138,7 +138,10 @@ def lab_status() -> None:
 def judge(run: str, logs: Path, as_json: bool) -> None:
     """Score a run again from its history, to the same outcomes. RUN is its id."""
     torn = Torn()
-    summary = summarise(read_run(logs, run, torn), torn=torn.count)
+    try:
+        summary = summarise(read_run(logs, run, torn), torn=torn.count)
+    except ValueError as error:
+        raise click.UsageError(str(error), None) from None
     if as_json:
         click.echo(json.dumps(summary.as_json(), ensure_ascii=False))
         return

@@ -21,6 +21,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from windtunnel.schedule import PlannedToxic
 
 
+Level = Literal["info", "warning", "error"]
+
+
 class HistoryError(ValueError):
     """A line that is no event; the message names the file and the line."""
 
@@ -207,7 +210,7 @@ class RunFinished:
 @dataclass(frozen=True)
 class Note:
     t: float
-    level: Literal["info", "warning", "error"]
+    level: Level
     message: str
     event: Literal["note"] = "note"
 

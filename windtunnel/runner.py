@@ -21,6 +21,7 @@ from windtunnel.history import (
     AttemptHealed,
     EpisodeStarted,
     Event,
+    Level,
     Note,
     Report,
     RunFinished,
@@ -99,9 +100,9 @@ class Runner:
             for process in ("gateway", "manager")
         ]
 
-    def note(self, level: str, message: str) -> None:
-        """A warning or an error that the run shall be remembered by."""
-        self._emit(Note(time.time(), "error" if level == "error" else "warning", self._redact(message)))
+    def note(self, level: Level, message: str) -> None:
+        """What the run shall be remembered by, before it starts."""
+        self._emit(Note(time.time(), level, self._redact(message)))
 
     def run(self, prompts: Sequence[Prompt]) -> RunRecord:
         """Runs all prompts in turn. What ends the run early is said in the record, not raised."""

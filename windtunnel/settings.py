@@ -39,7 +39,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = Field(ge=0, lt=2**63, description="draws every fault; drawn itself when not given")
+    seed: int = Field(ge=0, lt=2**31, description="draws every fault; drawn itself when not given")
     toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
     error_prob: Probability = Field(0.1, description="chance of an HTTP error, per try at a tool link")
     tool_limit: int = Field(1, ge=1, le=20, description="HTTP tries of one tool call")

@@ -16,7 +16,7 @@ def _flask_app() -> Flask:
     app = Flask("upstream")
 
     @app.route("/echo", methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
-    def echo():  # type: ignore[no-untyped-def]
+    def echo():
         return {
             "method": request.method,
             "headers": dict(request.headers),
@@ -25,7 +25,7 @@ def _flask_app() -> Flask:
         }
 
     @app.get("/size/<int:size>")
-    def size(size: int):  # type: ignore[no-untyped-def]
+    def size(size: int):
         return b"x" * size
 
     return app

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, dial, gateway, until
+from tests.gateway.lab import FREE, Lab, dial, gateway, until
+from windtunnel.gateway.endpoint import lab_endpoint
+from windtunnel.gateway.lane import Run
+from windtunnel.history import Writer
+from windtunnel.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -70,6 +74,24 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         (tmp_path / "logs").write_text("in the way")
         assert code(lab.control("PUT", "/lanes/0", lab.new_run())) == (503, "history_failed")
+
+
+def test_a_record_that_could_not_be_written_is_not_forgotten(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "history.jsonl")
+    run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE))
+    writer.close()
+    run.write("{}")
+    assert "the history cannot be written" in run.failure
+
+
+def test_parallel_clients_all_leave_their_record(lab: Lab) -> None:
+    lab.begin()
+    with ThreadPoolExecutor(12) as pool:
+        url = lab.url("search", "/size/2000")
+        replies = pool.map(lambda _: requests.get(url, timeout=10), range(240))
+        assert {len(reply.content) for reply in replies} == {2000}
+    assert lab.settle() == {"settled": True, "open": 0}
+    assert sorted(record.call for record in lab.exchanges(240)) == list(range(1, 241))
 
 
 def test_telling_it_twice_changes_nothing(lab: Lab) -> None:

@@ -1,12 +1,19 @@
-"""ERROR_PROB at the gateway: what is drawn is what the client gets."""
+"""ERROR_PROB at the gateway: what is drawn is what the client gets, and the upstream never hears of it."""
 
 from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
 
-from tests.gateway.lab import Lab
-from windtunnel.schedule import fingerprint, plan_error
+from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
+from windtunnel.catalog import LINKS
+from windtunnel.faults import FAULTS, RequestView
+from windtunnel.schedule import ERROR_KINDS, fingerprint, plan_error
+from windtunnel.settings import Settings
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -24,3 +31,111 @@ def test_the_errors_are_those_of_the_schedule(lab: Lab, method: str) -> None:
         assert record.fingerprint == asked
         assert record.fault == ({"kind": planned.kind, "status": planned.status} if planned else None)
         assert record.forwarded is (planned is None)
+
+
+def test_every_try_is_drawn_anew(lab: Lab) -> None:
+    lab.begin(error_prob=0.5, seed=7)
+    asked = fingerprint("GET", "/echo")
+    for try_ in range(1, 11):
+        planned = plan_error(7, 0.5, "e1", 1, "search", asked, 1, try_)
+        headers = lab.identity(try_=try_)
+        status = requests.get(lab.url("search", "/echo"), headers=headers, timeout=5).status_code
+        assert status == (planned.status if planned else 200)
+
+
+@pytest.mark.parametrize(("code", "status"), ERROR_KINDS)
+def test_what_an_error_looks_like(lab: Lab, status: int, code: str) -> None:
+    seed = next(s for s in range(100) if drawn_status(s) == status)
+    lab.begin(error_prob=1, seed=seed, retry_after=0.25)
+    reply = requests.get(lab.url("search", "/x"), headers=lab.identity(), timeout=5)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+    assert reply.json()["error"]["message"]
+    assert reply.headers.get("Retry-After") == ("0.25" if status == 429 else None)
+    assert int(reply.headers["Content-Length"]) == len(reply.content)
+    record = lab.exchange()
+    assert (record.status, record.reply_complete, record.error) == (status, True, None)
+
+
+@pytest.mark.parametrize(("seconds", "header"), [(0, "0"), (0.2, "0.2"), (30, "30"), (0.00001, "0")])
+def test_retry_after_is_a_plain_number(seconds: float, header: str) -> None:
+    (fault,) = FAULTS
+    seed = next(s for s in range(100) if drawn_status(s) == 429)
+    view = RequestView("search", "GET", "/x", fingerprint("GET", "/x"), "e1", 1, 1, 1)
+    reply = fault.act(view, Settings(seed=seed, error_prob=1, retry_after=seconds))
+    assert reply is not None and reply.headers == {"Retry-After": header}
+
+
+def drawn_status(seed: int) -> int:
+    planned = plan_error(seed, 1, "e1", 1, "search", fingerprint("GET", "/x"), 1, 1)
+    assert planned is not None
+    return planned.status
+
+
+@pytest.fixture
+def unheard(tmp_path: Path) -> Iterator[Lab]:
+    """Every request meets an error; an upstream that hears of one fails the test."""
+    upstream = Upstream(lambda connection: None)
+    with gateway(tmp_path, search=upstream.address, model=upstream.address) as lab:
+        lab.begin(error_prob=1)
+        yield lab
+    upstream.close()
+    assert upstream.accepted == 0
+
+
+@pytest.mark.parametrize("size", [0, 10, 5_000_000])
+def test_the_body_is_read_to_its_end_and_not_forwarded(unheard: Lab, size: int) -> None:
+    with requests.Session() as session:
+        for _ in range(2):  # the connection goes on
+            reply = session.put(unheard.url("search"), data=b"x" * size, timeout=5)
+            assert reply.status_code >= 429
+    first, second = unheard.exchanges(2)
+    assert first.request_bytes == second.request_bytes > size
+    assert (first.call, second.call, first.forwarded) == (1, 2, False)
+
+
+def test_a_chunked_body_has_the_fingerprint_of_what_it_carries(unheard: Lab) -> None:
+    requests.post(unheard.url("search"), data=iter([b'{"a"', b": 1}"]), timeout=5)
+    assert unheard.exchange().fingerprint == fingerprint("POST", "/", b'{"a": 1}')
+
+
+def test_a_body_of_tiny_chunks_is_bounded(unheard: Lab) -> None:
+    tiny = b"1;" + b"x" * 1000 + b"\r\na\r\n"
+    with dial(unheard.address("search")) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + tiny * 3000 + b"0\r\n\r\n")
+        assert int(read_head(client)[0].split(b" ")[1]) >= 429
+    assert unheard.exchange().request_complete
+
+
+def test_the_answer_to_a_head_has_no_body(unheard: Lab) -> None:
+    with dial(unheard.address("search")) as client:
+        client.sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reply = read_all(client)
+    assert reply.endswith(b"\r\n\r\n") and b"Content-Length: " in reply and b"Connection: close" in reply
+
+
+def test_hundreds_of_pipelined_requests_are_answered_in_turn(unheard: Lab) -> None:
+    with dial(unheard.address("search")) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 1500)
+        client.shutdown(socket.SHUT_WR)
+        assert read_all(client).count(b"HTTP/1.1 ") == 1500
+    assert [record.call for record in unheard.exchanges(1500)] == list(range(1, 1501))
+
+
+def test_a_client_that_left_before_its_body_was_whole_met_no_fault(unheard: Lab) -> None:
+    with dial(unheard.address("search")) as client:
+        client.sendall(b"PUT / HTTP/1.1\r\nContent-Length: 900000\r\n\r\n" + b"x" * 800_000)
+    record = unheard.exchange()
+    assert (record.fault, record.status, record.request_complete) == (None, None, False)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_no_fault_applies_where_its_probability_is_0(fault) -> None:
+    assert not any(fault.applies(link.name, Settings(seed=1, error_prob=0)) for link in LINKS)
+
+
+def test_the_share_of_errors_is_that_of_the_setting() -> None:
+    settings = Settings(seed=3, error_prob=0.3)
+    (fault,) = FAULTS
+    views = [RequestView("search", "GET", "/", "f", f"e{n}", 1, 1, 1) for n in range(2000)]
+    hits = sum(fault.act(view, settings) is not None for view in views)
+    assert 547 <= hits <= 653  # the 99 % interval of the binomial distribution

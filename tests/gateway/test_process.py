@@ -10,7 +10,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 import requests
@@ -18,20 +20,31 @@ import requests
 from tests.gateway.lab import FREE, Lab, dial, until
 from windtunnel.catalog import LINKS
 from windtunnel.lifeline import LIFELINE_VARIABLE
-from windtunnel.topology import SOCKETS_VARIABLE, TOPOLOGY_VARIABLE, address_of, bind, default_topology
+from windtunnel.topology import (
+    SOCKETS_VARIABLE,
+    TOPOLOGY_VARIABLE,
+    Address,
+    address_of,
+    bind,
+    default_topology,
+)
 
 
 @contextmanager
-def process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Lab, int]]:
+def process(folder: Path, upstream: Address) -> Iterator[tuple[subprocess.Popen[bytes], Lab, IO[bytes]]]:
     """The gateway with sockets and lifeline handed over, as the launcher does it."""
     names = [*(f"gateway_{link.name}" for link in LINKS), "control"]
     sockets = {name: bind(FREE) for name in names}
     base = default_topology("lab")
-    gateways = {link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS}
-    fields = {**vars(base), "gateways": gateways, "control": address_of(sockets["control"])}
-    topology = type(base)(**fields)
+    topology = replace(
+        base,
+        services=dict.fromkeys(base.services, upstream),
+        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS},
+        control=address_of(sockets["control"]),
+    )
     topology.dump(folder / "topology.json")
     reading, writing = os.pipe()
+    lifeline = os.fdopen(writing, "wb")
     environ = {
         **os.environ,
         TOPOLOGY_VARIABLE: str(folder / "topology.json"),
@@ -46,15 +59,11 @@ def process(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Lab, int]]:
     for listener in sockets.values():
         listener.close()
     try:
-        yield child, Lab(folder, topology), writing
+        yield child, Lab(folder, topology), lifeline
     finally:
         child.kill()
         child.wait()
-        os.close(writing)
-
-
-def _close(child: subprocess.Popen[bytes], lifeline: int) -> None:
-    os.dup2(os.open(os.devnull, os.O_RDONLY), lifeline)  # closes the pipe, keeps the number
+        lifeline.close()
 
 
 @pytest.mark.parametrize(
@@ -62,14 +71,17 @@ def _close(child: subprocess.Popen[bytes], lifeline: int) -> None:
     [
         lambda child, _: child.send_signal(signal.SIGTERM),
         lambda child, _: child.send_signal(signal.SIGINT),
-        _close,
+        lambda _, lifeline: lifeline.close(),
     ],
     ids=["SIGTERM", "SIGINT", "lifeline"],
 )
 def test_it_ends_in_order_and_keeps_its_records(
-    tmp_path: Path, stop: Callable[[subprocess.Popen[bytes], int], None]
+    tmp_path: Path, stop: Callable[[subprocess.Popen[bytes], IO[bytes]], None]
 ) -> None:
-    with process(tmp_path) as (child, lab, lifeline):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        process(tmp_path, address_of(silent)) as (child, lab, lifeline),
+    ):
         lab.begin()
         with dial(lab.address("search")) as client, requests.Session() as idle:
             idle.get(lab.topology.control.url, timeout=5)
@@ -84,7 +96,7 @@ def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) ->
     with socket.create_server(("127.0.0.1", 0)) as taken:
         base = default_topology("lab")
         gateways = {**base.gateways, "search": address_of(taken)}
-        type(base)(**{**vars(base), "gateways": gateways}).dump(tmp_path / "topology.json")
+        replace(base, gateways=gateways).dump(tmp_path / "topology.json")
         environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
         command = [sys.executable, "-m", "windtunnel.gateway"]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=10, check=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windtunnel.faults.base import Fault, Reply, RequestView
+from windtunnel.faults.base import Fault, Reply, RequestView, error_body
 from windtunnel.faults.http_error import HttpError
 
 FAULTS: tuple[Fault, ...] = (HttpError(),)
 
-__all__ = ["FAULTS", "Fault", "Reply", "RequestView"]
+__all__ = ["FAULTS", "Fault", "Reply", "RequestView", "error_body"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from windtunnel.settings import Settings
 
 
-@dataclass(frozen=True)
-class RequestView:
+class RequestView(NamedTuple):
     """One request that the gateway has identified, its body read. ``call`` and ``try_`` count from 1."""
 
     link: str
@@ -29,10 +29,14 @@ class Reply:
     """What the client gets instead of the upstream's answer; ``record`` goes into the history."""
 
     status: int
-    reason: str
     body: bytes
-    record: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+def error_body(code: str, message: str) -> bytes:
+    """The lab's one JSON shape of an error."""
+    return json.dumps({"error": {"code": code, "message": message}}).encode()
 
 
 class Fault(ABC):

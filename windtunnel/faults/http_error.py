@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from windtunnel.catalog import MODEL_LINK
-from windtunnel.faults.base import Fault, Reply, RequestView
+from windtunnel.faults.base import Fault, Reply, RequestView, error_body
 from windtunnel.schedule import plan_error
 from windtunnel.settings import Settings
 
-_REASONS = {500: "Internal Server Error", 503: "Service Unavailable", 429: "Too Many Requests"}
 _MESSAGES = {
     "server_error": "the service failed",
     "unavailable": "the service is unavailable",
@@ -38,11 +35,14 @@ class HttpError(Fault):
         )
         if error is None:
             return None
-        body = json.dumps({"error": {"code": error.kind, "message": _MESSAGES[error.kind]}}).encode()
         return Reply(
             status=error.status,
-            reason=_REASONS[error.status],
-            body=body,
+            body=error_body(error.kind, _MESSAGES[error.kind]),
+            headers={"Retry-After": _seconds(settings.retry_after)} if error.status == 429 else {},
             record={"kind": error.kind, "status": error.status},
-            headers={"Retry-After": f"{settings.retry_after:g}"} if error.status == 429 else {},
         )
+
+
+def _seconds(value: float) -> str:
+    """``0.2``, ``3``: fractions are allowed, exponents are not."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from windtunnel.faults import Reply
-from windtunnel.gateway.answers import CONTINUE, error_reply, render
+from windtunnel.faults import Reply, error_body
+from windtunnel.gateway.answers import CONTINUE, render
 from windtunnel.gateway.edge import QUEUED, ClientEdge, Door
 from windtunnel.gateway.endpoint import Endpoint, rewrite
 from windtunnel.gateway.framing import BadBody
@@ -215,7 +215,7 @@ class ClientConnection(ClientEdge):
             self._record(turn, reason)
             self.leave()
         else:
-            self._answer(turn, error_reply(502, "bad_gateway", reason))
+            self._answer(turn, Reply(502, error_body("bad_gateway", reason)))
 
     def on_reply(self, upstream: Upstream, data: bytes) -> None:
         turn, reader = self._turn, self._reader
@@ -294,4 +294,4 @@ class ClientConnection(ClientEdge):
         if self._reader is not None and self._reader.begun:
             self._finish(turn)
         else:
-            self._answer(turn, error_reply(error.status, "bad_request", str(error)))
+            self._answer(turn, Reply(error.status, error_body("bad_request", str(error))))

@@ -91,6 +91,8 @@ class ChunkedBody:
         self._line += data[at:stop]
         if len(self._line) > _MAX_LINE:
             raise BadBody("a line of the chunked body is too long")
+        if self._part is _Part.AFTER_DATA and not b"\r\n".startswith(self._line):
+            raise BadBody("a chunk is longer than its size")
         if newline >= 0:
             line, self._line = self._line, b""
             self._on_line(line)
@@ -107,8 +109,6 @@ class ChunkedBody:
             self._left = int(size[1], 16)
             self._part = _Part.DATA if self._left else _Part.TRAILERS
         elif self._part is _Part.AFTER_DATA:
-            if text:
-                raise BadBody("a chunk is longer than its size")
             self._part = _Part.SIZE
         elif text:
             self._trailers += len(line)

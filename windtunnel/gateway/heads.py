@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from windtunnel.baggage import BAGGAGE_HEADER, TRACEPARENT_HEADER
-
 MAX_HEAD = 64 * 1024
 LAB_PREFIX = b"windtunnel-"
-_BAGGAGE, _TRACEPARENT = BAGGAGE_HEADER.encode(), TRACEPARENT_HEADER.encode()
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |$)")
+_NOTED = frozenset(b"host content-length transfer-encoding connection expect baggage traceparent".split())
 _WITHOUT_BODY = frozenset({204, 304})
 _OBSERVER = object()
 
@@ -54,7 +52,8 @@ class RequestHead:
     @property
     def baggage(self) -> str:
         """The ``baggage`` header's value, several of them joined; empty without one."""
-        return ",".join(self.lines[at].partition(b":")[2].decode("latin-1") for at in self.baggage_at)
+        values = [self.lines[at].partition(b":")[2].decode("latin-1") for at in self.baggage_at]
+        return ",".join(values)
 
 
 def read_request(block: bytes) -> RequestHead:
@@ -67,13 +66,15 @@ def read_request(block: bytes) -> RequestHead:
     head = RequestHead(parts[0].decode(), parts[1].decode("latin-1"), lines, len(block), upgrade=upgrade)
     head.keep_alive = parts[2] == b"HTTP/1.1"
     for at in range(1, len(lines)):
-        _note(head, at, lines[at])
+        name, _, value = lines[at].partition(b":")
+        name = name.lower()
+        if name in _NOTED or name.startswith(LAB_PREFIX):
+            _note(head, at, name, value)
     return head
 
 
-def _note(head: RequestHead, at: int, line: bytes) -> None:
-    name, _, value = line.partition(b":")
-    match name.lower():
+def _note(head: RequestHead, at: int, name: bytes, value: bytes) -> None:
+    match name:
         case b"host":
             if head.host_at:
                 raise BadHead("more than one Host header")
@@ -90,7 +91,7 @@ def _note(head: RequestHead, at: int, line: bytes) -> None:
             head.baggage_at.append(at)
         case b"traceparent":
             head.trace_at.append(at)
-        case lower if lower.startswith(LAB_PREFIX):
+        case _:
             head.lab_at.append(at)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from windtunnel.catalog import LINKS, MODEL_LINK
 from windtunnel.gateway.client import ClientConnection
@@ -24,11 +25,22 @@ Listen = Callable[[str, Address], socket.socket]
 
 
 class _ControlServer(uvicorn.Server):
-    """uvicorn without its signal handlers: the gateway ends as one."""
+    """uvicorn without signal handlers and ticks of its own: the gateway ends as one."""
+
+    def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+            )
+        )
+        self._stopping = stopping
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
 
 
 class Gateway:
@@ -72,17 +84,12 @@ class Gateway:
                 )
                 for link in LINKS
             ]
-            api = _ControlServer(
-                uvicorn.Config(
-                    self._app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
-                )
-            )
+            api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
             for server in servers:
                 server.close()
             self.lane.close("the gateway was stopped")
-            api.should_exit = True
             await serving
 
     @contextmanager

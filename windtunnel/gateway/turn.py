@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
+from json.encoder import encode_basestring as _quote
 from typing import Literal
 
 from windtunnel.baggage import Identity, parse_baggage
@@ -18,7 +20,18 @@ from windtunnel.schedule import fingerprint
 MAX_FINGERPRINTED = 256 * 1024
 # A body in absurdly small chunks: its framing is this much longer than what it carries, then we decide.
 _MAX_HELD = 4 * MAX_FINGERPRINTED
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# The tries of an attempt mostly share one value: their first call of its kind, first try.
+_identity_of = lru_cache(maxsize=1024)(parse_baggage)
+_BOOL = ("false", "true")
+
+
+class _Payload(bytearray):
+    """The first part of what a body carries."""
+
+    def keep(self, data: bytes) -> None:
+        room = MAX_FINGERPRINTED - len(self)
+        if room > 0:
+            self.extend(data[:room])
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +68,7 @@ class Turn:
     held: list[bytes] | None = None
     answer: Reply | None = None
     swallow_continue: bool = False
-    _payload: bytearray = field(default_factory=bytearray)
+    _payload: _Payload = field(default_factory=_Payload)
     _keyed: bool = False
     _recorded: bool = False
 
@@ -63,15 +76,11 @@ class Turn:
         head = self.head
         self.ended = self.began
         self.started = time.time() - (time.perf_counter() - self.began)
-        self.body = ChunkedBody(self._collect) if head.chunked else SizedBody(head.length, self._collect)
+        keep = self._payload.keep
+        self.body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
         self.request_done = self.body.done
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
-
-    def _collect(self, data: bytes) -> None:
-        room = MAX_FINGERPRINTED - len(self._payload)
-        if room > 0:
-            self._payload += data[:room]
 
     def take_body(self, data: bytes) -> int:
         """How many of these bytes are the request's. Raises ``BadBody``."""
@@ -84,7 +93,7 @@ class Turn:
 
     def identify(self, run: Run | None, attempt: Attempt | None) -> None:
         """Says whose it is: of the attempt that its connection (or lane) has, refined by its baggage."""
-        sent = parse_baggage(self.head.baggage) if self.head.baggage_at else None
+        sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
         if self.link == MODEL_LINK.name and run and sent and sent.run == run.run_id:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
@@ -161,30 +170,20 @@ class Turn:
         self._recorded = True
         if self.request_done:
             self._settle_key(self.run)
-        self.run.write(_encode(self._event(self.run)))
+        self.run.write(_line(self, self.run))
 
-    def _event(self, run: Run) -> dict[str, object]:
-        """The fields of ``windtunnel.history.Exchange``, made by hand since every request pays for it."""
-        return {
-            "start": self.started,
-            "run": run.run_id,
-            "episode": self.episode,
-            "attempt": self.number,
-            "link": self.link,
-            "method": self.head.method,
-            "target": self.head.target,
-            "fingerprint": self.fingerprint,
-            "call": self.call,
-            "try_": self.try_,
-            "identity": self.identity,
-            "ms": round((self.ended - self.began) * 1000, 3),
-            "status": self.status,
-            "request_complete": self.request_done,
-            "reply_complete": self.reply_done,
-            "forwarded": self.forwarded,
-            "request_bytes": self.request_bytes,
-            "reply_bytes": self.reply_bytes,
-            "fault": self.answer.record if self.answer and self.reply_done else None,
-            "error": self.error,
-            "event": "exchange",
-        }
+
+def _line(turn: Turn, run: Run) -> str:
+    """``windtunnel.history.Exchange`` as JSON, made by hand: every request pays for it."""
+    fault = json.dumps(turn.answer.record) if turn.answer and turn.reply_done else "null"
+    return (
+        f'{{"start":{turn.started!r},"run":{_quote(run.run_id)},"episode":{_quote(turn.episode)}'
+        f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(turn.head.method)}'
+        f',"target":{_quote(turn.head.target)},"fingerprint":"{turn.fingerprint}"'
+        f',"call":{turn.call},"try_":{turn.try_},"identity":"{turn.identity}"'
+        f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
+        f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
+        f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
+        f',"reply_bytes":{turn.reply_bytes},"fault":{fault}'
+        f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
+    )

@@ -13,7 +13,9 @@ DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
 
 def command(settings: Settings, prompts: str) -> str:
     """``windtunnel demo`` with the seed, the prompts file and every setting that is not its default."""
-    defaults = Settings(**{"seed": 0, **DEMO_PRESET})
+    # what "auto" became under the scripted model, it becomes again
+    decided = {"translator_backend": "offline"} if settings.model == "scripted" else {}
+    defaults = Settings(**{"seed": 0, **DEMO_PRESET, **decided})
     words = ["windtunnel", "demo", "--seed", str(settings.seed)]
     for name in NAMES:
         value = getattr(settings, name)

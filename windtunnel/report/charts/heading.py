@@ -32,7 +32,8 @@ def left_out(one: Rate, selection: Selection) -> str:
     if not parts or one.worst is None or one.best is None:
         return ""
     bounds = percent_range(one.worst, one.best)
-    return f"Not counted: {', '.join(parts)}; with them the rate lies in {bounds}"
+    them = "it" if one.planned - one.n == 1 else "them"
+    return f"Not counted: {', '.join(parts)}; with {them} the rate lies in {bounds}"
 
 
 def subtitle(selection: Selection) -> str:

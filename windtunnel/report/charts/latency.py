@@ -10,6 +10,7 @@ from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
+    LEFT,
     Heading,
     Page,
     key,
@@ -52,7 +53,7 @@ def _panel(axes: Axes, selection: Selection, name: str, tries: list[Try], below:
     mine = [one for one in tries if one.link == name]
     latency_axis(axes, [one.ms for one in tries], vertical=True)
     low, high = axes.get_ylim()
-    shade(axes, [span for span in selection.spans if span.link == name], low, high)
+    shade(axes, selection, name, low, high)
     dots(axes, [(one.end, max(one.ms, low)) for one in mine], mine, len(mine) * 4)
     axes.grid(True, axis="y")
     axes.set_title(name)
@@ -81,7 +82,8 @@ def _finding(tries: list[Try]) -> str:
 
 
 def _note(selection: Selection, links: list[str]) -> str:
-    parts = ["Dot: an answered try (p50 and the rest are theirs); cross: a failed one. Shaded: fault armed."]
+    shaded = "fault armed in any run" if selection.several else "fault armed"
+    parts = [f"Dot: an answered try (p50 and the rest are theirs); cross: a failed one. Shaded: {shaded}."]
     silent = [name for name in LINK_NAMES if name not in links]
     if silent:
         armed = sum(span.link in silent and span.toxic for span in selection.spans)

@@ -12,6 +12,7 @@ from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, OUTCOMES, in_order, outcome_color
 from windtunnel.report.charts.style import Heading, Page, at_end, beside, page, say_nothing
 from windtunnel.report.charts.text import count, percent, words
+from windtunnel.report.console import MEANINGS
 
 
 def draw(selection: Selection) -> Page:
@@ -20,7 +21,7 @@ def draw(selection: Selection) -> Page:
     sheet = page(Heading(_finding(counts, total), subtitle(selection)))
     if not total:
         return say_nothing(sheet, "No prompt was begun in this run.")
-    grid = sheet.grid(1, 1, left=3.35, right=1.95, top=1.2, bottom=0.5)
+    grid = sheet.grid(1, 1, left=3.8, right=1.95, top=1.2, bottom=0.5)
     axes = sheet.figure.add_subplot(grid[0])
     draw_bars(axes, counts, total, explain=True)
     absent = [words(name) for name in OUTCOMES if name not in counts]
@@ -50,6 +51,7 @@ def _finding(counts: dict[str, int], total: int) -> str:
 def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> None:
     """Horizontal bars with count and share at their ends; ``explain`` adds meaning and interval."""
     most = 0.25
+    meanings = {str(name): meaning for name, meaning in MEANINGS.items()}
     for row, (name, number) in enumerate(counts.items()):
         share = number / total
         axes.barh(row, share, height=0.62, color=outcome_color(name), edgecolor=MUTED, linewidth=0.4)
@@ -57,8 +59,8 @@ def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> 
         most = max(most, end)
         at_end(axes, f"{number}  ({percent(share)})", end, row)
         beside(axes, words(name), 0, row, -9, 7 if explain else 0, ha="right")
-        if explain and name in OUTCOMES:
-            beside(axes, OUTCOMES[name][1], 0, row, -9, -7, ha="right", size=8.5, color=MUTED)
+        if explain and name in meanings:
+            beside(axes, meanings[name], 0, row, -9, -7, ha="right", size=8.5, color=MUTED)
     rows = max(len(counts), 4 if explain else 3)
     axes.set_ylim(rows - 0.45, -0.55)
     axes.set_xlim(0, most)

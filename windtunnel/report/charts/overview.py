@@ -33,7 +33,7 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     counts = outcomes.tally(selection)
     left = sheet.grid(1, 1, left=1.5, right=6.05, top=1.3, bottom=5.25)
     bars = sheet.figure.add_subplot(left[0])
-    bars.set_title("Outcomes", x=-0.42)
+    sheet.text(LEFT, 1.22, "Outcomes", size=11, weight="bold")
     outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
     wide = 6.9 if selection.several else 5.75
     right = sheet.grid(1, 1, left=wide, right=1.6 if selection.several else 1.4, top=1.3, bottom=5.25)
@@ -41,8 +41,8 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     if not overall.n:
         _say(rates, "success rate unknown")
     elif selection.several:
-        rates.set_title("Success rate of each run", x=-0.45)
-        success.draw_runs(rates, selection.runs[-MOST_RUNS:][::-1], longest=18)
+        sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
+        success.draw_runs(rates, selection.runs[-MOST_RUNS:][::-1], longest=22)
     else:
         rates.set_title("Success rate so far")
         success.draw_running_rate(rates, selection.runs[0])

@@ -17,17 +17,17 @@ FAILED = "#b3122d"
 ACCENT = "#0072b2"
 
 # In the order in which an outcome is decided last to first: the best news first.
-OUTCOMES: dict[str, tuple[str, str]] = {
-    "success": ("#0072b2", "says done; world and value as asked"),
-    "honest_failure": ("#56b4e9", "not done, and the agent says so"),
-    "unconfirmed": ("#009e73", "done, but the agent is unsure"),
-    "false_failure": ("#f0e442", "done, but the agent says it failed"),
-    "false_success": ("#d55e00", "says done, but world or value is not"),
-    "duplicate": ("#cc79a7", "a side effect happened twice"),
-    "runaway": ("#e69f00", "a limit ended it"),
-    "crash": ("#4a5563", "an exception or an empty answer"),
-    "unjudged": ("#a9b4bf", "nothing to judge it by"),
-    "invalid": ("#d3dae1", "the lab failed, not the agent"),
+OUTCOMES: dict[str, str] = {
+    "success": "#0072b2",
+    "honest_failure": "#56b4e9",
+    "unconfirmed": "#009e73",
+    "false_failure": "#f0e442",
+    "false_success": "#d55e00",
+    "duplicate": "#cc79a7",
+    "runaway": "#e69f00",
+    "crash": "#4a5563",
+    "unjudged": "#a9b4bf",
+    "invalid": "#d3dae1",
 }
 NOT_JUDGED = "not judged"
 
@@ -48,7 +48,7 @@ OTHER = "#44bb99"
 
 
 def outcome_color(name: str) -> str:
-    return OUTCOMES[name][0] if name in OUTCOMES else OTHER
+    return OUTCOMES.get(name, OTHER)
 
 
 def fault_color(kind: str | None) -> str:

@@ -123,7 +123,7 @@ def draw_runs(axes: Axes, runs: Sequence[RunData], longest: int) -> None:
     axes.set_ylim(max(len(runs), 5) - 0.4, -0.6)
     axes.set_yticks(range(len(runs)), [printable(run.run_id, longest) for run in runs])
     _share_axis(axes, vertical=False)
-    axes.tick_params(axis="y", labelcolor=INK, labelsize=9 if len(runs) < 14 else 7.5)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=8.5 if len(runs) < 14 else 7.5)
     axes.spines["left"].set_visible(False)
 
 

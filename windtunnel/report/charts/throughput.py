@@ -57,7 +57,7 @@ def _finished(axes: Axes, selection: Selection) -> None:
         _steps(axes, run, ACCENT if newest else CLEAN, 2.4 if newest else 1.1)
     last = selection.runs[-1]
     done = sum(prompt.judged is not None for prompt in last.prompts)
-    label = f"{done} in the\nnewest run" if selection.several else f"{done} of\n{len(last.prompts)} begun"
+    label = f"{done} in the\nnewest run" if selection.several else f"{done} of\n{last.planned} planned"
     beside(axes, label, 1, done, 8, color=ACCENT, weight="bold")
     most = max(sum(prompt.judged is not None for prompt in run.prompts) for run in selection.runs)
     axes.set_ylim(0, max(most, 1) * 1.06)

@@ -21,9 +21,8 @@ def draw_timeline(axes: Axes, selection: Selection) -> None:
     tries = [one for one in selection.tries if not one.direct]
     _rows(axes)
     for row, name in enumerate(LINK_NAMES):
-        spans = [span for span in selection.spans if span.link == name]
         mine = [one for one in tries if one.link == name]
-        shade(axes, spans, row - HALF, row + HALF)
+        shade(axes, selection, name, row - HALF, row + HALF)
         dots(axes, [(one.start, float(row)) for one in mine], mine, len(tries))
     seconds_axis(axes, selection.length, selection.several)
     axes.set_yticks(range(len(LINK_NAMES)), LINK_NAMES)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import FaultSpan, Selection, Try
+from windtunnel.report.charts.data import Selection, Try
 from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
 from windtunnel.report.charts.text import words
 from windtunnel.schedule import ERROR_KINDS
@@ -15,15 +15,20 @@ NO_FAULT = "No fault was armed or injected."
 _STATUS = dict(ERROR_KINDS)
 
 
-def shade(axes: Axes, spans: Sequence[FaultSpan], low: float, high: float) -> None:
-    """Each fault interval as an area from ``low`` to ``high``, in the colour of its kind."""
+def shade(axes: Axes, selection: Selection, link: str, low: float, high: float) -> None:
+    """The link's fault intervals as areas from ``low`` to ``high``, in the colour of their kind.
+
+    Those of several runs lie on each other, faint: one run's fault is none of another's tries.
+    """
+    spans = [span for span in selection.spans if span.link == link]
+    alpha = 0.35 if selection.several else 1.0
     for kind in in_order({span.kind for span in spans}, FAULTS):
         mine = [span for span in spans if span.kind == kind]
         bars = [(span.start, span.end - span.start) for span in mine]
         # a single request is too short to be seen without an edge
         edge = 0.4 if mine[0].toxic else 2.0
         color = fault_color(kind)
-        axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, zorder=1)
+        axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, alpha=alpha, zorder=1)
 
 
 def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try], crowd: int) -> None:

@@ -1,0 +1,1 @@
+"""Figures, measured on this machine in this run: ``make bench``."""

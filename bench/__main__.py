@@ -1,0 +1,49 @@
+"""``make bench``: prints every figure as it is measured, with its target; ends with one JSON object."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from bench import gateway, lab
+from windtunnel.lab.toxiproxy import Choice
+
+
+def main() -> None:
+    found: dict[str, object] = {}
+    executable = shutil.which("toxiproxy-server")
+    choices = {"embedded": Choice("embedded")}
+    if executable:
+        choices["toxiproxy-server"] = Choice("executable", executable=executable)
+    else:
+        print("no toxiproxy-server on PATH: measured with the embedded Toxiproxy only")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        configuration = lab.in_folder(folder)
+        for kind, choice in choices.items():
+            ready = lab.ready_s(configuration, choice)
+            print(
+                f"lab ready, {kind}: {ready[0]:.2f} to {ready[-1]:.2f} s, n = {len(ready)} (target: under 4)"
+            )
+            found[f"ready_s {kind}"] = ready
+            for probability in (0.1, 0.3, 1.0):
+                arming = lab.arming_ms(configuration, choice, probability)
+                print(f"request to armed, {kind}: {rounded(arming)} ms (target at 0.1: p99 under 25)")
+                found[f"arming_ms {kind} {probability}"] = arming
+        sample = lab.sample_run_s(folder)
+        print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
+        found["sample"] = sample
+    ratios = gateway.measure()
+    print(f"gateway: {ratios} (target: p50 at most 2.5 times Toxiproxy's)")
+    found["gateway"] = ratios
+    print(json.dumps(found, default=str))
+
+
+def rounded(figures: dict[str, object]) -> dict[str, object]:
+    return {key: round(value, 2) if isinstance(value, float) else value for key, value in figures.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""How fast the lab is: ready, from request to armed, and through the sample prompts without faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from windtunnel.config import Configuration, load_configuration
+from windtunnel.control import Control
+from windtunnel.intervals import percentile
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.runner import new_run_id
+from windtunnel.schedule import plan_toxics
+from windtunnel.settings import Settings
+from windtunnel.state import State
+
+ATTEMPTS = 600
+STARTS = 5
+
+
+def in_folder(folder: Path) -> Configuration:
+    places = {
+        "STATE_DB": str(folder / "state" / "state.db"),
+        "EFFECTS_DB": str(folder / "state" / "effects.db"),
+        "LOGS_DIR": str(folder / "logs"),
+    }
+    return load_configuration({**os.environ, **places})
+
+
+def ready_s(configuration: Configuration, choice: Choice) -> list[float]:
+    """Seconds from nothing to a lab that is ready, ``STARTS`` times."""
+    times = []
+    for _ in range(STARTS):
+        start = time.perf_counter()
+        with Lab(configuration, choice):
+            times.append(time.perf_counter() - start)
+    return sorted(times)
+
+
+def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -> dict[str, Any]:
+    """Milliseconds from an attempt's request to its acknowledgement, over ``ATTEMPTS`` attempts."""
+    settings = Settings(seed=1, toxic_prob=toxic_prob)
+    times: list[float] = []
+    with Lab(configuration, choice) as lab:
+        control = Control(lambda: State(configuration.state), time.time, time.sleep)
+        control.lease(new_run_id(), lab.topology.lab_id, 0, settings, lambda _: None)
+        for number in range(ATTEMPTS):
+            episode = f"{number:04d}"
+            plan = plan_toxics(settings.seed, toxic_prob, settings.toxic_specs, episode, 1)
+            armed = control.arm(episode, 1, plan, settings.arm_timeout)
+            if armed.arming_ms is not None:
+                times.append(armed.arming_ms)
+            control.finish(armed.attempt_id, settings)
+        control.release()
+        control.close()
+    return {
+        "toxic_prob": toxic_prob,
+        "p50": percentile(times, 50),
+        "p99": percentile(times, 99),
+        "n": len(times),
+        "not_armed": ATTEMPTS - len(times),
+    }
+
+
+def sample_run_s(folder: Path, prompts: int = 24) -> dict[str, Any]:
+    """Seconds for ``prompts`` sample prompts without faults, from the run's first event to its last."""
+    file = folder / "prompts.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    samples = json.loads(Path("agent/prompts.json").read_text(encoding="utf-8"))[:prompts]
+    file.write_text(json.dumps(samples), encoding="utf-8")
+    command = [sys.executable, "-m", "windtunnel", "demo", "--json", "--no-charts", "--toxic-prob", "0"]
+    command += ["--error-prob", "0", "--seed", "1", "--out", str(folder), "--prompts", str(file)]
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    return {
+        "prompts": len(summary["episodes"]),
+        "run_s": summary["duration_s"],
+        "command_s": time.perf_counter() - start,
+    }

@@ -1,0 +1,56 @@
+"""Makes the README's pictures from a recorded run: ``python docs/pictures.py RUN [LOGS]``. Needs chromium."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from windtunnel.history import read_run
+from windtunnel.report.charts import pick, write_charts
+from windtunnel.report.console import episode_line, print_summary
+from windtunnel.report.reproduce import command
+from windtunnel.settings import Settings
+from windtunnel.summary import summarise
+
+HERE = Path(__file__).parent / "pictures"
+WIDTH = 110
+
+
+def console_svg(logs: Path, run: str) -> tuple[str, int]:
+    """The console's own rendering of the run, and how many lines it has."""
+    summary = summarise(read_run(logs, run))
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
+    console.print(Text("$ make run", style="bold"))
+    for index, judgement in enumerate(summary.episodes, start=1):
+        console.print(episode_line(judgement, index, len(summary.episodes)))
+    print_summary(console, summary, command(Settings(**summary.settings), "agent/prompts.json"))
+    lines = len(console.export_text(clear=False).splitlines())
+    return console.export_svg(title="windtunnel"), lines
+
+
+def main() -> None:
+    run, logs = sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "logs")
+    svg, lines = console_svg(logs, run)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "console.html"
+        page.write_text(f"<body style='margin:0'><style>svg{{width:1400px}}</style>{svg}", encoding="utf-8")
+        height = round((lines * 24.4 + 90) * 1400 / (WIDTH * 12.2 + 18))
+        subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+            + [f"--window-size=1400,{height}", f"--user-data-dir={folder}/profile"]
+            + [f"--screenshot={HERE / 'console.png'}", page.as_uri()],
+            check=True,
+            capture_output=True,
+        )
+        write_charts(pick(logs, run, lambda _: None), Path(folder) / "charts")
+        (Path(folder) / "charts" / "overview.png").replace(HERE / "overview.png")
+
+
+if __name__ == "__main__":
+    main()

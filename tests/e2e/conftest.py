@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.flight import Hangar, in_folder
+from windtunnel.config import load_configuration
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+
+
+@pytest.fixture(scope="session")
+def hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
+    """One lab for all tests that do not break it."""
+    configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("lab"))
+    with Lab(configuration, Choice("embedded")) as lab:
+        yield Hangar(lab, configuration)
+
+
+@pytest.fixture(autouse=True)
+def no_toxic_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves a toxic behind in the shared lab."""
+    yield
+    if "hangar" in request.fixturenames:
+        from proxy_manager.client import ToxiproxyClient
+
+        hangar: Hangar = request.getfixturevalue("hangar")
+        with ToxiproxyClient(hangar.lab.topology.toxiproxy) as client:
+            left = {name: proxy.toxics for name, proxy in client.proxies().items() if proxy.toxics}
+        assert left == {}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

@@ -1,0 +1,91 @@
+"""Runs of the lab's agent against a lab that is up, in this process: what the tests look at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.loop import Agent
+from agent.models import build_model, open_client
+from windtunnel.config import Configuration
+from windtunnel.control import Control
+from windtunnel.history import Event
+from windtunnel.lab.launcher import Lab
+from windtunnel.prompts import Prompt, load_prompts
+from windtunnel.runner import Places, Runner, RunRecord, new_run_id
+from windtunnel.settings import Settings
+from windtunnel.state import State
+from windtunnel.summary import Summary, summarise
+
+SAMPLES = load_prompts(Path("agent/prompts.json")).entries
+
+
+class Silence:
+    def say(self, message: str) -> None: ...
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
+    def episode_judged(self, index: int, total: int, judgement: object) -> None: ...
+
+
+@dataclass
+class Flight:
+    record: RunRecord
+    summary: Summary
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [str(episode.outcome) for episode in self.summary.episodes]
+
+    def of(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.record.events if isinstance(event, kind)]
+
+
+def sample(part: str) -> Prompt:
+    """The sample prompt that contains these words."""
+    [found] = [prompt for prompt in SAMPLES if part in prompt.text]
+    return found
+
+
+@dataclass
+class Hangar:
+    """A lab that is up, and how to fly in it."""
+
+    lab: Lab
+    configuration: Configuration
+
+    def fly(self, *prompts: Prompt, **given: Any) -> Flight:
+        """One run; both probabilities are 0 unless given."""
+        settings = Settings(**{"seed": 1, "toxic_prob": 0, "error_prob": 0, **given})
+        with open_client(settings) as client:
+            agent = Agent(build_model(settings, self.lab.topology, "none", client), "the lab's agent")
+            return self.fly_with(agent, *prompts, settings=settings)
+
+    def fly_with(self, subject: Any, *prompts: Prompt, settings: Settings) -> Flight:
+        places = Places(self.configuration.logs, self.configuration.effects)
+        control = Control(lambda: State(self.configuration.state), time.time, time.sleep)
+        runner = Runner(new_run_id(), settings, self.lab.topology, subject, control, places, Silence())
+        try:
+            record = runner.run(list(prompts) or SAMPLES)
+        finally:
+            runner.close()
+        return Flight(record, summarise(record.events))
+
+
+def in_folder(configuration: Configuration, folder: Path) -> Configuration:
+    return replace(
+        configuration,
+        logs=folder / "logs",
+        state=folder / "state" / "state.db",
+        effects=folder / "state" / "effects.db",
+    )
+
+
+def environ_in(folder: Path, **more: str) -> Mapping[str, str]:
+    return {
+        "STATE_DB": str(folder / "state" / "state.db"),
+        "EFFECTS_DB": str(folder / "state" / "effects.db"),
+        "LOGS_DIR": str(folder / "logs"),
+        **more,
+    }

@@ -1,0 +1,127 @@
+"""Each outcome of the table ends a real run, through real processes, in exactly that outcome."""
+
+from __future__ import annotations
+
+from tests.e2e.flight import Hangar, sample
+from windtunnel.history import AttemptArmed, Exchange, ToolCall, ToolTry, WorldRead
+from windtunnel.prompts import Prompt
+
+TEMPERATURE = "temperature in Paris"
+MESSAGE = "Send Bob a message"
+LOST_REPLY = "timeout@downstream:400"
+HELD_REQUEST = "latency@upstream:1500"
+
+
+def test_success_and_a_quiet_world(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE))
+    assert flight.outcomes == ["success"]
+    assert flight.summary.episodes[0].world == "as_asked"
+
+
+def test_every_sample_prompt_succeeds_without_faults(hangar: Hangar) -> None:
+    flight = hangar.fly()
+    others = [(one.prompt, one.outcome, one.why) for one in flight.summary.episodes if one.outcome != "success"]
+    assert others == []
+    assert len(flight.outcomes) >= 24
+
+
+def test_honest_failure(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400")
+    assert flight.outcomes == ["honest_failure"]
+
+
+def test_false_success_of_the_fabricator(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
+    assert flight.outcomes == ["false_success"]
+    assert flight.summary.episodes[0].claim == "done"
+
+
+def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
+    assert flight.outcomes == ["unconfirmed"]
+    assert len(flight.of(ToolCall)) == 1
+    assert len(flight.of(ToolTry)) == 3
+    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == 1
+    assert len(flight.of(WorldRead)[-1].effects) == 1
+
+
+def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, persona="stubborn")
+    assert flight.outcomes == ["duplicate"]
+    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCall)) > 1
+
+
+def test_without_idempotency_retries_alone_make_duplicates(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
+    assert flight.outcomes == ["duplicate"]
+    assert len(flight.of(ToolCall)) == 1
+    assert len(flight.of(WorldRead)[-1].effects) == 3
+
+
+def test_a_side_effect_that_nobody_waited_for_is_found_in_its_world(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
+    assert flight.outcomes == ["unconfirmed"]
+    assert "late" in flight.summary.episodes[0].flags
+    assert len(flight.of(WorldRead)[-1].effects) == 1
+
+
+def test_false_failure(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="quitter")
+    assert flight.outcomes == ["false_failure"]
+
+
+def test_runaway(hangar: Hangar) -> None:
+    flight = hangar.fly(
+        sample(TEMPERATURE), toxic_prob=1, toxics="timeout:100", persona="stubborn", model_calls=3
+    )
+    assert flight.outcomes == ["runaway"]
+
+
+def test_crash(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(TEMPERATURE), model_timeout=0.0001)
+    assert flight.outcomes == ["crash"]
+
+
+def test_unjudged(hangar: Hangar) -> None:
+    flight = hangar.fly(Prompt("What is the temperature in Paris?"))
+    assert flight.outcomes == ["unjudged"]
+    assert flight.summary.success.rate is None
+    assert any("unjudged" in remark or "no oracle" in remark for remark in flight.summary.remarks)
+
+
+def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(TEMPERATURE), arm_timeout=0.00001)
+    assert flight.outcomes == ["invalid"]
+    assert flight.of(ToolTry) == []
+
+
+def test_the_direct_fallback_gets_past_an_outage(hangar: Hangar) -> None:
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
+    assert flight.outcomes == ["success"]
+    assert [one.route for one in flight.of(ToolTry)] == ["proxy", "direct"]
+    assert flight.of(ToolCall)[0].fallback_used
+
+
+def test_another_attempt_gets_past_an_outage_of_the_first(hangar: Hangar) -> None:
+    flight = hangar.fly(prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
+    again = [episode for episode in flight.summary.episodes if episode.attempts > 1]
+    assert again
+    assert flight.summary.success.k > flight.summary.first_attempt.k
+
+
+def test_a_retry_gets_past_a_transient_error(hangar: Hangar) -> None:
+    flight = hangar.fly(error_prob=0.3, tool_limit=4)
+    injected = [one for one in flight.of(Exchange) if one.fault]
+    assert injected and not any(one.forwarded for one in injected)
+    assert flight.summary.success.k > len(flight.outcomes) * 0.8
+
+
+def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(hangar: Hangar) -> None:
+    flight = hangar.fly(toxic_prob=1)
+    assert "invalid" not in flight.outcomes
+    assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
+    met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.met]
+    assert len(met) >= 20
+    assert [fault for fault in met if not fault.observed] == []
+    assert flight.summary.unexplained == 0
+    assert flight.summary.toxics_left == 0

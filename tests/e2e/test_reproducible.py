@@ -1,0 +1,50 @@
+"""The same seed gives the same plan, faults and outcomes; another seed does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.flight import SAMPLES, Flight, Hangar
+from windtunnel.history import AttemptArmed, Exchange, read_run
+from windtunnel.summary import summarise
+
+FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}
+
+
+def told(flight: Flight) -> list[object]:
+    """Plan, faults and outcomes, without times, ports and run ids."""
+    armed = [
+        (e.episode, e.attempt, tuple((t.link, t.kind, t.stream) for t in e.toxics))
+        for e in flight.of(AttemptArmed)
+    ]
+    exchanges = [
+        (e.episode, e.attempt, e.link, e.fingerprint, e.call, e.try_, str(e.fault), e.status)
+        for e in flight.of(Exchange)
+        if e.request_complete
+    ]
+    outcomes = [(one.episode, one.outcome, one.attempts, one.flags) for one in flight.summary.episodes]
+    return [*sorted(armed), *sorted(exchanges), *outcomes]
+
+
+def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar) -> None:
+    first, again, other = (hangar.fly(seed=seed, **FLIGHT) for seed in (5, 5, 6))
+    assert told(first) == told(again)
+    assert told(first) != told(other)
+    assert first.summary.reproducible, first.summary.not_reproducible_because
+
+
+def test_the_ids_that_the_model_sees_repeat_too(hangar: Hangar) -> None:
+    seen = []
+    for _ in range(2):
+        flight = hangar.fly(*SAMPLES[:3], seed=9)
+        seen.append(
+            [(one.episode, one.response) for one in flight.record.events if one.event == "attempt_ended"]
+        )
+    assert seen[0] == seen[1]
+
+
+def test_a_run_can_be_judged_again_from_its_history(hangar: Hangar) -> None:
+    flight = hangar.fly(seed=5, **FLIGHT)
+    again = summarise(read_run(hangar.configuration.logs, flight.record.run_id))
+    assert [one.outcome for one in again.episodes] == flight.outcomes
+    assert again.as_json()["episodes"] == flight.summary.as_json()["episodes"]

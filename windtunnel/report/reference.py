@@ -1,0 +1,155 @@
+"""The reference pages, made from the code that they describe: ``python -m windtunnel.report.reference``.
+
+A test holds the files to this, so that they cannot go stale.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from proxy_manager.toxics import TOXICS
+from windtunnel.settings import NAMES, Settings
+
+MADE = "made by `make docs`; do not edit"
+
+
+def settings_page() -> str:
+    """``docs/settings.md``."""
+    rows = ["| setting | default | range | meaning |", "|---|---|---|---|"]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        rows.append(f"| `{name.upper()}` | {_default(name)} | {_range(name)} | {field.description} |")
+    intro = (
+        "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
+        " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
+        " command line, environment, `.env`, `config.json` and default counts. Something unknown or out of"
+        " range is an error that names it, before anything starts. `make run` flies with `TOXIC_PROB=0.3`"
+        " and `TOOL_LIMIT=2` unless told otherwise."
+    )
+    return _page("Settings", intro, *rows)
+
+
+def _default(name: str) -> str:
+    if name == "seed":
+        return "drawn"
+    if name == "model":
+        return "`scripted`, with `GROQ_API_KEY` `groq`"
+    value = Settings.model_fields[name].default
+    if isinstance(value, bool):
+        value = "on" if value else "off"
+    return f"`{value}`" if value != "" else ""
+
+
+def _range(name: str) -> str:
+    field = Settings.model_fields[name]
+    options = get_args(field.annotation)
+    if options and all(isinstance(option, str) for option in options):
+        return ", ".join(f"`{option}`" for option in options)
+    if field.annotation is bool:
+        return "on, off"
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    limits: list[Any] = [one for entry in field.metadata for one in getattr(entry, "metadata", [entry])]
+    bounds = [
+        f"{signs[sign]} {getattr(one, sign):g}" for one in limits for sign in signs if hasattr(one, sign)
+    ]
+    return ", ".join(bounds)
+
+
+def toxics_page() -> str:
+    """``docs/toxics.md``."""
+    parts = []
+    for toxic in TOXICS:
+        parts.append(f"## {toxic.kind}\n\n{toxic.meaning[0].upper()}{toxic.meaning[1:]}.")
+        if toxic.attributes:
+            rows = ["| attribute | unit | default | range | meaning |", "|---|---|---|---|---|"]
+            rows += [
+                f"| `{a.name}`{' (main)' if a.name == toxic.main else ''} | {a.unit} | {a.default} |"
+                f" {a.minimum} to {a.maximum} | {a.meaning} |"
+                for a in toxic.attributes
+            ]
+            parts.append("\n".join(rows))
+        signature = " ".join((type(toxic).observed.__doc__ or "").split())
+        parts.append(f"Counts as observed when: {signature}")
+    intro = (
+        "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
+        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
+        " main. Without a stream, `upstream` and `downstream` are both drawn from. The embedded Toxiproxy"
+        " has latency, timeout, reset_peer and down; the others need the real server."
+    )
+    return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
+
+
+def commands_page() -> str:
+    """``docs/commands.md``, from the command line's own help."""
+    from windtunnel.cli import main  # the command line imports this package
+
+    parts = []
+    for name, command in _commands("windtunnel", main):
+        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+    return _page("Commands", "`windtunnel COMMAND --help` says the same.", *"\n\n".join(parts).splitlines())
+
+
+def _commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(name, command)]
+    return [found for sub, child in command.commands.items() for found in _commands(f"{name} {sub}", child)]
+
+
+def dotenv_example() -> str:
+    """``.env.example``: every knob, commented out."""
+    lines = [
+        "# Windtunnel's settings. Copy to .env and take out the # before those you change;",
+        "# everything works without any. What is not here is an error.",
+        "",
+    ]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        limits = _range(name).replace("`", "")
+        default = "" if name in ("seed", "model") else _default(name).strip("`")
+        lines += [
+            f"# {field.description}" + (f" ({limits})" if limits else ""),
+            f"#{name.upper()}={default}",
+            "",
+        ]
+    lines += [
+        "# the key for MODEL=groq, and the one for MODEL=compatible; neither reaches a log",
+        "#GROQ_API_KEY=",
+        "#MODEL_API_KEY=",
+        "",
+        "# a Toxiproxy that runs already; without it one on PATH, else the embedded one",
+        "#TOXIPROXY_URL=http://127.0.0.1:8474",
+        "",
+        "# other files for the prompts and the movies, a LibreTranslate server",
+        "#PROMPTS_FILE=agent/prompts.json",
+        "#MOVIES_FILE=",
+        "#LIBRE_URL=",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _page(title: str, intro: str, *lines: str) -> str:
+    return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings_page,
+    "docs/toxics.md": toxics_page,
+    "docs/commands.md": commands_page,
+    ".env.example": dotenv_example,
+}
+
+
+def main() -> None:
+    for name, make in PAGES.items():
+        Path(name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()
