@@ -203,7 +203,8 @@ def test_a_seed_repeats_its_plan_and_another_does_not():
 
 
 def test_the_next_attempt_has_a_plan_of_its_own():
-    assert [plan_toxics(1, 0.5, TOXICS, "1-1", a) for a in (1, 2)] != [plans(1, 0.5, 2)[1]] * 2
+    first, second = (plan_toxics(1, 0.5, TOXICS, "1-1", attempt) for attempt in (1, 2))
+    assert first != second
 
 
 def test_a_link_has_at_most_one_toxic_in_the_order_of_the_catalog():

@@ -16,7 +16,7 @@ def insert(path, world, service="message", kind="message_sent", fields=None, key
     with closing(connect(path)) as database:
         database.executescript(EFFECTS_SCHEMA)
         database.execute(
-            "INSERT INTO effects (world, service, kind, fields, idempotency_key, at) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             (world, service, kind, json.dumps(fields or {}), key, at),
         )
 

@@ -181,7 +181,7 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
         environ = {**environ, TOPOLOGY_VARIABLE: running["topology"]}
     try:
         topology = topology_from(environ)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         file = environ.get(TOPOLOGY_VARIABLE)
         raise SettingsError(f"{TOPOLOGY_VARIABLE}={file}: no lab's topology: {error}") from None
     proxies, services = dict(topology.proxies), dict(topology.services)

@@ -15,6 +15,9 @@ from windtunnel.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, S
 
 POLL_S = 0.001
 SETTLE_MARGIN_S = 4.0
+# what a manager has to beat once more that was held up (a locked database, a computer that slept)
+GRACE_S = 1.0
+LOOK_AFTER_MANAGER_S = 0.25
 
 
 class RunAborted(Exception):
@@ -40,6 +43,7 @@ class Control:
     ) -> None:
         self._open_state = open_state
         self._state = open_state()
+        self._inode = self._state.path.stat().st_ino
         self._clock = clock
         self._sleep = sleep
         self._run: RunRow | None = None
@@ -77,8 +81,7 @@ class Control:
             if others and others[0].run_id != said:
                 said = others[0].run_id
                 say(f"lane {run.lane} is in use by run {said}; waiting for it")
-            if not self._manager_alive():
-                raise RunAborted(self._no_manager())
+            self._need_manager()
             self._sleep(0.02 if others else POLL_S)
         if run.status != "leased":
             raise RunAborted(
@@ -97,16 +100,32 @@ class Control:
             raise RunAborted(f"the run's row is gone from {self._state.path}; was the file deleted?")
         return run
 
+    def _need_manager(self) -> None:
+        """Raises ``RunAborted`` if the manager shows no sign of life."""
+        end = perf_counter() + GRACE_S
+        while not self._manager_alive():
+            if perf_counter() >= end:
+                raise RunAborted(self._no_manager())
+            self._sleep(POLL_S * 20)
+
     def _manager_alive(self) -> bool:
         run = self._row()
         beat = self._state.manager_heartbeat(run.lab_id, run.lane)
         return beat is not None and self._clock() - beat <= STALE_AFTER
 
     def _no_manager(self) -> str:
+        if not self._same_file():
+            return f"{self._state.path} was deleted or replaced during the run; run again"
         return (
             f"the proxy manager has shown no sign of life for {STALE_AFTER:.0f} s;"
             " no attempt is started without it. Look at its log, start it, and run again"
         )
+
+    def _same_file(self) -> bool:
+        try:
+            return self._state.path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     # attempts
 
@@ -115,8 +134,7 @@ class Control:
         run = self._row()
         if run.status != "leased":
             raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
-        if not self._manager_alive():
-            raise RunAborted(self._no_manager())
+        self._need_manager()
         start = perf_counter()
         attempt_id = self._state.request_attempt(run, episode, attempt, plan, self._clock())
         row = self._wait_while(attempt_id, "requested", timeout_s)
@@ -130,9 +148,11 @@ class Control:
     def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         """Ends the attempt and waits until it is healed and settled."""
         self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
-        row = self._wait_while(attempt_id, "finished", settings.settle_bound + SETTLE_MARGIN_S)
-        if row.state == "finished" and not self._manager_alive():
-            raise RunAborted(f"{self._no_manager()}. The attempt's toxics were not seen to be healed")
+        end = perf_counter() + settings.settle_bound + SETTLE_MARGIN_S
+        row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
+        while row.state == "finished" and perf_counter() < end:
+            self._need_manager()
+            row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
         return row
 
     def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
@@ -151,13 +171,20 @@ class Control:
     # the end
 
     def release(self) -> int | None:
-        """Gives the lane back; how many toxics the manager has not seen to be gone, None if it is not there.
+        """Gives the lane back; how many toxics the manager has not seen to be gone, None if nobody can say.
 
-        An attempt that is still open (the run was interrupted) is healed by the manager.
+        An attempt that is still open (the run was interrupted) is healed by the manager. Raises nothing:
+        a lease that could not be given back ends with the heartbeat.
         """
         self._stop_beating.set()
         if self._beating:
             self._beating.join()
+        try:
+            return self._release()
+        except (DatabaseError, RunAborted):
+            return None
+
+    def _release(self) -> int | None:
         if self._run is None:
             return None
         for status in ("leased", "waiting"):

@@ -20,7 +20,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from windtunnel.schedule import PlannedToxic
 
-
 Level = Literal["info", "warning", "error"]
 
 

@@ -20,9 +20,7 @@ class JsonLog:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        os.write(
-            self._file, (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
-        )
+        os.write(self._file, (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
 
     def close(self) -> None:
         if self._file >= 0:
@@ -100,8 +98,8 @@ def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | Non
     return {
         "run_id": run_id,
         "episode": ended.episode,
-        "prompt": prompt,
-        "response": ended.response,
+        "prompt": strip_control(prompt),
+        "response": strip_control(ended.response),
         "status": ended.report.status if ended.report else ended.ended_by,
         "outcome": outcome,
         "error_type": ended.error_type,
