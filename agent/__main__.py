@@ -7,27 +7,31 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 import click
-import httpx
 from rich.console import Console
 
-from agent.loop import Agent
-from agent.models import api_key, build_model, open_client
+from agent.keys import api_key, redactor
 from windtunnel import lifeline
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.control import Control
+from windtunnel.history import Level
 from windtunnel.logs import Logs
 from windtunnel.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience
-from windtunnel.report.console import print_summary
+from windtunnel.report.console import plain_console, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.runner import Places, Runner, new_run_id
 from windtunnel.settings import Settings, SettingsError
 from windtunnel.state import State
+from windtunnel.subject import Subject
 from windtunnel.summary import summarise
+from windtunnel.translator import decide_backend
 
 USAGE_ERROR, RUN_FAILED = 2, 1
 
@@ -38,26 +42,42 @@ USAGE_ERROR, RUN_FAILED = 2, 1
 def main(prompts: Path | None, as_json: bool) -> None:
     """Runs the prompts of PROMPTS_FILE once each, under the lab's faults."""
     # with --json the standard output is the object's alone
-    console = Console(stderr=as_json, highlight=False, width=None if sys.stdout.isatty() else 110)
+    console = plain_console(stderr=as_json)
+    logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
         configuration = load_configuration(os.environ)
-        loaded = load_prompts(prompts or configuration.prompts)
+        logs = configuration.logs
+        configuration = replace(configuration, prompts=prompts or configuration.prompts)
+        loaded = load_prompts(configuration.prompts)
         key = api_key(configuration.settings, configuration.environ)
     except (SettingsError, PromptsError) as error:
-        _complain(str(error))
+        _complain(logs, str(error))
         sys.exit(USAGE_ERROR)
     _interrupt_once()
     lifeline.watch(os.environ, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    secrets = [key.get_secret_value()] if configuration.settings.model != "scripted" else []
-    with open_client(configuration.settings) as client:
-        agent = _agent(configuration, key.get_secret_value(), client)
-        sys.exit(_run(configuration, agent, loaded, secrets, console, as_json))
+    settings, said = decide_backend(configuration.settings, configuration.topology)
+    configuration = replace(configuration, settings=settings)
+    notes: list[tuple[Level, str]] = [("warning", problem) for problem in loaded.problems]
+    notes += [("info", said)] if said else []
+    with _agent(configuration, key.get_secret_value()) as agent:
+        try:
+            sys.exit(_run(configuration, agent, loaded, notes, console, as_json))
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
+            sys.exit(RUN_FAILED)
 
 
-def _agent(configuration: Configuration, key: str, client: httpx.Client) -> Agent:
+@contextmanager
+def _agent(configuration: Configuration, key: str) -> Iterator[Subject]:
+    # LangChain takes a second to import: what is wrong shall be said before that
+    from agent.loop import Agent
+    from agent.models import build_model, open_client
+
     settings = configuration.settings
-    model = build_model(settings, configuration.topology, key, client)
-    return Agent(model, subject_name(settings))
+    with open_client(settings) as client:
+        model = build_model(settings, configuration.topology, key, client)
+        yield Agent(model, subject_name(settings), redact=redactor(configuration.environ))
 
 
 def subject_name(settings: Settings) -> str:
@@ -68,9 +88,9 @@ def subject_name(settings: Settings) -> str:
 
 def _run(
     configuration: Configuration,
-    agent: Agent,
+    agent: Subject,
     prompts: Prompts,
-    secrets: list[str],
+    notes: list[tuple[Level, str]],
     console: Console,
     as_json: bool,
 ) -> int:
@@ -84,12 +104,12 @@ def _run(
         Control(lambda: State(configuration.state), time.time, time.sleep),
         Places(configuration.logs, configuration.effects),
         audience,
-        redact=lambda text: _redact(text, secrets),
+        redact=redactor(configuration.environ),
     )
     try:
-        for problem in prompts.problems:
-            runner.note("warning", problem)
-            audience.say(f"warning: {problem}")
+        for level, text in notes:
+            runner.note(level, text)
+            audience.say(text if level == "info" else f"{level}: {text}")
         record = runner.run(prompts.entries)
         summary = summarise(record.events, skipped_prompts=len(prompts.problems))
         runner.summarised(summary.as_json())
@@ -101,21 +121,15 @@ def _run(
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if not record.completed:
-        _complain(f"the run ended early: {record.reason}")
+        _complain(configuration.logs, f"the run ended early: {record.reason}")
     return 0 if record.completed else RUN_FAILED
 
 
-def _redact(text: str, secrets: list[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[secret]")
-    return text
-
-
-def _complain(message: str) -> None:
+def _complain(folder: Path, message: str) -> None:
     """On the console and in info.log; a log that cannot be written is no second error."""
     sys.stderr.write(f"error: {message}\n")
     try:
-        logs = Logs(Path(os.environ.get("LOGS_DIR") or "logs"), "")
+        logs = Logs(folder, "")
         logs.line("error", message)
         logs.close()
     except OSError as error:

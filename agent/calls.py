@@ -5,7 +5,8 @@ The model's messages say in which order it asked, so parallel calls get the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import ValidationError
 
+from agent.errors import SideEffect
 from agent.tools import BY_NAME, Tool, ToolRequest
 from windtunnel.baggage import Identity
 from windtunnel.schedule import identifier
@@ -21,18 +23,29 @@ from windtunnel.subject import AttemptContext
 
 @dataclass
 class Attempt:
-    """One attempt in progress: its context and what has been counted so far."""
+    """One attempt in progress: its context and what has been counted so far. ``clock`` is in seconds."""
 
     context: AttemptContext
-    deadline: float
+    clock: Callable[[], float] = time.monotonic
+    deadline: float = field(init=False)
     model_calls: int = 0
     tool_calls: int = 0
     model_tries: int = 0
 
+    def __post_init__(self) -> None:
+        self.deadline = self.clock() + self.context.settings.attempt_time
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - self.clock()
+
 
 @dataclass
 class Call:
-    """One logical tool call. ``tries`` and ``fallback_used`` change as it is carried out."""
+    """One logical tool call. What has a default changes as it is carried out.
+
+    ``maybe_executed``: a try failed in such a way that the service may have carried it out all the same.
+    """
 
     attempt: Attempt
     tool: Tool
@@ -43,6 +56,7 @@ class Call:
     ordinal: int
     tries: int = 0
     fallback_used: bool = False
+    maybe_executed: bool = False
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +65,11 @@ class Call:
     @property
     def write(self) -> bool:
         return self.tool.is_write(self.request)
+
+    @property
+    def side_effect(self) -> SideEffect:
+        """Of the call as it failed, all its tries together: the last one alone tells too little."""
+        return "unknown" if self.write and self.maybe_executed else "none"
 
     @property
     def idempotency_key(self) -> str | None:
@@ -77,7 +96,9 @@ def identify(attempt: Attempt, tool_call: dict[str, Any], messages: Sequence[Any
         return None
     replies = [message for message in messages if isinstance(message, AIMessage)]
     asked = [(n, i, call) for n, reply in enumerate(replies, 1) for i, call in enumerate(reply.tool_calls)]
-    place = next(k for k, (_, _, call) in enumerate(asked) if call["id"] == tool_call["id"])
+    # ids are unique in a reply only: there are models that count from 0 again in the next one
+    last = len(replies)
+    place = next(k for k, (n, _, call) in enumerate(asked) if n == last and call["id"] == tool_call["id"])
     tool = BY_NAME[tool_call["name"]]
     mine = (tool.link, request.fingerprint)
     before = [_place_on_the_wire(dict(call)) for _, _, call in asked[:place]]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 from typing import Literal
 
 import requests
 import urllib3
 
+from agent.bounded import exchange
 from agent.calls import Call
 from agent.errors import (
     BadReply,
@@ -27,6 +30,7 @@ from windtunnel.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADE
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 Route = Literal["proxy", "direct"]
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 def try_call(call: Call, route: Route = "proxy") -> str:
@@ -37,6 +41,7 @@ def try_call(call: Call, route: Route = "proxy") -> str:
         return _exchange(call, route, seen)
     except ToolFailure as failure:
         seen.error = failure.cause
+        call.maybe_executed = call.maybe_executed or failure.executed
         raise
     finally:
         _record(call, route, seen)
@@ -54,14 +59,13 @@ class _Seen:
 
 
 def _exchange(call: Call, route: Route, seen: _Seen) -> str:
-    settings = call.attempt.context.settings
     prepared = _prepare(call, route)
-    with _mapped(), requests.Session() as session:
-        session.trust_env = False  # no HTTP_PROXY, no .netrc: the lab's links are what is tested
-        timeout = settings.tool_timeout
-        with session.send(prepared, timeout=timeout, stream=True, allow_redirects=False) as reply:
-            seen.status = reply.status_code
-            _read(reply, seen, deadline=seen.clock + timeout)
+    with _mapped(), exchange(prepared, call.attempt.context.settings.tool_timeout) as reply:
+        seen.status = reply.status_code
+        for chunk in reply.iter_content(16384):
+            seen.body += chunk
+            if len(seen.body) > MAX_REPLY_BYTES:
+                raise BadReply("bad_reply", "larger than 4 MiB")
     return _answer(reply, seen.body)
 
 
@@ -78,43 +82,42 @@ def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
     return prepared
 
 
-def _read(reply: requests.Response, seen: _Seen, deadline: float) -> None:
-    """Reads the body; ``requests`` bounds each read, this bounds them all together."""
-    for chunk in reply.iter_content(16384):
-        seen.body += chunk
-        if time.perf_counter() > deadline:
-            raise TimedOut("read_timeout")
-        if len(seen.body) > MAX_REPLY_BYTES:
-            raise BadReply("bad_reply", "larger than 4 MiB")
-
-
 def _answer(reply: requests.Response, body: bytes) -> str:
-    try:
-        answer = json.loads(body)
-    except ValueError:
-        answer = None
+    answer = _parsed(body)
     status = reply.status_code
     if status >= 500:
-        raise ServiceFailed(f"http_{status}")
+        raise ServiceFailed(f"http_{status}", retry_after=_seconds(reply.headers.get("Retry-After")))
     if status == 429:
         raise RateLimited("http_429", retry_after=_seconds(reply.headers.get("Retry-After")))
     if status >= 400:
         raise Refused(f"http_{status}", _reason(answer))
-    if not isinstance(answer, dict):  # an empty 200 too: that is what a cut reply looks like
+    # an empty 200 too: that is what a cut reply looks like; and a redirect, since none is followed
+    if status >= 300 or not isinstance(answer, dict):
         raise BadReply("bad_reply")
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
+def _parsed(body: bytes) -> object:
+    """The body's JSON; None for what is none, or could not go on to the model."""
+    try:
+        answer: object = json.loads(body)
+        json.dumps(answer, ensure_ascii=False).encode()  # a lone surrogate is no text
+    except (ValueError, RecursionError):  # the latter: nested too deep
+        return None
+    return answer
+
+
 def _reason(answer: object) -> str:
+    """The service's own words; they may be a stranger's, so no more than a sentence of them."""
     error = answer.get("error") if isinstance(answer, dict) else None
-    return str(error.get("message", "")) if isinstance(error, dict) else ""
+    return str(error.get("message") or "")[:300] if isinstance(error, dict) else ""
 
 
 def _seconds(header: str | None) -> float | None:
-    try:
-        return max(0.0, float(header)) if header else None
-    except ValueError:
+    """The seconds in Retry-After; None for anything else, a date among it."""
+    if header is None or not _SECONDS.fullmatch(header.strip()):
         return None
+    return float(header)
 
 
 @contextmanager
@@ -126,24 +129,30 @@ def _mapped() -> Iterator[None]:
         raise NotReached("connect_timeout") from None
     except requests.exceptions.Timeout:
         raise TimedOut("read_timeout") from None
-    except requests.exceptions.ConnectionError as error:
+    except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
         raise _connection_failure(error) from None
-    except (requests.exceptions.ChunkedEncodingError, urllib3.exceptions.ProtocolError):
-        raise ConnectionLost("connection_closed") from None
     except requests.exceptions.RequestException as error:
         raise BadReply("bad_reply", type(error).__name__) from None
 
 
 def _connection_failure(error: BaseException) -> ToolFailure:
     causes = list(_causes(error))
-    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return NotReached("connection_refused")
-    if any(isinstance(cause, (TimeoutError, urllib3.exceptions.ReadTimeoutError)) for cause in causes):
+
+    def among(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    if among(TimeoutError, urllib3.exceptions.ReadTimeoutError):
         return TimedOut("read_timeout")
-    if any(isinstance(cause, ConnectionResetError) for cause in causes):
-        return ConnectionLost("connection_reset")
-    if any(isinstance(cause, urllib3.exceptions.NewConnectionError) for cause in causes):
+    if among(urllib3.exceptions.NewConnectionError):  # refused, no route, no such host
         return NotReached("connection_refused")
+    if among(urllib3.exceptions.InvalidChunkLength):
+        return BadReply("bad_reply")
+    if among(RemoteDisconnected, IncompleteRead):  # the former is a ConnectionResetError too, and was none
+        return ConnectionLost("connection_closed")
+    if among(ConnectionResetError, BrokenPipeError):
+        return ConnectionLost("connection_reset")
+    if among(HTTPException):  # no HTTP
+        return BadReply("bad_reply")
     return ConnectionLost("connection_closed")
 
 

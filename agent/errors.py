@@ -18,6 +18,7 @@ import json
 from typing import Literal
 
 SideEffect = Literal["none", "unknown"]
+_EARLIER = " Whether an earlier try took effect is unknown."
 
 
 class ToolFailure(Exception):
@@ -37,14 +38,11 @@ class ToolFailure(Exception):
         self.detail = detail
         self.retry_after = retry_after
 
-    def side_effect(self, write: bool) -> SideEffect:
-        return "unknown" if write and self.executed else "none"
-
     def for_model(self, side_effect: SideEffect) -> str:
         """The error ToolMessage's text, as compact JSON."""
         message = f"{self.reason} {self.detail}".strip() if isinstance(self, Refused) else self.reason
         if side_effect == "unknown":
-            message += " Whether it took effect is unknown."
+            message += " Whether it took effect is unknown." if self.executed else _EARLIER
         return json.dumps({"error": {"code": self.code, "message": message, "side_effect": side_effect}})
 
 
@@ -69,7 +67,7 @@ class BadReply(NoReply):
 
 class NotReached(ToolFailure):
     code = "not_reached"
-    reason = "The tool could not be reached; nothing was sent."
+    reason = "The tool could not be reached."
     executed = False
 
 
@@ -80,13 +78,13 @@ class ServiceFailed(ToolFailure):
 
 class RateLimited(ToolFailure):
     code = "rate_limited"
-    reason = "The tool refuses more requests for now; nothing was done."
+    reason = "The tool refuses more requests for now."
     executed = False
 
 
 class Refused(ToolFailure):
     code = "refused"
-    reason = "The tool refused the request:"
+    reason = "The tool refused the request."
     retryable = False
     executed = False
 

@@ -11,6 +11,7 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools.base import ArgsSchema
 from pydantic import BaseModel, Field
 
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt
@@ -48,20 +49,37 @@ class Report(BaseModel):
     )
 
 
+class _StrictTool(StructuredTool):
+    """Shows the model the whole schema: LangChain's own copy of it loses ``additionalProperties: false``."""
+
+    @property
+    def tool_call_schema(self) -> ArgsSchema:
+        return self.args_schema or super().tool_call_schema
+
+
 def _tool(tool: Tool) -> BaseTool:
     def run(**_: Any) -> str:
         return try_call(CURRENT_CALL.get())
 
-    return StructuredTool.from_function(
+    return _StrictTool.from_function(
         func=run, name=tool.name, description=tool.description, args_schema=tool.arguments
     )
 
 
 class Agent:
-    """The subject that the runner calls, one prompt at a time."""
+    """The subject that the runner calls, one prompt at a time. ``redact`` takes secrets out of errors."""
 
-    def __init__(self, model: BaseChatModel, name: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
         self.name = name
+        self._clock = clock
+        self._redact = redact
         self._graph = create_agent(
             model,
             [_tool(tool) for tool in TOOLS],
@@ -73,7 +91,7 @@ class Agent:
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
-        attempt = Attempt(context, deadline=time.monotonic() + settings.attempt_time)
+        attempt = Attempt(context, self._clock)
         token = CURRENT_ATTEMPT.set(attempt)
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)  # our limits end it, not LangGraph's
         try:
@@ -83,7 +101,9 @@ class Agent:
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - whatever ends the agent is the finding, whoever raised it
-            return SubjectResult("exception", error_type=type(error).__name__, error=str(error)[:500])
+            return SubjectResult(
+                "exception", error_type=type(error).__name__, error=self._redact(str(error))[:500]
+            )
         finally:
             CURRENT_ATTEMPT.reset(token)
         return _result(state)

@@ -12,10 +12,10 @@ from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Call, identify
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt, Call, identify
 from agent.client import try_call
 from agent.errors import LimitReached, ToolFailure
 from windtunnel.history import ToolCall
@@ -23,6 +23,7 @@ from windtunnel.history import ToolCall
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
 BACKOFF_S = 0.05
+REPORT = "Report"  # not a tool that is called, but how the model ends
 
 
 class Limits(AgentMiddleware[Any, Any]):
@@ -38,21 +39,31 @@ class Limits(AgentMiddleware[Any, Any]):
             raise LimitReached(f"{settings.model_calls} model calls made (MODEL_CALLS)")
         attempt.model_calls += 1
         attempt.model_tries = 0
-        return handler(request)
+        try:
+            response = handler(request)
+        except Exception:
+            _in_time()  # the time bounds the request too: then that is what ended it
+            raise
+        self._count_tool_calls(attempt, response)
+        return response
+
+    @staticmethod
+    def _count_tool_calls(attempt: Attempt, response: ModelResponse[Any]) -> None:
+        """Here, where a reply asks, and not where each call starts: in parallel chance would choose."""
+        limit = attempt.context.settings.tool_calls
+        replies = [message for message in response.result if isinstance(message, AIMessage)]
+        attempt.tool_calls += sum(call["name"] != REPORT for reply in replies for call in reply.tool_calls)
+        if attempt.tool_calls > limit:
+            raise LimitReached(f"more than {limit} tool calls asked for (TOOL_CALLS)")
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        attempt = CURRENT_ATTEMPT.get()
-        settings = attempt.context.settings
         _in_time()
-        if attempt.tool_calls >= settings.tool_calls:
-            raise LimitReached(f"{settings.tool_calls} tool calls made (TOOL_CALLS)")
-        attempt.tool_calls += 1
         return handler(request)
 
 
 def _in_time() -> None:
     attempt = CURRENT_ATTEMPT.get()
-    if time.monotonic() >= attempt.deadline:
+    if attempt.seconds_left <= 0:
         raise LimitReached(f"{attempt.context.settings.attempt_time:g} s have passed (ATTEMPT_TIME)")
 
 
@@ -79,9 +90,8 @@ class CallIdentity(AgentMiddleware[Any, Any]):
 
 
 def _error_message(request: ToolCallRequest, call: Call, failure: ToolFailure) -> ToolMessage:
-    effect = failure.side_effect(call.write)
-    text = failure.for_model(effect)
-    _record(call, failure.cause, effect, text)
+    text = failure.for_model(call.side_effect)
+    _record(call, failure.cause, call.side_effect, text)
     name = request.tool_call["name"]
     return ToolMessage(text, tool_call_id=request.tool_call["id"], name=name, status="error")
 
@@ -153,7 +163,5 @@ class Retry(AgentMiddleware[Any, Any]):
     @staticmethod
     def _worthwhile(call: Call, pause: float) -> bool:
         settings = call.attempt.context.settings
-        in_time = time.monotonic() + pause < call.attempt.deadline
-        return (
-            call.tries < settings.tool_limit and pause <= max(BACKOFF_S, settings.retry_after_max) and in_time
-        )
+        honoured = pause <= max(BACKOFF_S, settings.retry_after_max)
+        return call.tries < settings.tool_limit and honoured and pause < call.attempt.seconds_left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from contextlib import closing
 
 import httpx
 from langchain_groq import ChatGroq
@@ -12,8 +12,10 @@ from pydantic import SecretStr
 from agent.calls import CURRENT_ATTEMPT, Attempt
 from windtunnel.baggage import Identity
 from windtunnel.history import ModelCall
-from windtunnel.settings import Settings, SettingsError
+from windtunnel.settings import Settings
 from windtunnel.topology import Topology
+
+MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 
 class ModelTransport(httpx.BaseTransport):
@@ -24,15 +26,19 @@ class ModelTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         attempt = CURRENT_ATTEMPT.get()
+        seconds = min(attempt.context.settings.model_timeout, attempt.seconds_left)
+        if seconds <= 0:
+            raise httpx.ReadTimeout("the attempt's time is over", request=request)
         attempt.model_tries += 1
         who = attempt.context.identity
         identity = Identity(who.run, who.episode, who.attempt, attempt.model_calls, attempt.model_tries)
         request.headers.update(identity.headers("model"))
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
         start = time.perf_counter()
         try:
             response = self._inner.handle_request(request)
             if "event-stream" not in response.headers.get("content-type", ""):
-                response.read()
+                response = _complete(response, start + seconds)
         except httpx.HTTPError as error:
             _record(attempt, start, None, type(error).__name__)
             raise
@@ -42,6 +48,24 @@ class ModelTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _complete(response: httpx.Response, deadline: float) -> httpx.Response:
+    """With all of its body. httpx bounds each wait for bytes, this bounds them all together."""
+    body = bytearray()
+    with closing(response):
+        for chunk in response.iter_raw():
+            body += chunk
+            if time.perf_counter() > deadline:
+                raise httpx.ReadTimeout("the reply did not end in time")
+            if len(body) > MAX_REPLY_BYTES:
+                raise httpx.DecodingError("the reply is larger than 16 MiB")
+    return httpx.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=httpx.ByteStream(bytes(body)),
+        extensions=response.extensions,
+    )
 
 
 def _record(attempt: Attempt, start: float, status: int | None, error: str | None) -> None:
@@ -61,21 +85,6 @@ def _record(attempt: Attempt, start: float, status: int | None, error: str | Non
     )
 
 
-def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:
-    """The key for the chosen model; the scripted one takes any. Raises ``SettingsError`` without one."""
-    if settings.model == "scripted":
-        return SecretStr("scripted")
-    if settings.model == "compatible":
-        return SecretStr(environ.get("MODEL_API_KEY") or environ.get("GROQ_API_KEY") or "none")
-    key = environ.get("GROQ_API_KEY")
-    if not key:
-        raise SettingsError(
-            "MODEL=groq needs a key: set GROQ_API_KEY in the environment or in .env,"
-            " or leave MODEL out to fly with the scripted model"
-        )
-    return SecretStr(key)
-
-
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
     """The client for the run. ``client`` is closed by who opened it."""
     return ChatGroq(
@@ -84,8 +93,10 @@ def build_model(settings: Settings, topology: Topology, key: str, client: httpx.
         base_url=topology.proxies["model"].url,
         timeout=settings.model_timeout,
         temperature=0,
-        model_kwargs={"seed": settings.seed % 2**31},
+        model_kwargs={"seed": settings.seed},
         http_client=client,
+        # never used; the one that it would build for itself obeys ALL_PROXY, and fails on a SOCKS one
+        http_async_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
     )
 
 

@@ -28,7 +28,7 @@ def console_svg(logs: Path, run: str) -> tuple[str, int]:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text("$ make run", style="bold"))
     for index, judgement in enumerate(summary.episodes, start=1):
-        console.print(episode_line(judgement, index, len(summary.episodes)))
+        console.print(episode_line(judgement, index, len(summary.episodes), WIDTH))
     print_summary(console, summary, command(Settings(**summary.settings), "agent/prompts.json"))
     lines = len(console.export_text(clear=False).splitlines())
     return console.export_svg(title="windtunnel"), lines
@@ -42,9 +42,18 @@ def main() -> None:
         page.write_text(f"<body style='margin:0'><style>svg{{width:1400px}}</style>{svg}", encoding="utf-8")
         height = round((lines * 24.4 + 90) * 1400 / (WIDTH * 12.2 + 18))
         subprocess.run(
-            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-            + [f"--window-size=1400,{height}", f"--user-data-dir={folder}/profile"]
-            + [f"--screenshot={HERE / 'console.png'}", page.as_uri()],
+            [
+                "chromium",
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--hide-scrollbars",
+                f"--window-size=1400,{height}",
+                f"--user-data-dir={folder}/profile",
+                f"--screenshot={HERE / 'console.png'}",
+                page.as_uri(),
+            ],
             check=True,
             capture_output=True,
         )

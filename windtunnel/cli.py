@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.history import HistoryError, Torn, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.toxiproxy import choose
-from windtunnel.report.console import episode_line, print_summary
+from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
 from windtunnel.summary import summarise
@@ -145,8 +144,8 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary.as_json(), ensure_ascii=False))
         return
-    console = Console(highlight=False)
+    console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
-        console.print(episode_line(judgement, index, len(summary.episodes)))
+        console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
     print_summary(console, summary, command(settings, "agent/prompts.json"))

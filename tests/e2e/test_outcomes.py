@@ -20,7 +20,9 @@ def test_success_and_a_quiet_world(hangar: Hangar) -> None:
 
 def test_every_sample_prompt_succeeds_without_faults(hangar: Hangar) -> None:
     flight = hangar.fly()
-    others = [(one.prompt, one.outcome, one.why) for one in flight.summary.episodes if one.outcome != "success"]
+    others = [
+        (one.prompt, one.outcome, one.why) for one in flight.summary.episodes if one.outcome != "success"
+    ]
     assert others == []
     assert len(flight.outcomes) >= 24
 

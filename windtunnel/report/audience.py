@@ -8,7 +8,7 @@ from rich.text import Text
 
 from windtunnel.history import strip_control
 from windtunnel.judge import EpisodeJudgement
-from windtunnel.report.console import episode_line
+from windtunnel.report.console import episode_line, line_width
 
 
 class ConsoleAudience:
@@ -31,7 +31,7 @@ class ConsoleAudience:
             self._live.update(line, refresh=True)
 
     def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
-        self._console.print(episode_line(judgement, index, total))
+        self._console.print(episode_line(judgement, index, total, line_width(self._console)))
 
     def close(self) -> None:
         self._live.update(Text(), refresh=self._live.is_started)

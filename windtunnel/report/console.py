@@ -21,6 +21,8 @@ from windtunnel.oracle import Outcome
 from windtunnel.summary import Rate, Summary
 
 WIDTH = 100
+WIDEST = 140
+PIPED = 110
 PROMPT, LEAST_PROMPT = 34, 26
 
 # green: as it should be; red: the agent did harm or misled; yellow: it failed and did not hide it
@@ -50,33 +52,44 @@ MEANINGS: dict[Outcome, str] = {
 }
 
 
+def plain_console(stderr: bool = False) -> Console:
+    """As wide as the terminal; where there is none, wide enough for the lines."""
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=PIPED)
+
+
+def line_width(console: Console) -> int:
+    return min(console.width, WIDEST)
+
+
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = WIDTH) -> Text:
-    """One line of at most ``width`` columns: number, outcome, prompt, what went wrong, the faults met."""
+    """One line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong."""
     number = f"{index:>{len(str(total))}}/{total}  "
-    details = _details(judgement)
     room = width - len(number) - 16
-    free = room - (cell_len("; ".join(details)) + 2 if details else 0)
-    prompt = _clip(_one_line(judgement.prompt), max(LEAST_PROMPT, free))
-    if details:  # one below the other, where there is room for it
-        prompt += " " * (min(PROMPT, free) - cell_len(prompt))
+    column = max(LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
-    line.append(prompt, style="not dim")
-    shown = _fitting(details, room - cell_len(prompt) - 2)
+    shown = _fitting(_details(judgement), room - column - 2)
+    prompt = _one_line(judgement.prompt)
+    line.append(
+        set_cell_size(_clip(prompt, column), column) if shown else _clip(prompt, room), style="not dim"
+    )
     if shown:
         line.append(f"  {shown}")
     return line
 
 
 def _details(judgement: EpisodeJudgement) -> list[str]:
-    parts = [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
-    parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
-    parts += judgement.flags
+    parts = []
     for text, count in Counter(_fault(fault) for fault in judgement.faults if fault.met).items():
         parts.append(f"{text} x{count}" if count > 1 else text)
-    unmet = sum(not fault.met for fault in judgement.faults)
-    parts += [f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else []
-    return parts + ([f"{unmet} not met"] if unmet else [])
+    parts += [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
+    parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
+    parts += judgement.flags
+    return parts + ([f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else [])
+
+
+_SHORT = {"upstream": "up", "downstream": "down"}
 
 
 def _fault(fault: FaultRecord) -> str:
@@ -84,7 +97,8 @@ def _fault(fault: FaultRecord) -> str:
         what = f"{fault.link} {fault.attributes.get('status', fault.kind)}"
     else:
         amount = fault.attributes.get(fault.kind)
-        what = " ".join(str(part) for part in (fault.link, fault.kind, amount, fault.stream) if part)
+        stream = _SHORT.get(fault.stream or "", fault.stream)
+        what = " ".join(str(part) for part in (fault.link, fault.kind, amount, stream) if part)
     return _one_line(what if fault.delivered else f"{what} (not seen)")
 
 

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from flask_tools.app import SERVICES, create_app
+from flask_tools.serve import Servers
+from tests.agent.support import Answer, Wire
+from windtunnel.topology import LOOPBACK, Address, Topology, address_of, bind, default_topology
+
+
+@pytest.fixture
+def wire() -> Iterator[Callable[..., Wire]]:
+    """Starts servers that answer as they are told. What the client left open fails the test."""
+    started: list[Wire] = []
+
+    def start(*answers: Answer) -> Wire:
+        started.append(Wire(*answers))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+    gc.collect(1)  # a socket that nobody closed warns now, and a warning is an error
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
+    """The seven real services, which the agent dials without proxies and gateway."""
+    path = tmp_path_factory.mktemp("tools") / "effects.db"
+    listeners = {link: bind(Address(LOOPBACK, 0)) for link in SERVICES}
+    at = {link: address_of(listener) for link, listener in listeners.items()}
+    environ = {"TRANSLATOR_BACKEND": "offline"}
+    with Servers({listeners[link]: create_app(link, path, environ) for link in SERVICES}) as servers:
+        thread = threading.Thread(target=servers.run)
+        thread.start()
+        base = default_topology("lab-test")
+        yield replace(base, proxies={**base.proxies, **at}, services={**base.services, **at})
+        servers.stop()
+        thread.join()

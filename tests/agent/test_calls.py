@@ -1,0 +1,81 @@
+"""The numbers of a call, which the plan and the idempotency key hang on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from agent.calls import Attempt, Call, identify
+from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
+from windtunnel.history import ToolCall, ToolTry
+from windtunnel.schedule import identifier
+from windtunnel.topology import default_topology
+
+OSLO = ("get_weather", {"city": "Oslo"})
+BAD = ("get_weather", {"town": "Paris"})
+NO_TOOL = ("launch_rocket", {"city": "Paris"})
+
+
+def _identified(*replies: AIMessage, index: int = 0, **given: Any) -> Call | None:
+    """The call at that index of the last reply."""
+    attempt = Attempt(context_in(default_topology("lab-test"), [], **given))
+    messages: list[Any] = [HumanMessage("the prompt")]
+    for reply in replies:
+        messages += [reply, *(ToolMessage("{}", tool_call_id=call["id"]) for call in reply.tool_calls)]
+    return identify(attempt, dict(replies[-1].tool_calls[index]), messages)
+
+
+def _numbers(*replies: AIMessage, index: int = 0) -> tuple[int, int, int]:
+    call = _identified(*replies, index=index)
+    assert call is not None
+    return call.reply, call.index, call.ordinal
+
+
+def test_calls_are_numbered_by_what_is_asked_for_in_the_order_of_asking() -> None:
+    reply = asks(WEATHER, OSLO, WEATHER)
+    assert [_numbers(reply, index=index) for index in range(3)] == [(1, 0, 1), (1, 1, 1), (1, 2, 2)]
+    assert _numbers(reply, asks(OSLO, WEATHER), index=1) == (2, 1, 3)
+
+
+def test_ids_that_begin_again_in_each_reply_make_no_old_call_of_a_new_one() -> None:
+    first, again = asks(SEND), asks(SEND)
+    assert first.tool_calls[0]["id"] == again.tool_calls[0]["id"]
+    assert _numbers(first, again) == (2, 0, 2)
+
+
+def test_what_never_reaches_the_wire_is_not_counted() -> None:
+    assert _numbers(asks(BAD, NO_TOOL, WEATHER), index=2) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("asked", [BAD, NO_TOOL, ("get_weather", {"city": ""}), ("get_weather", {})])
+def test_a_call_that_cannot_be_made_has_no_numbers(asked: tuple[str, dict[str, Any]]) -> None:
+    assert _identified(asks(asked)) is None
+
+
+def test_the_key_is_made_of_run_episode_attempt_reply_and_index() -> None:
+    call = _identified(asks(WEATHER), asks(WEATHER, SEND), index=1, attempt=3)
+    assert call is not None
+    assert call.idempotency_key == identifier("key", "run-1", "001", 3, 2, 1)
+
+
+def test_another_attempt_or_run_or_place_makes_another_key() -> None:
+    calls = [
+        _identified(asks(SEND)),
+        _identified(asks(SEND), attempt=2),
+        _identified(asks(SEND), run="run-2"),
+        _identified(asks(SEND, SEND), index=1),
+        _identified(asks(SEND), asks(SEND)),
+    ]
+    assert len({call.idempotency_key for call in calls if call}) == 5
+
+
+def test_parallel_calls_keep_the_order_in_which_the_model_asked(wire: Callable[..., Wire]) -> None:
+    server = wire(http(200, {}))
+    flown = fly(lab_of(server.address), asks(SEND, SEND, OSLO, SEND, first_id=5), reports())
+    by_index = {call.index: call for call in flown.of(ToolCall)}
+    assert {index: call.call for index, call in by_index.items()} == {0: 1, 1: 2, 2: 1, 3: 3}
+    keys = {asked.identity.call: asked.key for asked in server.asked if asked.key}
+    expected = {n: identifier("key", "run-1", "001", 1, 1, i) for n, i in ((1, 0), (2, 1), (3, 3))}
+    assert keys == expected
+    assert {seen.call: seen.idempotency_key for seen in flown.of(ToolTry) if seen.write} == expected

@@ -1,0 +1,41 @@
+"""Which key goes to which server, and none of them into a log."""
+
+import pytest
+
+from agent.keys import api_key, redactor
+from tests.agent.support import settings
+from windtunnel.settings import SettingsError
+
+KEY = "gsk_no_real_key_0123456789"
+
+
+def test_groq_without_a_key_is_an_error_that_says_what_to_do() -> None:
+    for environ in ({}, {"GROQ_API_KEY": ""}, {"MODEL_API_KEY": KEY}):
+        with pytest.raises(
+            SettingsError, match=r"MODEL=groq needs a key: set GROQ_API_KEY .* or leave MODEL out"
+        ):
+            api_key(settings(model="groq"), environ)
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "key"),
+    [
+        ("groq", {"GROQ_API_KEY": KEY}, KEY),
+        ("scripted", {"GROQ_API_KEY": KEY}, "scripted"),
+        ("compatible", {"MODEL_API_KEY": KEY}, KEY),
+        ("compatible", {"GROQ_API_KEY": KEY}, "none"),
+        ("compatible", {}, "none"),
+    ],
+)
+def test_a_key_goes_to_its_own_server_only(model: str, environ: dict[str, str], key: str) -> None:
+    frozen = settings(model=model, model_base_url="http://127.0.0.1:1")
+    assert api_key(frozen, environ).get_secret_value() == key
+
+
+def test_every_key_is_taken_out_of_a_text() -> None:
+    redact = redactor({"GROQ_API_KEY": KEY, "MODEL_API_KEY": "sk-other-key", "PATH": "/bin/bash"})
+    assert redact(f"{KEY}, sk-other-key, /bin/bash") == "[secret], [secret], /bin/bash"
+
+
+def test_a_placeholder_is_no_key() -> None:
+    assert redactor({"MODEL_API_KEY": "none", "GROQ_API_KEY": ""})("there are none") == "there are none"

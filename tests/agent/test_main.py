@@ -1,0 +1,178 @@
+"""``python -m agent`` as a person meets it: exit codes, what is said, and that info.log has it too."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windtunnel.config import load_configuration
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+
+ROOT = Path(__file__).parents[2]
+SECRET = "gsk_no_real_key_0123456789"
+CALM = {"TOXIC_PROB": "0", "ERROR_PROB": "0", "SEED": "1", "PROMPTS_FILE": "prompts.json"}
+
+
+@dataclass
+class Said:
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def info(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def logged(self, event: str) -> list[str]:
+        return [line["message"] for line in self.info if line["event"] == event]
+
+    @property
+    def everything(self) -> str:
+        files = (path for path in self.folder.rglob("*") if path.suffix in (".log", ".jsonl", ".db"))
+        return self.out + self.err + "".join(path.read_text(errors="replace") for path in files)
+
+
+def _run(folder: Path, *arguments: str, **environ: str) -> Said:
+    base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning"}
+    done = subprocess.run(
+        [sys.executable, "-m", "agent", *arguments],
+        cwd=folder,
+        env={**base, **CALM, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr, folder)
+
+
+def _prompts(folder: Path, *entries: object) -> None:
+    (folder / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
+
+
+# what nothing can be done with: nothing starts, exit code 2
+
+
+@pytest.mark.parametrize(
+    ("environ", "files", "said"),
+    [
+        ({"MODEL": "groq"}, {}, ["MODEL=groq needs a key", "set GROQ_API_KEY", "leave MODEL out"]),
+        ({}, {"prompts.json": None}, ["prompts.json: no such file", "--prompts or PROMPTS_FILE"]),
+        ({}, {"prompts.json": '[\n{"prompt": }]'}, ["prompts.json:2: not JSON"]),
+        ({}, {"prompts.json": "[7]"}, ["no prompt in it; it needs", "entry 1 is left out"]),
+        (
+            {"CONFIG_FILE": "config.json"},
+            {"config.json": '{"setings": {}}'},
+            ["config.json: setings is no key here", "did you mean settings?"],
+        ),
+        (
+            {"CONFIG_FILE": "config.json"},
+            {"config.json": '{"settings": {"toxic_probb": 1}}'},
+            ["toxic_probb is no setting", "did you mean TOXIC_PROB?"],
+        ),
+        ({"TOXIC_PROB": "2"}, {}, ["environment: TOXIC_PROB='2'", "less than or equal to 1"]),
+    ],
+    ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key", "setting", "out of range"],
+)
+def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
+    environ: dict[str, str], files: dict[str, str | None], said: list[str], tmp_path: Path
+) -> None:
+    for name, text in {"prompts.json": '[{"prompt": "Hello there!"}]', **files}.items():
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    done = _run(tmp_path, **environ)
+    assert (done.code, done.out) == (2, "")
+    [logged] = done.logged("error")
+    assert done.err == f"error: {logged}\n"
+    assert not [part for part in said if part.lower() not in logged.lower()]
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_log_is_where_config_json_puts_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"files": {"logs": "elsewhere"}}', encoding="utf-8")
+    done = _run(tmp_path, CONFIG_FILE="config.json")
+    assert done.code == 2
+    assert "no such file" in (tmp_path / "elsewhere" / "info.log").read_text(encoding="utf-8")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_logs_that_cannot_be_written_are_an_error_for_people(tmp_path: Path) -> None:
+    _prompts(tmp_path, {"prompt": "Hello there!"})
+    (tmp_path / "logs").write_text("in the way", encoding="utf-8")
+    done = _run(tmp_path)
+    assert done.code == 1
+    assert "is LOGS_DIR=logs a folder" in done.err
+    assert "Traceback" not in done.err
+
+
+# in a lab
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("lab")
+    places = {"STATE_DB": "state/state.db", "EFFECTS_DB": "state/effects.db", "LOGS_DIR": "logs"}
+    environ = {name: str(folder / place) for name, place in places.items()}
+    with Lab(load_configuration({**os.environ, **environ}), Choice("embedded")) as running:
+        yield running
+
+
+def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> Said:
+    """In the lab, its databases included, with logs of its own."""
+    of_lab = {
+        name: value
+        for name, value in lab.environ().items()
+        if name in ("WINDTUNNEL_TOPOLOGY", "LAB_ID", "STATE_DB", "EFFECTS_DB")
+    }
+    return _run(folder, *arguments, **{**of_lab, **environ})
+
+
+def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_path: Path) -> None:
+    good = {"prompt": "Hello there!", "expect": {}}
+    _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})
+    done = _fly(lab, tmp_path)
+    assert done.code == 0, done.err
+    warnings = done.logged("warning")
+    assert [warning.split(":")[1] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
+    assert all(f"warning: {warning}" in done.out for warning in warnings)
+    assert "did you mean prompt?" in warnings[0].lower()
+    assert "note: 2 bad entries of the prompts file left out" in done.out
+    [summary] = [line["summary"] for line in done.info if line["event"] == "summary"]
+    assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "unjudged"]
+
+
+def test_with_json_the_last_thing_on_standard_output_is_one_object(lab: Lab, tmp_path: Path) -> None:
+    _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
+    done = _fly(lab, tmp_path, "--json", GROQ_API_KEY=SECRET, MODEL="scripted")
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    assert summary["outcomes"] == {"success": 1}
+    assert "self-test subject: scripted model" in summary["subject"]
+    assert "self-test subject: scripted model" in done.err
+    assert SECRET not in done.everything
+
+
+def test_a_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
+    _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
+    done = _fly(lab, tmp_path, ERROR_PROB="1", FALLBACK="direct")
+    assert done.code == 0, done.err
+    assert done.logged("fallback") == ["calculate_expr used the direct way"]
+    routes = [line["route"] for line in done.info if line["event"] == "network"]
+    assert routes == ["proxy", "direct"]
+
+
+def test_a_prompts_file_can_be_named(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('[{"prompt": "Hello there!"}]', encoding="utf-8")
+    done = _fly(lab, tmp_path, "--prompts", "mine.json")
+    assert (done.code, done.err) == (0, "")
+    assert "unjudged" in done.out
+    assert "--prompts mine.json" in done.out

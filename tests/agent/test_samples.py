@@ -1,0 +1,40 @@
+"""The sample prompts: what the agent ships with, and that nothing of an oracle reaches the model."""
+
+from pathlib import Path
+
+from agent.tools import TOOLS
+from windtunnel.prompts import load_prompts
+
+SAMPLES = load_prompts(Path(__file__).parents[2] / "agent" / "prompts.json")
+# what shows that a prompt needs the tool; which it really calls is for the end-to-end tests
+WORDS = {
+    "search_web": ("tall", "capital"),
+    "get_weather": ("temperature", "humid", "weather"),
+    "search_movie": ("movie",),
+    "add_event": ("to my calendar",),
+    "get_event": ("on my calendar",),
+    "delete_event_by_date": ("delete",),
+    "calculate_expr": ("calculate", "%"),
+    "send_message": ("send", "message", "tell bob"),
+    "get_inbox_message": ("inbox",),
+    "translate": ("translate", "how do you say"),
+}
+
+
+def test_there_are_at_least_24_and_every_one_has_an_oracle() -> None:
+    assert len(SAMPLES.entries) >= 24
+    assert SAMPLES.problems == []
+    assert all(prompt.expect is not None for prompt in SAMPLES.entries)
+
+
+def test_every_tool_is_needed_by_some() -> None:
+    texts = [prompt.text.lower() for prompt in SAMPLES.entries]
+    assert list(WORDS) == [tool.name for tool in TOOLS]
+    for name, words in WORDS.items():
+        assert any(word in text for text in texts for word in words), name
+
+
+def test_three_need_none_and_six_need_several() -> None:
+    assert sum(prompt.expect == {} for prompt in SAMPLES.entries) >= 3
+    chained = [p for p in SAMPLES.entries if sum(word in p.text.lower() for word in (" and ", ", then ")) > 0]
+    assert len(chained) >= 6

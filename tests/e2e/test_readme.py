@@ -1,0 +1,74 @@
+"""What the README says is run here, line by line, in a folder that has only what a clone has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+
+
+def shell_lines() -> list[str]:
+    """Every command of the README's shell blocks, without its comment."""
+    blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    return [line.split("#")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
+
+
+PLAYED = [line for line in shell_lines() if not line.startswith("make ")]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("agent", "charts.py", "Makefile", "requirements-dev.lock", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7"}
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def test_the_readme_names_the_two_commands_first() -> None:
+    assert [line for line in shell_lines() if line.startswith("make ")][:2] == ["make run", "make test"]
+
+
+def test_make_run(clone: Path) -> None:
+    venv = BIN.parent
+    done = run(clone, shlex.join(["make", "-o", f"{venv}/.ready", "run", f"VENV={venv}"]))
+    assert done.returncode == 0, done.stderr
+    assert "windtunnel demo --seed 7" in done.stdout
+    assert list((clone / "logs" / "charts").glob("*/overview.png"))
+    assert (clone / "logs" / "agent.log").read_text(encoding="utf-8").count("\n") >= 24
+    assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db"]
+
+
+@pytest.mark.parametrize("line", PLAYED)
+def test_every_other_line(clone: Path, line: str) -> None:
+    done = run(clone, line)
+    assert done.returncode == 0, done.stderr
+    if "--json" in line:
+        assert json.loads(done.stdout)["seed"] == 7
+
+
+def test_the_lines_told_of_exist() -> None:
+    assert len(PLAYED) >= 6
+    for path in re.findall(r"\]\(((?:docs/|CHANGELOG)[^)#]*)", README):
+        assert (ROOT / path).exists(), path
