@@ -1,6 +1,7 @@
 """One HTTP try against servers that misbehave: what the caller records, raises, sends and leaves open."""
 
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -86,7 +87,7 @@ def _fails(call: Call, route: Route = "proxy") -> ToolFailure:
 @pytest.mark.parametrize("how", BADLY)
 def test_what_goes_wrong_is_recorded_by_its_name(how: str, wire: Callable[..., Wire]) -> None:
     answer, error, status = BADLY[how]
-    timeout = 0.3 if error == "read_timeout" else 10
+    timeout = 0.5 if error == "read_timeout" else 10
     call, events = _call(lab_of(wire(answer).address), tool_timeout=timeout)
     assert _fails(call).cause == error
     [seen] = events
@@ -130,6 +131,7 @@ def test_no_such_host() -> None:
     assert (_fails(call).cause, call.maybe_executed) == ("connection_refused", False)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a full queue answers otherwise elsewhere")
 def test_nobody_accepts() -> None:
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind((LOOPBACK, 0))

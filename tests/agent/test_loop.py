@@ -148,8 +148,8 @@ def test_a_model_that_fails_when_the_time_is_over_was_ended_by_the_time() -> Non
 
 
 def test_the_default_limits_are_not_those_of_the_graph(wire: Callable[..., Wire]) -> None:
-    flown = fly(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=60, tool_calls=1000)
-    assert flown.result.error == "60 model calls made (MODEL_CALLS)"
+    flown = fly(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=20, tool_calls=1000)
+    assert flown.result.error == "20 model calls made (MODEL_CALLS)"
 
 
 def test_attempts_do_not_share_their_counts(wire: Callable[..., Wire]) -> None:

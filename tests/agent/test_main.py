@@ -74,14 +74,8 @@ def _prompts(folder: Path, *entries: object) -> None:
             {"config.json": '{"setings": {}}'},
             ["config.json: setings is no key here", "did you mean settings?"],
         ),
-        (
-            {"CONFIG_FILE": "config.json"},
-            {"config.json": '{"settings": {"toxic_probb": 1}}'},
-            ["toxic_probb is no setting", "did you mean TOXIC_PROB?"],
-        ),
-        ({"TOXIC_PROB": "2"}, {}, ["environment: TOXIC_PROB='2'", "less than or equal to 1"]),
     ],
-    ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key", "setting", "out of range"],
+    ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key"],
 )
 def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
     environ: dict[str, str], files: dict[str, str | None], said: list[str], tmp_path: Path
@@ -139,8 +133,10 @@ def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> Said:
 def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_path: Path) -> None:
     good = {"prompt": "Hello there!", "expect": {}}
     _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})
-    done = _fly(lab, tmp_path)
-    assert done.code == 0, done.err
+    (tmp_path / "prompts.json").rename(tmp_path / "mine.json")
+    done = _fly(lab, tmp_path, "--prompts", "mine.json")
+    assert (done.code, done.err) == (0, "")
+    assert "--prompts mine.json" in done.out
     warnings = done.logged("warning")
     assert [warning.split(":")[1] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
     assert all(f"warning: {warning}" in done.out for warning in warnings)
@@ -168,11 +164,3 @@ def test_a_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
     assert done.logged("fallback") == ["calculate_expr used the direct way"]
     routes = [line["route"] for line in done.info if line["event"] == "network"]
     assert routes == ["proxy", "direct"]
-
-
-def test_a_prompts_file_can_be_named(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('[{"prompt": "Hello there!"}]', encoding="utf-8")
-    done = _fly(lab, tmp_path, "--prompts", "mine.json")
-    assert (done.code, done.err) == (0, "")
-    assert "unjudged" in done.out
-    assert "--prompts mine.json" in done.out

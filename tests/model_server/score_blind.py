@@ -1,9 +1,10 @@
-"""Scores the scripted model's rules on prompts over tool sets, by playing each conversation through ``decide``.
+"""Scores the scripted model's rules: plays prompts over tool sets through ``decide``.
 
-The folder holds ``toolset_a.json``, ``toolset_b.json``, ``toolset_c.json`` (lists of tools) and ``prompts.json``: a
-list of cases ``{"id", "tools", "prompt", "calls": [{"name", "arguments", "result"}], "answer_contains": [...]}``.
-A case passes if the calls made are the expected ones in order, none more, and the final report contains each
-of ``answer_contains``. ``python -m tests.model_server.score_blind [FOLDER]`` prints the score.
+The folder holds ``toolset_a.json``, ``toolset_b.json``, ``toolset_c.json`` (lists of tools) and
+``prompts.json``: a list of cases ``{"id", "tools", "prompt", "calls", "answer_contains"}``, each of the calls
+``{"name", "arguments", "result"}``. A case passes if the calls made are the expected ones in order, none
+more, and the final report contains each of ``answer_contains``.
+``python -m tests.model_server.score_blind [FOLDER]`` prints the score.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Mismatch(Exception):
 def score(folder: Path) -> Score:
     """Plays every case of the folder; raises ``OSError`` or ``ValueError`` if it cannot be read."""
     cases = _read(folder / "prompts.json", "cases", "prompts")
-    toolsets = {path.stem: [_wrapped(t) for t in _read(path, "tools")] for path in folder.glob("toolset_*.json")}
+    toolsets = {
+        path.stem: [_wrapped(t) for t in _read(path, "tools")] for path in folder.glob("toolset_*.json")
+    }
     found = Score()
     for case in cases:
         name = _toolset_name(str(case["tools"]), toolsets)
@@ -139,7 +142,8 @@ def _answers(made: Sequence[ToolCall], expected: Sequence[dict[str, Any]]) -> li
     for call in made:
         reasons = [_difference(call, other) for other in group]
         if None not in reasons:
-            raise Mismatch(f"called {call.name}({dict(call.arguments)}): {reasons[0] if reasons else 'nothing more expected'}")
+            reason = reasons[0] if reasons else "nothing more expected"
+            raise Mismatch(f"called {call.name}({dict(call.arguments)}): {reason}")
         answers.append(group.pop(reasons.index(None)).get("result"))
     return answers
 
@@ -171,9 +175,14 @@ def matches(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, bool) or isinstance(value, bool):
         return value == wanted or str(value).casefold() == str(wanted).casefold()
     if isinstance(wanted, int | float):
-        return _number(value) is not None and math.isclose(_number(value) or 0.0, wanted, rel_tol=1e-9, abs_tol=1e-9)
+        return _number(value) is not None and math.isclose(
+            _number(value) or 0.0, wanted, rel_tol=1e-9, abs_tol=1e-9
+        )
     if isinstance(wanted, str):
-        return isinstance(value, str | int | float) and str(value).strip().casefold() == wanted.strip().casefold()
+        return (
+            isinstance(value, str | int | float)
+            and str(value).strip().casefold() == wanted.strip().casefold()
+        )
     if isinstance(wanted, list):
         return isinstance(value, list) and len(value) == len(wanted) and all(map(matches, value, wanted))
     return bool(value == wanted)
@@ -188,7 +197,13 @@ def _number(value: Any) -> float | None:
 
 def _evaluates_to(expression: str, wanted: float) -> bool:
     names = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
-    functions = {name: value for name, value in names.items() if callable(value)} | {"abs": abs, "round": round, "pow": pow, "min": min, "max": max}
+    functions = {name: value for name, value in names.items() if callable(value)} | {
+        "abs": abs,
+        "round": round,
+        "pow": pow,
+        "min": min,
+        "max": max,
+    }
     constants = {name: value for name, value in names.items() if not callable(value)}
     try:
         found = SimpleEval(functions=functions, names=constants).eval(expression)
@@ -199,7 +214,11 @@ def _evaluates_to(expression: str, wanted: float) -> bool:
 
 def _exchange(made: Sequence[ToolCall], answers: Sequence[Any], turn: int) -> list[dict[str, Any]]:
     calls = [
-        {"id": f"call_{turn}_{i}", "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}}
+        {
+            "id": f"call_{turn}_{i}",
+            "type": "function",
+            "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
+        }
         for i, c in enumerate(made)
     ]
     said: list[dict[str, Any]] = [{"role": "assistant", "content": None, "tool_calls": calls}]

@@ -25,7 +25,8 @@ def main() -> int:
         return 1
     # accepted connections inherit it: a reply must not wait for a delayed acknowledgement
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = create_server(create_app(), sockets=[listener], threads=8, ident=None)
+    # a reply, stream or not, is there at once: it is written in one go
+    server = create_server(create_app(), sockets=[listener], threads=8, ident=None, send_bytes=1 << 16)
     watch(os.environ, lambda: os._exit(0))
     try:
         server.run()

@@ -22,13 +22,17 @@ Found = TypeVar("Found", bound=HasPlace)
 
 _BEFORE = re.compile(
     r"(?:\b(?:starting|beginning|due|dated|scheduled|happening|taking place|all day)\s+)?"
-    r"\b(?:on|at|for|in|by|from|to|until|till|of|into|with|around|about|before|after|during|and|between|is|@)(?:\s+the)?\s+$",
+    r"\b(?:on|at|for|in|by|from|to|until|till|of|into|with|around|about|before|after"
+    r"|during|and|between|is|@)(?:\s+the)?\s+$",
     re.IGNORECASE,
 )
 POLITE = re.compile(
-    r"^\W*(?:(?:please|kindly|hey|hi|hello|ok|okay|so|and|then|also|just|now|next|finally|first|firstly|second|lastly|after that|but|thanks|great|afterwards|"
-    r"(?:can|could|would|will) you(?: please)?(?: also)?|i(?:'d| would) (?:like|love)(?: (?:you )?to)?|i (?:want|need|wish)(?: (?:you )?to)?|"
-    r"i(?:'m| am) (?:looking for|trying to|going to need)|(?:we|you) (?:need|have|should|must) to|i wonder|do you know|help me(?: to)?|let's|go ahead and|"
+    r"^\W*(?:(?:please|kindly|hey|hi|hello|ok|okay|so|and|then|also|just|now|next|finally"
+    r"|first|firstly|second|lastly|after that|but|thanks|great|afterwards|"
+    r"(?:can|could|would|will) you(?: please)?(?: also)?|i(?:'d| would) (?:like|love)(?: "
+    r"(?:you )?to)?|i (?:want|need|wish)(?: (?:you )?to)?|"
+    r"i(?:'m| am) (?:looking for|trying to|going to need)|(?:we|you) (?:need|have|should"
+    r"|must) to|i wonder|do you know|help me(?: to)?|let's|go ahead and|"
     r"use (?:the|your|a) \w+(?: tool)? to|make sure (?:to|you)|don't forget to|if possible|would you mind|"
     r"use that to|with (?:that|this)|tell me|let me know|show me|give me|i(?:'d| would) like to know|"
     r"(?:the )?(?:other|same) thing)\b[\s,:!]*)+",
@@ -103,7 +107,9 @@ def strip_articles(text: str) -> str:
 
 
 _LINKING = re.compile(
-    r"^(?:for|to|about|called|named|titled|entitled|saying|that says|that|of|on|with the (?:title|name|text)|which|whose|regarding|:|-|by|with|containing|from)\b[\s:]*|^[:,-]\s*",
+    r"^(?:for|to|about|called|named|titled|entitled|saying|that says|that|of|on|with "
+    r"the (?:title|name|text)|which|whose|regarding|:|-|by|with|containing|from)\b[\s:]*"
+    r"|^[:,-]\s*",
     re.IGNORECASE,
 )
 
@@ -112,8 +118,8 @@ def strip_noun(text: str, nouns: set[str], keep: tuple[str, ...] = ("with", "fro
     """Without the noun for the thing itself and what links it ("a task to buy milk" gives "buy milk")."""
     text = strip_articles(text)
     for count in (3, 2, 1):
-        match = re.match(r"((?:[\w'-]+\s+){%d})(.+)" % count, text + " ") or re.match(
-            r"((?:[\w'-]+\s*){%d})([:,-].*)" % count, text
+        match = re.match(rf"((?:[\w'-]+\s+){{{count}}})(.+)", text + " ") or re.match(
+            rf"((?:[\w'-]+\s*){{{count}}})([:,-].*)", text
         )
         if not match:
             continue
@@ -134,7 +140,8 @@ def trim(text: str) -> str:
     """Without marks and lost prepositions at either end."""
     text = re.sub(r"\s+([,.!?])", r"\1", text)
     text = re.sub(
-        r"(?:[\s,;:.!?-]|(?:^|\s)(?:on|at|for|in|by|from|to|with|and|of|into|about|please|the|is|as|then)(?=\s*$))+$",
+        r"(?:[\s,;:.!?-]|(?:^|\s)(?:on|at|for|in|by|from|to|with|and|of|into|about|please"
+        r"|the|is|as|then)(?=\s*$))+$",
         "",
         text,
         flags=re.IGNORECASE,

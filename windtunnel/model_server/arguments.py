@@ -8,21 +8,35 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from windtunnel.model_server import choices, people, texts, typed
+from windtunnel.model_server import (
+    arithmetic,
+    bodies,
+    choices,
+    figures,
+    moments,
+    money,
+    people,
+    places,
+    queries,
+    titles,
+    tongues,
+)
 from windtunnel.model_server.areas import Area
 from windtunnel.model_server.findings import Finding, field_named
 from windtunnel.model_server.lexicon import words
 from windtunnel.model_server.names import find_quoted
 from windtunnel.model_server.roles import Role, role_of
+from windtunnel.model_server.scope import MISSING, Scope
 from windtunnel.model_server.toolspec import Param, Tool
-from windtunnel.model_server.typed import MISSING, Scope
+from windtunnel.model_server.wordlist import wordlist
 
 Filler = Callable[[Scope, Param, str], Any]
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The arguments found; ``missing`` names the required parameters without one; ``leaned``: on earlier results."""
+    """The arguments found; ``missing`` names the required parameters without one; ``leaned``: on earlier
+    results."""
 
     arguments: Mapping[str, Any]
     missing: tuple[str, ...] = ()
@@ -31,35 +45,41 @@ class Filled:
 
 def _string(scope: Scope, param: Param, side: str) -> Any:
     return (
-        texts.query(scope, param, side) if scope.tool.operation == "read" else texts.title(scope, param, side)
+        queries.query(scope, param, side)
+        if scope.tool.operation == "read"
+        else titles.title(scope, param, side)
     )
 
 
 # The order matters: what has a form of its own is taken first, free text gets what is left.
 _FILLERS: Mapping[str, Filler] = {
-    "email": typed.email,
-    "url": typed.url,
-    "date": typed.day,
-    "datetime": typed.moment,
-    "time": typed.time_of_day,
-    "id": typed.identifier,
-    "phone": typed.phone,
-    "expression": typed.expression,
-    "duration": typed.duration,
-    "year": typed.year,
-    "currency": typed.currency,
-    "unit": typed.unit,
-    "language": typed.language,
+    "email": figures.email,
+    "url": figures.url,
+    "date": moments.day,
+    "datetime": moments.moment,
+    "time": moments.time_of_day,
+    "id": figures.identifier,
+    "phone": figures.phone,
+    "expression": arithmetic.expression,
+    "duration": moments.duration,
+    "year": figures.year,
+    "currency": money.currency,
+    "unit": money.unit,
+    "language": tongues.language,
     "recipient": people.recipient,
-    "place": people.place,
-    "amount": typed.amount,
+    "place": places.place,
+    "amount": figures.amount,
     "enum": choices.enumerated,
     "boolean": choices.boolean,
-    "query": texts.query,
-    "body": texts.body,
-    "title": texts.title,
+    "query": queries.query,
+    "body": bodies.body,
+    "title": titles.title,
     "string": _string,
 }
+# what may be taken from anywhere in the request where the step itself does not say it
+_WIDE = frozenset(
+    wordlist("email url date datetime time id phone year currency language recipient place amount")
+)
 _ORDER = {kind: index for index, kind in enumerate(_FILLERS)}
 
 
@@ -70,9 +90,12 @@ def fill(
     today: date,
     past: Sequence[Finding] = (),
     refers: bool = False,
+    task: str = "",
 ) -> Filled:
-    """The arguments for one call. ``context`` are wider texts, the nearest first, for what the step leaves out."""
+    """The arguments for one call. ``context`` are wider texts, the nearest first, for what the step leaves
+    out."""
     scope = Scope([Area(each) for each in (text, *context)], tool, today, past, refers)
+    scope.wide = Area(task) if task else None
     roles = {param.name: role_of(param, tool) for param in tool.params}
     for param in sorted(tool.params, key=lambda p: _rank(p, roles[p.name], tool)):
         value = _value(scope, param, roles[param.name])
@@ -100,16 +123,21 @@ def _value(scope: Scope, param: Param, role: Role) -> Any:
     value = filler(scope, param, role.side)
     if value is MISSING and param.required:
         value = _linked(scope, param, role)
-    if value is MISSING and param.required and param.default is not None:
-        value = param.default
-    if (
-        value is MISSING
-        and param.required
-        and role.kind == "amount"
-        and set(words(param.name)) & {"quantity", "qty", "copies", "count"}
-    ):
-        value = 1
+    if value is MISSING and param.required:
+        value = _usual(param, role)
+    if value is MISSING and param.required and role.kind in _WIDE:
+        scope.widely = True
+        value = filler(scope, param, role.side)
+        scope.widely = False
     return _typed(value, param)
+
+
+def _usual(param: Param, role: Role) -> Any:
+    """The schema's default; one piece where a quantity is not said."""
+    if param.default is not None:
+        return param.default
+    pieces = {"quantity", "qty", "copies", "count"} & set(words(param.name))
+    return 1 if role.kind == "amount" and pieces else MISSING
 
 
 def _linked(scope: Scope, param: Param, role: Role) -> Any:
@@ -131,7 +159,7 @@ def _linked(scope: Scope, param: Param, role: Role) -> Any:
         return found
     quoted = (
         [span for area in scope.areas for span in area.free(find_quoted(area.text))]
-        if role.kind in ("string", "recipient", "place")
+        if role.kind in ("string", "place")
         else []
     )
     return quoted[0].value if quoted else MISSING

@@ -9,22 +9,39 @@ from typing import Any
 from windtunnel.model_server.findings import META, Leaf, Value, is_item, leaves, main_list, shown, unit_of
 from windtunnel.model_server.lexicon import STOPWORDS, attributes, stem, words
 from windtunnel.model_server.snippets import from_text
+from windtunnel.model_server.wordlist import wordlist
 
-_HEADLINE = (
-    "result answer value output translated_text translated translation converted converted_amount converted_value "
-    "amount total sum balance temp temperature price status forecast condition conditions definition meaning eta "
+_HEADLINE = wordlist(
+    "result answer value output translated_text translated translation converted converted_amount "
+    "converted_value "
+    "amount total sum balance temp temperature price status forecast condition conditions "
+    "definition meaning eta "
     "description summary text body content message title name rate score level state time date"
-).split()
-_ITEM_HEADLINE = "body title name subject task text item headline label message snippet content summary description product date".split()
+)
+_ITEM_HEADLINE = wordlist(
+    "body title name subject task text item headline label message snippet content summary "
+    "description product date"
+)
 _SUPERLATIVE = {
-    "cheapest": ("price", False), "lowest": ("price", False), "expensive": ("price", True), "priciest": ("price", True),
-    "highest": ("rating", True), "best": ("rating", True), "newest": ("date", True), "latest": ("date", True),
-    "earliest": ("time", False), "oldest": ("year", False), "shortest": ("duration", False), "longest": ("duration", True),
-    "fastest": ("duration", False), "nearest": ("distance", False), "closest": ("distance", False),
-}  # fmt: skip
+    "cheapest": ("price", False),
+    "lowest": ("price", False),
+    "expensive": ("price", True),
+    "priciest": ("price", True),
+    "highest": ("rating", True),
+    "best": ("rating", True),
+    "newest": ("date", True),
+    "latest": ("date", True),
+    "earliest": ("time", False),
+    "oldest": ("year", False),
+    "shortest": ("duration", False),
+    "longest": ("duration", True),
+    "fastest": ("duration", False),
+    "nearest": ("distance", False),
+    "closest": ("distance", False),
+}
 _GENERIC = {
     stem(word)
-    for word in "event meeting appointment message task order note list item book movie reminder".split()
+    for word in wordlist("event meeting appointment message task order note list item book movie reminder")
 }
 _COUNT = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b", re.IGNORECASE)
 _FIRST = re.compile(
@@ -90,7 +107,8 @@ def _matched(question: str, candidates: Sequence[Leaf], arguments: Mapping[str, 
 
 
 def _covers(other: Leaf, leaf: Leaf) -> bool:
-    """A generic second match beside a number of the same object ("total price" matching two keys) stays out."""
+    """A generic second match beside a number of the same object ("total price" matching two keys) stays
+    out."""
     return isinstance(leaf.value, str) and leaf.value == str(other.value)
 
 
@@ -98,7 +116,7 @@ def _asking_words(question: str, echoes: set[str]) -> list[str]:
     lowered = question.lower()
     if re.search(r"\bhow much\b", lowered) and not re.search(r"\bhow much (?:is|are) (?:\d|[$€£])", lowered):
         lowered = re.sub(r"\bhow much\b", "price", lowered)
-    kept = {"when", "where", "from", "long"}
+    kept = {"when", "where", "long"} | ({"from"} if re.search(r"\bwhom?\b", lowered) else set())
     return [w for w in words(lowered) if (w not in STOPWORDS or w in kept) and w not in echoes]
 
 
@@ -145,7 +163,7 @@ def _is_said(leaf: Leaf, question: str) -> bool:
 
 
 def _value(leaf: Leaf, arguments: Mapping[str, Any]) -> Value:
-    label = " ".join(token for token in leaf.tokens if token not in ("main", "value"))
+    label = " ".join(token for token in leaf.tokens if token not in ("main", "value") and len(token) > 1)
     return Value(shown(leaf.value), unit_of(leaf, arguments), label)
 
 
@@ -176,6 +194,8 @@ def _of_list(question: str, arguments: Mapping[str, Any], listed: list[Any]) -> 
             if values and (values[0].is_number or len(str(values[0].value)) < 80):
                 return values
         return from_text(question, str(listed[0]["snippet"]))
+    if told := _told(question, listed):
+        return told
     chosen = _chosen(question, arguments, listed)
     found: list[Value] = []
     for each in chosen:
@@ -184,6 +204,21 @@ def _of_list(question: str, arguments: Mapping[str, Any], listed: list[Any]) -> 
         kept = [leaf for leaf in matched if leaf.key not in ("title", "name")] or matched
         found += [_value(leaf, arguments) for leaf in kept] or _headline(own, {}, _ITEM_HEADLINE)
     return tuple(found)
+
+
+_LONG_TEXTS = ("body", "content", "text", "message", "description", "note")
+_WH = re.compile(r"^\W*(?:what|who|when|where|which|how)\b", re.IGNORECASE)
+
+
+def _told(question: str, listed: list[Any]) -> tuple[Value, ...]:
+    """What one of the texts says to a question about its content ("what is the budget for the offsite?")."""
+    texts = [str(each[key]) for each in listed for key in _LONG_TEXTS if isinstance(each.get(key), str)]
+    asked = {stem(word) for word in words(question) if word not in STOPWORDS} - _GENERIC
+    if not _WH.match(question) or len(asked) < 2 or not texts:
+        return ()
+    shared = [len(asked & {stem(word) for word in words(text)}) for text in texts]
+    best = max(shared)
+    return from_text(question, texts[shared.index(best)]) if best >= 2 and shared.count(best) == 1 else ()
 
 
 def _chosen(question: str, arguments: Mapping[str, Any], listed: list[Any]) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from windtunnel.model_server.lexicon import STOPWORDS, concepts, stem, synonyms, words
 from windtunnel.model_server.names import mask_quoted
+from windtunnel.model_server.scope import MISSING, Scope
 from windtunnel.model_server.toolspec import Param
-from windtunnel.model_server.typed import MISSING, Scope
 
 _NEGATIVE = re.compile(
     r"\b(?:no|not|don't|do not|without|disable|off|never|isn't|exclude|excluding)\b[^.,;]{0,25}$",
@@ -17,7 +17,8 @@ _NEGATIVE = re.compile(
 
 
 def enumerated(scope: Scope, param: Param, side: str) -> Any:
-    """The value that the text names, by itself, a synonym or its stem; a required one falls back on its default."""
+    """The value that the text names, by itself, a synonym or its stem; a required one falls back on its
+    default."""
     for area in scope.texts(param):
         text = mask_quoted(area.text).lower()
         scored = [(_named(str(value).lower(), text), -index, value) for index, value in enumerate(param.enum)]
@@ -38,7 +39,8 @@ def enumerated(scope: Scope, param: Param, side: str) -> Any:
 
 
 def _named(value: str, text: str) -> float:
-    """How surely the text names the value: 3 literally, 2 by a synonym, 1 by stem or field of meaning; else 0."""
+    """How surely the text names the value: 3 literally, 2 by a synonym, 1 by stem or field of meaning;
+    else 0."""
     spoken = value.replace("_", " ").replace("-", " ")
     if re.search(rf"(?<![\w-]){re.escape(spoken)}(?![\w-])", text):
         if spoken in STOPWORDS and not re.search(

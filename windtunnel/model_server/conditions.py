@@ -15,17 +15,20 @@ IF = re.compile(
 )
 OTHERWISE = re.compile(r"^\W*(?:and\s+|but\s+)*(?:otherwise|if not|else|or else)\b[\s,]*", re.IGNORECASE)
 _OVER = re.compile(
-    r"\b(?:above|over|more than|greater than|exceeds?|higher than|warmer than|hotter than|larger than|at least|bigger than|longer than|taller than|>=?)\b|>",
+    r"\b(?:above|over|more than|greater than|exceeds?|higher than|warmer than|hotter "
+    r"than|larger than|at least|bigger than|longer than|taller than|>=?)\b|>",
     re.IGNORECASE,
 )
 _UNDER = re.compile(
-    r"\b(?:below|under|less than|lower than|fewer than|colder than|cooler than|smaller than|at most|cheaper than|shorter than|<=?)\b|<",
+    r"\b(?:below|under|less than|lower than|fewer than|colder than|cooler than|smaller "
+    r"than|at most|cheaper than|shorter than|<=?)\b|<",
     re.IGNORECASE,
 )
 
 
 def split_condition(clause: str) -> tuple[str, str]:
-    """A clause's condition and the rest of it: ``("if it rains", "tell Bob")``; empty strings for what is absent."""
+    """A clause's condition and the rest of it: ``("if it rains", "tell Bob")``; empty strings for what is
+    absent."""
     if OTHERWISE.match(clause):
         return "otherwise", OTHERWISE.sub("", clause)
     if not IF.match(clause):
@@ -70,6 +73,13 @@ def _compared(condition: str, reads: Sequence[Finding]) -> bool | None:
 
 def _present(condition: str, reads: Sequence[Finding]) -> bool | None:
     listed = main_list(reads[-1].data)
+    if re.match(
+        r"\W*(?:and )?if (?:so|yes|there (?:is|are)|it is|it does|that is the case)\W*$",
+        condition,
+        re.IGNORECASE,
+    ):
+        answers = [value.value for value in reads[-1].values]
+        return bool(listed) if listed is not None else bool(answers) and answers[0] not in ("no", 0)
     if listed is None:
         return None
     if re.search(r"\b(?:free|nothing|empty|no \w+|none)\b", condition, re.IGNORECASE):
@@ -84,11 +94,13 @@ def _present(condition: str, reads: Sequence[Finding]) -> bool | None:
 def _said(condition: str, reads: Sequence[Finding]) -> bool | None:
     """Whether a result says one of the condition's words (rain, shipped, available)."""
     text = plain_text(reads[-1].data)
+    known = {"if", "it's", "otherwise", "unless", "case", "order", "already", "yet", "still"}
+    known |= {word for value in reads[-1].arguments.values() for word in words(str(value))}
     said = {stem(word) for word in words(text)}
     wanted = [
         word
         for word in words(condition)
-        if word not in STOPWORDS and word not in ("if", "it's", "otherwise", "unless", "case")
+        if word not in STOPWORDS and word not in known and not word.isdigit()
     ]
     telling = [
         word

@@ -10,18 +10,29 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 from windtunnel.model_server.numbers import parse_number
+from windtunnel.model_server.wordlist import wordlist
 
 DEFAULT_TODAY = date(2026, 3, 2)
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTHS = wordlist("january february march april may june july august september october november december")
+_DAYS = wordlist("monday tuesday wednesday thursday friday saturday sunday")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?"
 _COUNT = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fourteen|twenty|thirty)"
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split()
-_NTH = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(_ORDINALS)}|twenty-(?:{'|'.join(_ORDINALS[:9])})|thirtieth|thirty-first)"
+_ORDINALS = wordlist(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_NTH = (
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(_ORDINALS)}|twenty-(?:{'|'.join(_ORDINALS[:9])})"
+    rf"|thirtieth|thirty-first)"
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,11 @@ def _nth_of_month(today: date, day: int) -> date:
     raise ValueError("no such day")
 
 
+def _start(text: str, today: date) -> date:
+    """The day from which "two weeks from ..." counts."""
+    return find_dates(text.replace("now", "today"), today)[0].value
+
+
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], date], date]]
 
 
@@ -132,8 +148,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r"\b(?:the )?day after tomorrow\b", lambda m, t: t + timedelta(days=2)),
     _rule(r"\b(?:the )?day before yesterday\b", lambda m, t: t - timedelta(days=2)),
     _rule(
-        rf"\b({_COUNT}) (days?|weeks?|fortnights?|months?) (?:from|after) (today|now|tomorrow|(?:next |this )?{_DAY}\b)",
-        lambda m, t: _later(find_dates(m[3].replace("now", "today"), t)[0].value, _number(m[1]), m[2]),
+        rf"\b({_COUNT}) (days?|weeks?|fortnights?|months?) (?:from|after) (today|now|tomorrow"
+        rf"|(?:next |this )?{_DAY}\b)",
+        lambda m, t: _later(_start(m[3], t), _number(m[1]), m[2]),
     ),
     _rule(
         rf"\b(?:in|within) ({_COUNT})(?: more)? (days?|weeks?|fortnights?|months?|years?)(?:['’]s? time)?\b",
@@ -157,7 +174,8 @@ _RULES: tuple[_Rule, ...] = (
         lambda m, t: _on_weekday(t, m[1], m[2]),
     ),
     _rule(
-        r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b((?-i:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun))\b(?=[ .,?!]|$)",
+        r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b((?-i:Mon|Tue|Tues|Wed|Thu|Thur"
+        r"|Thurs|Fri|Sat|Sun))\b(?=[ .,?!]|$)",
         lambda m, t: _on_weekday(t, None, m[1] or m[2]),
     ),
     _rule(r"\b(today|tonight|this (?:morning|afternoon|evening))\b", lambda m, t: t),
@@ -176,7 +194,8 @@ _RULES: tuple[_Rule, ...] = (
 )
 
 
-def find_dates(text: str, today: date) -> list[Dated]:
+@lru_cache(maxsize=2048)
+def find_dates(text: str, today: date) -> tuple[Dated, ...]:
     """The dates named in the text, in order; what names no real day (30 February) is left out."""
     taken = bytearray(len(text))
     found: list[Dated] = []
@@ -190,7 +209,7 @@ def find_dates(text: str, today: date) -> list[Dated]:
                 continue
             taken[match.start() : match.end()] = b"\x01" * (match.end() - match.start())
             found.append(Dated(match.start(), match.end(), value))
-    return _join_names(text, sorted(found, key=lambda dated: dated.start))
+    return tuple(_join_names(text, sorted(found, key=lambda dated: dated.start)))
 
 
 def _join_names(text: str, found: list[Dated]) -> list[Dated]:

@@ -17,10 +17,11 @@ from windtunnel.model_server.fabrication import fabricate
 from windtunnel.model_server.findings import Finding
 from windtunnel.model_server.history import Conversation, MadeCall, read_conversation
 from windtunnel.model_server.personas import Persona, Reaction, react
-from windtunnel.model_server.planning import Step, plan
+from windtunnel.model_server.planning import plan
 from windtunnel.model_server.prose import sentence_of
 from windtunnel.model_server.report import Outcome, Report, final_report, small_talk
 from windtunnel.model_server.results import Failure
+from windtunnel.model_server.step import Step
 from windtunnel.model_server.toolspec import Tool, parse_tools
 
 
@@ -47,6 +48,7 @@ class _Progress:
     seed: int
     today: date
     before: tuple[Finding, ...]
+    task: str = ""
     findings: dict[int, Finding] = field(default_factory=dict)
     failures: dict[int, list[Failure]] = field(default_factory=dict)
     ended: dict[int, Reaction] = field(default_factory=dict)
@@ -68,7 +70,9 @@ class _Progress:
                 break
             if not self.is_open(index) or not self._ready(index, step):
                 continue
-            filled = fill(step.tool, step.text, step.context, self.today, self._usable(index), step.refers)
+            filled = fill(
+                step.tool, step.text, step.context, self.today, self._usable(index), step.refers, self.task
+            )
             if group and filled.leaned:
                 break
             if filled.missing:
@@ -185,7 +189,7 @@ def _replay(
         if call.name in by_name and call.result.failure is None
     )
     steps = plan(conversation.task, conversation.earlier, tools, today, before)
-    progress = _Progress(steps, persona, _mixed(seed, conversation.task), today, before)
+    progress = _Progress(steps, persona, _mixed(seed, conversation.task), today, before, conversation.task)
     for turn in conversation.turns:
         progress.absorb(turn)
     return progress

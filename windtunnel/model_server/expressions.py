@@ -8,102 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from windtunnel.model_server.numbers import FIGURE, NUMBER_WORDS, parse_number, plain
-
-_FUNCTIONS = "sqrt|cbrt|sin|cos|tan|asin|acos|atan|log10|log2|log|ln|exp|abs|factorial|ceil|floor|round|pow|gcd|lcm|radians|degrees|min|max|hypot"
-_OPERATORS = (
-    (r"\*\*|\^", "**"),
-    (r"(?:raised )?to the power(?: of)?|raised to(?: the)?|to the(?= [\w-]+ power)", "**"),
-    (r"\bpower\b", "POWER"),
-    (r"//|\bmod(?:ulo|ulus)?\b", "%"),
-    (r"\bmultiplied by\b|\btimes\b|[*×·]|(?<=\d )x(?= \d)|(?<=\d)x(?=\d)", "*"),
-    (r"\bdivided by\b|\bover\b|[/÷]", "/"),
-    (r"\bplus\b|\badded to\b|\bincreased by\b(?! *\S+ *(?:%|percent))|\+", "+"),
-    (r"\bminus\b|\bless\b(?! than)|\bdecreased by\b(?! *\S+ *(?:%|percent))|[-−–]", "-"),
-    (r"\bincreased by\b", "MORE"),
-    (r"\bdecreased by\b|\breduced by\b", "FEWER"),
-    (r"%\s*off\b|\bper ?cent off\b", "OFF"),
-    (r"%|\bper ?cent(?:age)?\b", "PERCENT"),
-    (r"\bsquared\b", "SQUARED"),
-    (r"\bcubed\b", "CUBED"),
-    (r"\bfactorial\b(?! *(?:of|\())|!", "FACTORIAL"),
-)
-_PREFIXES = (
-    (r"(?:the )?(?:square|2nd) root(?: of)?|√", "sqrt({})"),
-    (r"(?:the )?(?:cube|cubic|3rd) root(?: of)?", "({}) ** (1 / 3)"),
-    (r"(?:the )?(?:natural log(?:arithm)?|ln)(?: of)?", "log({})"),
-    (
-        r"(?:the )?(?:common log(?:arithm)?|log(?:arithm)? base 10|base[- ]10 log(?:arithm)?)(?: of)?",
-        "log10({})",
-    ),
-    (
-        r"(?:the )?(?:log(?:arithm)? base 2|base[- ]2 log(?:arithm)?|binary log(?:arithm)?)(?: of)?",
-        "log2({})",
-    ),
-    (r"(?:the )?factorial of", "factorial({})"),
-    (r"(?:the )?(?:absolute value|modulus) of", "abs({})"),
-    (r"(?:the )?(?:square) of", "({}) ** 2"),
-    (r"(?:the )?cube of", "({}) ** 3"),
-    (r"(?:a |one )?half(?: of)?", "({}) / 2"),
-    (r"(?:a |one )?third of", "({}) / 3"),
-    (r"(?:a |one )?(?:quarter|fourth)(?: of)", "({}) / 4"),
-    (r"two[- ]thirds of", "({}) * 2 / 3"),
-    (r"three[- ]quarters of", "({}) * 3 / 4"),
-    (r"(?:a |one )?tenth of", "({}) / 10"),
-    (r"(?:double|twice)(?: of)?", "2 * ({})"),
-    (r"(?:triple|thrice)(?: of)?", "3 * ({})"),
-    (r"(?:the )?sine? of", "sin({})"),
-    (r"(?:the )?cos(?:ine)? of", "cos({})"),
-    (r"(?:the )?tan(?:gent)? of", "tan({})"),
-)
-_LISTS = (
-    (r"(?:the )?(?:sum|total) of", " + "),
-    (r"(?:the )?product of", " * "),
-    (r"(?:the )?difference (?:between|of)", " - "),
-    (r"(?:the )?(?:quotient|ratio) (?:of|between)", " / "),
-    (r"(?:the )?(?:average|mean) (?:of|between)", "MEAN"),
-    (r"add(?:ing)?(?: up)?|sum(?: up)?", " + "),
-    (r"multiply(?:ing)?", " * "),
-    (r"divide|dividing", " / "),
-    (r"subtract(?:ing)?", "FROM"),
-    (r"increase|raise", "MORE"),
-    (r"decrease|reduce|lower", "FEWER"),
-    (r"(?:the )?(?:greatest common divisor|gcd) of", "gcd"),
-    (r"(?:the )?(?:remainder) (?:of|when)(?: you divide)?", " % "),
-)
-REFERENCE = (
-    r"\b(?:it|this|that|(?:the|that|this) (?:result|answer|value|number|figure|total|outcome|sum|temperature|price|amount)"
-    r"|both|them|the two|these|those)\b"
-)
-_TABLE = (
-    [
-        (r"\(", "("),
-        (r"\)", ")"),
-        (rf"\b(?:math\.)?(?:{_FUNCTIONS})\b(?= ?\()", "CALL"),
-        (r"\b(?:pi|tau)\b|π", "CONST"),
-    ]
-    + [(rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|$)", "LIST" + str(i)) for i, (pattern, _) in enumerate(_LISTS)]
-    + [
-        (rf"(?:(?<=\W)|^)(?:{pattern})(?=\W|\d|$)", "PREFIX" + str(i))
-        for i, (pattern, _) in enumerate(_PREFIXES)
-    ]
-    + list(_OPERATORS)
-    + [
-        (rf"[$€£]?(?:{FIGURE.replace('-?', '')}|{NUMBER_WORDS})", "NUMBER"),
-        (r",|\band\b", "AND"),
-        (r"\bof\b|\bon\b", "OF"),
-        (r"\bby\b|\bwith\b|\bto\b", "BY"),
-        (r"\bfrom\b", "FROM"),
-        (r"\bdegrees\b|°", "DEGREES"),
-        (r"\btip\b|\bthe\b|\ba\b|\bis\b|\bbill\b|\bresult\b|\bof the\b", "FILLER"),
-    ]
-)
-_TOKEN = re.compile(
-    "|".join(f"(?P<T{i}>{pattern})" for i, (pattern, _) in enumerate([(REFERENCE, "REF"), *_TABLE])),
-    re.IGNORECASE,
-)
-_KINDS = ["REF", *[kind for _, kind in _TABLE]]
+from windtunnel.model_server.arithmetic_words import KINDS, LISTS, PREFIXES, TOKEN, Token
+from windtunnel.model_server.numbers import parse_number, plain
 
 
 @dataclass(frozen=True)
@@ -116,21 +24,13 @@ class Expression:
     references: int = 0
 
 
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
 class _No(Exception):
     """This reading does not work."""
 
 
 @dataclass
 class _Reader:
-    tokens: list[_Token]
+    tokens: list[Token]
     position: int
     operations: int = 0
     references: list[str] = field(default_factory=list)
@@ -139,7 +39,7 @@ class _Reader:
     def peek(self) -> str:
         return self.tokens[self.position].kind if self.position < len(self.tokens) else ""
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         if self.position >= len(self.tokens):
             raise _No
         self.position += 1
@@ -222,7 +122,7 @@ class _Reader:
             elif kind == "PERCENT":
                 value = f"{value} / 100"
             elif kind == "OFF":
-                whole = self.attempt(lambda: (self.take(), self.fillers(), self.power())[2])
+                whole = self.attempt(self.whole)
                 if whole is None:
                     return value
                 self.operations += 1
@@ -245,9 +145,9 @@ class _Reader:
         if token.kind == "CALL":
             return self.call(token)
         if token.kind.startswith("PREFIX"):
-            return self.prefixed(_PREFIXES[int(token.kind[6:])][1])
+            return self.prefixed(PREFIXES[int(token.kind[6:])][1])
         if token.kind.startswith("LIST"):
-            return self.listed(_LISTS[int(token.kind[4:])][1])
+            return self.listed(LISTS[int(token.kind[4:])][1])
         raise _No
 
     def closed(self) -> str:
@@ -259,7 +159,7 @@ class _Reader:
             raise _No
         return inside
 
-    def call(self, token: _Token) -> str:
+    def call(self, token: Token) -> str:
         self.take()
         self.operations += 1
         name = token.text.lower().removeprefix("math.")
@@ -280,7 +180,7 @@ class _Reader:
     def listed(self, joint: str) -> str:
         parts = [self.operand()]
         while self.peek() in ("AND", "BY", "FROM", "+"):
-            part = self.attempt(lambda: (self.joints(), self.operand())[1])
+            part = self.attempt(self.next_operand)
             if part is None:
                 break
             parts.append(part)
@@ -309,9 +209,16 @@ class _Reader:
             return f"({' + '.join(parts)}) / {len(parts)}"
         return f"gcd({', '.join(parts)})" if joint == "gcd" else f"({joint.join(parts)})"
 
-    def joints(self) -> None:
+    def next_operand(self) -> str:
         while self.peek() in ("AND", "BY", "FROM", "+"):
             self.take()
+        return self.operand()
+
+    def whole(self) -> str:
+        """What "20% off" is taken from."""
+        self.take()
+        self.fillers()
+        return self.power()
 
     def operand(self) -> str:
         self.fillers()
@@ -322,14 +229,15 @@ def _wrap(value: str) -> str:
     return value if re.fullmatch(r"[\w.{}]+", value) else f"({value})"
 
 
-def find_expressions(text: str, follow_on: bool = False) -> list[Expression]:
+@lru_cache(maxsize=2048)
+def find_expressions(text: str, follow_on: bool = False) -> tuple[Expression, ...]:
     """The stretches of the text that are arithmetic with at least one operation, in order.
 
     With ``follow_on``, "add 10" alone is arithmetic on an earlier result.
     """
     tokens = [
-        _Token(_KINDS[int((m.lastgroup or "T0")[1:])], m.group(), m.start(), m.end())
-        for m in _TOKEN.finditer(text)
+        Token(KINDS[int((m.lastgroup or "T0")[1:])], m.group(), m.start(), m.end())
+        for m in TOKEN.finditer(text)
     ]
     found: list[Expression] = []
     position = 0
@@ -340,10 +248,10 @@ def find_expressions(text: str, follow_on: bool = False) -> list[Expression]:
             continue
         expression, position = best
         found.append(expression)
-    return found
+    return tuple(found)
 
 
-def _read(text: str, tokens: list[_Token], position: int, follow_on: bool) -> tuple[Expression, int] | None:
+def _read(text: str, tokens: list[Token], position: int, follow_on: bool) -> tuple[Expression, int] | None:
     if tokens[position].kind in ("AND", "OF", "BY", "FROM", "FILLER", "DEGREES"):
         return None
     adjacent = _adjacent(text, tokens, position)
@@ -360,7 +268,7 @@ def _read(text: str, tokens: list[_Token], position: int, follow_on: bool) -> tu
     return Expression(start, end, formula, len(reader.references)), position + reader.position
 
 
-def _adjacent(text: str, tokens: list[_Token], position: int) -> list[_Token]:
+def _adjacent(text: str, tokens: list[Token], position: int) -> list[Token]:
     """The tokens from there on until other words stand between two of them."""
     last = position
     while last + 1 < len(tokens) and not text[tokens[last].end : tokens[last + 1].start].strip():

@@ -8,29 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.model_server.lexicon import words
+from windtunnel.model_server.lexicon import ABBREVIATIONS, UNIT_SUFFIXES, words
 from windtunnel.model_server.numbers import tidy
 from windtunnel.model_server.toolspec import Tool
+from windtunnel.model_server.wordlist import wordlist
 
-ABBREVIATIONS = {
-    "temp": "temperature", "desc": "description", "qty": "quantity", "lang": "language", "num": "number",
-    "amt": "amount", "addr": "address", "tel": "phone", "dob": "birthday", "avg": "average", "min": "minimum",
-    "max": "maximum", "pop": "population", "dist": "distance", "cond": "condition", "msg": "message", "pct": "percent",
-    "rh": "humidity", "hum": "humidity", "precip": "precipitation", "dept": "department",
-}  # fmt: skip
 META = frozenset(
-    "id lat lon lng latitude longitude coord timestamp ts dt page per_page position link url created created_at "
-    "updated_at request_id search_metadata search_parameters icon cod base visibility tz_offset success ok q version "
-    "source timezone_offset score_id href uuid".split()
+    wordlist(
+        "id lat lon lng latitude longitude coord timestamp ts dt page per_page position "
+        "link url created created_at "
+        "updated_at request_id search_metadata search_parameters icon cod base visibility "
+        "tz_offset success ok q version "
+        "source timezone_offset score_id href uuid"
+    )
 )
-_SUFFIXES = {
-    "c": "celsius", "celsius": "celsius", "f": "fahrenheit", "fahrenheit": "fahrenheit", "km": "km", "kg": "kg",
-    "m": "m", "cm": "cm", "usd": "USD", "eur": "EUR", "gbp": "GBP", "minutes": "minutes", "min": "minutes",
-    "mins": "minutes", "hours": "hours", "percent": "%", "pct": "%", "mph": "mph", "kmh": "km/h", "kph": "km/h",
-    "hpa": "hPa", "mm": "mm", "seconds": "seconds", "days": "days", "miles": "miles", "kcal": "kcal", "grams": "g",
-    "ms": "m/s", "kelvin": "kelvin", "ft": "ft", "lbs": "lbs", "mi": "miles",
-}  # fmt: skip
-_TEMPERATURE = frozenset("temp temperature feels_like high low temp_min temp_max minimum maximum t".split())
+_ITEM_KEYS = frozenset(
+    wordlist(
+        "title name subject body text snippet content summary task item label price date time id message "
+        "product description"
+    )
+)
+_TEMPERATURE = frozenset(wordlist("temp temperature feels_like high low temp_min temp_max minimum maximum t"))
 _DEGREES = frozenset(("celsius", "fahrenheit", "kelvin", "°c", "°f", "k", "c", "f"))
 
 
@@ -82,7 +80,8 @@ class Leaf:
 
     @property
     def tokens(self) -> list[str]:
-        """The words of its key, abbreviations written out; of its parent too where the key alone says little."""
+        """The words of its key, abbreviations written out; of its parent too where the key alone says
+        little."""
         listed = words(self.key)
         vague = set(listed) <= {"speed", "value", "amount", "name", "text", "total", "now", "current"}
         if vague and len(self.path) > 1:
@@ -121,10 +120,9 @@ def _walk(data: Any, path: tuple[str, ...], siblings: Mapping[str, Any], depth: 
 
 def is_item(data: object) -> bool:
     """Whether an object in a list is a thing of its own (an event, a message, a hit)."""
-    return isinstance(data, Mapping) and bool(
-        set(data) & {"title", "name", "subject", "body", "text", "snippet", "content", "summary", "task", "item", "label", "price", "date", "time", "id", "message", "product", "description"}
-        - ({"description", "id"} if "main" in data else set())
-    )  # fmt: skip
+    if not isinstance(data, Mapping):
+        return False
+    return bool(set(data) & (_ITEM_KEYS - ({"description", "id"} if "main" in data else set())))
 
 
 def main_list(data: Any) -> list[Any] | None:
@@ -155,8 +153,8 @@ def unit_of(leaf: Leaf, arguments: Mapping[str, Any]) -> str | None:
         return None
     key = leaf.key.lower()
     last = words(leaf.key)[-1:] or [""]
-    if len(words(leaf.key)) > 1 and last[0] in _SUFFIXES:
-        return _SUFFIXES[last[0]]
+    if len(words(leaf.key)) > 1 and last[0] in UNIT_SUFFIXES:
+        return UNIT_SUFFIXES[last[0]]
     if key in ("humidity", "precipitation_probability", "chance_of_rain", "rain_chance"):
         return "%"
     if key == "pressure":
@@ -242,7 +240,8 @@ def objects(data: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def field_named(data: Any, wanted: set[str]) -> Any:
-    """The first scalar whose key has one of the wanted words; the key's own words first. None if there is none."""
+    """The first scalar whose key has one of the wanted words; the key's own words first. None if there is
+    none."""
     for each in objects(data):
         for key, value in each.items():
             if (

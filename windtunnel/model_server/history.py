@@ -21,8 +21,8 @@ class MadeCall:
 
 @dataclass(frozen=True)
 class Conversation:
-    """``task`` is the last user message, ``turns`` the tool calls of each reply since, ``before`` the calls and
-    ``earlier`` the user messages before it."""
+    """``task`` is the last user message, ``turns`` the tool calls of each reply since, ``before`` the calls
+    and ``earlier`` the user messages before it."""
 
     system: str
     task: str

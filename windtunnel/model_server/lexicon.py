@@ -24,6 +24,8 @@ SMALLTALK = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _DATA["small
 LANGUAGE_SIGNS: Mapping[str, frozenset[str]] = {
     code: frozenset(words.split()) for code, words in _DATA["language_signs"].items()
 }
+ABBREVIATIONS: Mapping[str, str] = _DATA["abbreviations"]
+UNIT_SUFFIXES: Mapping[str, str] = _DATA["unit_suffixes"]
 COUNTRY_MONEY: Mapping[str, str] = _DATA["countries_money"]
 _SYNONYMS = tuple(frozenset(listed.split()) for listed in _DATA["enum_synonyms"])
 
@@ -37,7 +39,9 @@ def words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """A light English stem: the same for the forms of one word, not always a word itself."""
     word = re.sub(r"['’]s$", "", word)
-    if len(word) > 4 and word.endswith("ies"):
+    if word in ("movies", "cookies", "calories", "selfies", "zombies", "ties", "pies"):
+        word = word[:-1]
+    elif len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"
     elif len(word) > 4 and re.search(r"(?:sh|ch|x|ss|zz)es$", word):
         word = word[:-2]
@@ -47,14 +51,16 @@ def stem(word: str) -> str:
         least = 3 if suffix in ("ing", "ed") else 4
         if word.endswith(suffix) and len(word) - len(suffix) >= least and _VOWEL.search(word[: -len(suffix)]):
             word = word[: -len(suffix)]
-            if word[-1] == word[-2] and word[-1] not in "sl":
+            if word[-1] == word[-2] and word[-1] not in "sl" and (suffix != "er" or len(word) > 4):
                 word = word[:-1]
             break
     if len(word) > 5 and word.endswith("ate"):
         word = word[:-3]
     elif len(word) > 4 and word.endswith("at"):
         word = word[:-2]
-    return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
+    if len(word) > 3 and word[-1] in "ey":
+        word = word[:-1]
+    return word
 
 
 def _by_stem(table: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_SMALL = (
+from windtunnel.model_server.wordlist import wordlist
+
+_SMALL = wordlist(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+_TENS = wordlist("twenty thirty forty fifty sixty seventy eighty ninety")
 _UNITS = {word: value for value, word in enumerate(_SMALL)} | {"dozen": 12}
 _UNITS |= {word: 10 * (value + 2) for value, word in enumerate(_TENS)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORD = "|".join(sorted([*_UNITS, *_SCALES], key=len, reverse=True))
 FIGURE = r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|(?<![\w.])-?\d+(?:\.\d+)?|(?<![\w.])-?\.\d+"
-NUMBER_WORDS = rf"\b(?:(?:a|an)\s+(?=hundred|thousand|million|dozen|billion))?(?:{_WORD})(?:(?:[\s-]+|\s+and\s+)(?:{_WORD}))*\b"
+NUMBER_WORDS = (
+    rf"\b(?:(?:a|an)\s+(?=hundred|thousand|million|dozen|billion))?(?:{_WORD})(?:(?:[\s-]+"
+    rf"|\s+and\s+)(?:{_WORD}))*\b"
+)
 _NUMBER = re.compile(rf"{FIGURE}|{NUMBER_WORDS}", re.IGNORECASE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from windtunnel.model_server.findings import META, Finding, Value, leaves, objects
+from windtunnel.model_server.findings import META, Finding, Value, leaves, main_list, objects
 from windtunnel.model_server.lexicon import NOUN_VERBS, STOPWORDS, operations, words
 from windtunnel.model_server.roles import role_of
 from windtunnel.model_server.toolspec import Tool
@@ -62,9 +62,11 @@ def _subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _noun(tool: Tool) -> str:
+    named = words(tool.name)
+    named = named[: named.index("by")] if "by" in named[1:] else named
     return " ".join(
         word
-        for position, word in enumerate(words(tool.name))
+        for position, word in enumerate(named)
         if word not in STOPWORDS and not (operations(word) and (position == 0 or word not in NOUN_VERBS))
     )
 
@@ -76,7 +78,8 @@ def _deed(tool: Tool, arguments: Mapping[str, Any], data: Any) -> str:
         str(v) for v in arguments.values() if isinstance(v, str | int | float) and len(str(v)) <= 80
     )
     references = _confirmation(data, arguments)
-    return f"The {noun} is {verb}{f' ({told})' if told else ''}{f', reference {references}' if references else ''}."
+    details = f" ({told})" if told else ""
+    return f"The {noun} is {verb}{details}{f', reference {references}' if references else ''}."
 
 
 def _confirmation(data: Any, arguments: Mapping[str, Any]) -> str:
@@ -86,8 +89,7 @@ def _confirmation(data: Any, arguments: Mapping[str, Any]) -> str:
         for key, value in each.items():
             listed = set(words(key))
             telling = listed & (
-                _REFERENCES
-                | {"total", "price", "status", "eta", "cost", "amount", "deleted", "removed", "balance"}
+                _REFERENCES | {"total", "price", "eta", "cost", "amount", "deleted", "removed", "balance"}
             )
             if telling and isinstance(value, str | int | float) and value not in arguments.values():
                 found.append(str(value))
@@ -96,6 +98,8 @@ def _confirmation(data: Any, arguments: Mapping[str, Any]) -> str:
 
 def details_of(finding: Finding) -> str:
     """Up to five further facts of a result that was asked for as a whole; empty if there are none."""
+    if main_list(finding.data) is not None:
+        return ""
     told = {str(value.value) for value in finding.values} | {str(v) for v in finding.arguments.values()}
     found = []
     for leaf in leaves(finding.data):

@@ -8,15 +8,16 @@ from typing import Any
 
 from windtunnel.model_server.findings import Finding, Value
 from windtunnel.model_server.lexicon import words
-from windtunnel.model_server.planning import Step
 from windtunnel.model_server.prose import details_of
 from windtunnel.model_server.roles import role_of
+from windtunnel.model_server.step import Step
 from windtunnel.model_server.toolspec import Param, Tool
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one step ended. ``skipped`` is ``failed`` (it built on a failed one) or ``condition`` (not called for)."""
+    """How one step ended. ``skipped`` is ``failed`` (it built on a failed one) or ``condition`` (not
+    called for)."""
 
     step: Step
     finding: Finding | None = None
@@ -78,7 +79,8 @@ def _empty(param: Param) -> Any:
 
 
 def final_report(outcomes: Sequence[Outcome]) -> Report:
-    """Done only if every step ended well; unsure if all that went wrong is a write that cannot be confirmed."""
+    """Done only if every step ended well; unsure if all that went wrong is a write that cannot be
+    confirmed."""
     bad = [outcome for outcome in outcomes if not outcome.ended_well]
     values = tuple(
         value for outcome in _asked(outcomes) for value in (outcome.finding.values if outcome.finding else ())
@@ -94,7 +96,8 @@ def final_report(outcomes: Sequence[Outcome]) -> Report:
 
 
 def _asked(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The steps whose values were asked for; what only fed a later calculation or translation is not among them."""
+    """The steps whose values were asked for; what only fed a later calculation or translation is not among
+    them."""
     kept = []
     for index, outcome in enumerate(outcomes):
         fed = any(
@@ -125,7 +128,8 @@ def _good(outcome: Outcome) -> str:
 def _bad(outcome: Outcome) -> str:
     what = outcome.step.text.strip(" .?!")[:80]
     if outcome.missing:
-        return f'I could not do "{what}": the {" and the ".join(name.replace("_", " ") for name in outcome.missing)} is missing.'
+        lacking = " and the ".join(name.replace("_", " ") for name in outcome.missing)
+        return f'I could not do "{what}": the {lacking} is missing.'
     if outcome.unsure:
         return f'I could not confirm "{what}": {outcome.error.rstrip(".")}; it may or may not have happened.'
     if outcome.error:

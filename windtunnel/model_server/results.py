@@ -15,12 +15,15 @@ _FAILED_TEXT = re.compile(
 )
 _BROKEN_LINK = re.compile(
     r"tim(?:ed|e)[ -]?out|connection (?:was )?(?:refused|reset|error|aborted|closed|lost)|deadline exceeded|"
-    r"no (?:response|reply)|service unavailable|bad gateway|gateway timeout|internal server error|unreachable",
+    r"no (?:response|reply)|service unavailable|bad gateway|gateway timeout|internal "
+    r"server error|unreachable",
     re.IGNORECASE,
 )
 _NOT_DONE = re.compile(
-    r"refused|unavailable|not found|invalid|missing|unknown (?:tool|argument|city|id)|denied|forbidden|unauthori[sz]ed|"
-    r"bad request|not sent|not created|rate.?limit|too many requests|no side effect|not executed|\b4\d\d\b|\b503\b",
+    r"refused|unavailable|not found|invalid|missing|unknown (?:tool|argument|city|id)"
+    r"|denied|forbidden|unauthori[sz]ed|"
+    r"bad request|not sent|not created|rate.?limit|too many requests|no side effect|not "
+    r"executed|\b4\d\d\b|\b503\b",
     re.IGNORECASE,
 )
 _STATUS_FAILED = ("error", "failed", "failure", "timeout", "unavailable")

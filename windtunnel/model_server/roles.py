@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from windtunnel.model_server.lexicon import CURRENCIES, LANGUAGES, UNITS, words
+from windtunnel.model_server.lexicon import CURRENCIES, LANGUAGES, UNITS, features, words
 from windtunnel.model_server.toolspec import Param, Tool
+from windtunnel.model_server.wordlist import wordlist
 
 _KINDS = {
-    "email": "email mail",
+    "email": "email mail e-mail",
     "phone": "phone telephone mobile tel msisdn",
     "url": "url link website uri",
-    "place": "city place location town destination origin country region address where venue airport area state "
-    "municipality locality station neighborhood neighbourhood capital",
-    "recipient": "recipient recipients receiver addressee contact person whom attendee attendees username assignee "
-    "participant participants invitee invitees colleague to guest guests who user owner employee patient customer",
-    "body": "body text content contents message msg memo comment note sentence phrase details description remark "
+    "place": "city place location town destination origin country region address where venue "
+    "airport area state "
+    "municipality room zone locality restaurant hotel shop store cafe museum station "
+    "neighborhood neighbourhood capital",
+    "recipient": "recipient recipients receiver addressee contact person whom attendee attendees "
+    "username assignee "
+    "participant participants invitee invitees colleague to guest guests channel who "
+    "user owner employee patient customer client payee supplier vendor",
+    "body": "body letter text content contents message msg memo comment note sentence phrase "
+    "details description remark "
     "reason words passage payload caption review feedback instructions",
-    "title": "title subject label headline heading caption task item event name chore todo reminder summary items "
+    "title": "title subject label headline heading caption task item event name chore todo reminder "
+    "summary items "
     "about what appointment dish film movie book song product",
     "query": "query q search term terms keyword keywords topic question artist ingredient author ingredients "
     "subject_matter lookup find",
@@ -28,18 +36,46 @@ _KINDS = {
     "duration": "duration minutes length seconds hours mins secs nights",
     "expression": "expression expr formula calculation equation math maths arithmetic",
     "amount": "amount value quantity sum price total number count budget limit qty people persons size seats "
-    "temperature level degrees percent percentage rating score stars max min n brightness volume age weight guests "
-    "party tickets passengers threshold target rooms copies servings rate top",
+    "temperature level degrees percent percentage rating score stars max min n brightness "
+    "volume age weight guests "
+    "party tickets passengers threshold target rooms copies servings years months principal rate top",
     "language": "language lang locale tongue languages",
     "currency": "currency currencies",
     "unit": "unit units",
-    "id": "id identifier code ref reference key sku isbn tracking symbol ticker no pnr flight order invoice ticket "
+    "id": "id identifier code ref reference key sku isbn tracking symbol ticker no pnr flight "
+    "order invoice ticket "
     "booking account number",
     "year": "year",
 }
-_KIND_OF = {word: kind for kind, listed in reversed(list(_KINDS.items())) for word in listed.split()}
+_WORDS = {word: kind for kind, listed in reversed(list(_KINDS.items())) for word in listed.split()}
+
+
+class _ByWord(dict[str, str]):
+    """The table, in which a plural is found under its singular."""
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or (
+            isinstance(word, str) and super().__contains__(word.rstrip("s"))
+        )
+
+    def __missing__(self, word: str) -> str:
+        return self[word.rstrip("s")] if super().__contains__(word.rstrip("s")) else ""
+
+
+_KIND_OF = _ByWord(_WORDS)
 _FROM = {"from", "source", "src", "origin", "base", "departure", "depart", "start", "original", "input"}
 _TO = {"to", "target", "dest", "destination", "into", "arrival", "end", "output", "quote", "dst"}
+_MATHS = {
+    "mathematical",
+    "arithmetic",
+    "arithmetical",
+    "formula",
+    "calculates",
+    "calculate",
+    "calculation",
+    "maths",
+}
+_SEEKS = frozenset(wordlist("search query look looks find finds searches keyword keywords lookup"))
 _VAGUE = {
     "from",
     "to",
@@ -70,6 +106,7 @@ class Role:
     side: str = ""
 
 
+@lru_cache(maxsize=4096)
 def role_of(param: Param, tool: Tool) -> Role:
     """The parameter's role; ``string`` where nothing tells."""
     name = words(param.name)
@@ -83,13 +120,42 @@ def role_of(param: Param, tool: Tool) -> Role:
     if param.format in _TYPED:
         return Role(_TYPED[param.format], side)
     kind = _kind(name, words(param.description), param.is_number)
+    if kind in ("id", "string", "query", "title") and (side or set(name) & (_VAGUE | {"code"})):
+        kind = _converted(param, tool) or kind
+    if (
+        kind == "datetime"
+        and "destination" in {w for p in tool.params for w in words(p.name)}
+        and side == "from"
+    ):
+        kind = "place"
     if kind == "datetime" and not param.is_number:
         kind = _moment(param, tool)
+    if kind in ("string", "place", "title", "query") and re.search(
+        r"\bYYYY\b|YYYY-MM|\d{4}-\d\d-\d\d", param.description
+    ):
+        kind = "datetime" if re.search(r"HH|T\d\d", param.description) else "date"
+    free = [p for p in tool.params if p.kind == "string" and not p.enum]
+    if (
+        kind in ("string", "title", "query", "body")
+        and len(free) == 1
+        and _MATHS & {*words(param.description), *words(tool.description)}
+    ):
+        kind = "expression"
+    if kind in ("string", "title", "query") and re.search(r"\bHH:MM", param.description):
+        kind = "time"
     if kind in ("date", "time") and re.search(
         r"date[- ]?time|date and time|T\d\d|THH|HH:MM.*YYYY|YYYY.*HH:MM", param.description
     ):
         kind = "datetime"
     return Role(_fitting(kind, param, tool), side)
+
+
+def _converted(param: Param, tool: Tool) -> str:
+    """``currency`` or ``language`` for an ISO code of a tool that converts one into another."""
+    if not re.search(r"\bISO\b|\bcode\b|\b[A-Z]{3}\b", param.description) or "date" in param.description:
+        return ""
+    told = set(features(f"{tool.name} {tool.description}"))
+    return "currency" if "@currency" in told else "language" if "@translate" in told else ""
 
 
 def _side(name: list[str], tool: Tool) -> str:
@@ -139,6 +205,8 @@ def _kind(name: list[str], description: list[str], number: bool) -> str:
         for kind in told
         if kind in ("language", "currency", "unit", "email", "expression", "id", "place", "date")
     ]
+    if "email" in told and "phone" not in told and set(name) & _VAGUE:
+        return "email"
     if told and set(name) & _VAGUE:
         return strong[0] if strong else told[0]
     vague = [_KIND_OF[w] for w in reversed(name) if w in _KIND_OF]
@@ -178,6 +246,12 @@ def _fitting(kind: str, param: Param, tool: Tool) -> str:
         return "place" if "zone" in param.name else "string"
     if kind == "recipient" and param.name == "to" and {"from", "origin"} & {p.name for p in tool.params}:
         return "place" if tool.operation != "send" else kind
+    if (
+        kind == "body"
+        and tool.operation == "read"
+        and _SEEKS & {*words(param.name), *words(param.description), *words(tool.description)}
+    ):
+        return "query"
     if kind == "title" and tool.operation == "read":
         return "query"
     return kind

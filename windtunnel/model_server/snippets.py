@@ -11,19 +11,37 @@ from windtunnel.model_server.numbers import FIGURE, parse_number, tidy
 
 _LENGTH = r"(?:kilo|centi|milli)?met(?:re|er)s?|km|cm|mm|m|feet|foot|ft|inches|miles?|mi|light[- ]years?"
 _DIMENSIONS = (
-    (r"\b(?:tall|high|height|elevation|deep|depth|wide|width|far|distance|altitude|how long is the|length)\b", _LENGTH),
+    (
+        r"\b(?:tall|high|height|elevation|deep|depth|wide|width|far|distance|altitude|how "
+        r"long|length)\b",
+        _LENGTH,
+    ),
     (r"\b(?:heavy|weigh|weighs|weight|mass)\b", r"kilograms?|kg|grams?|g|tonnes?|tons?|pounds?|lbs?|t"),
-    (r"\b(?:fast|speed)\b", r"km/h|kph|mph|m/s|kilomet(?:re|er)s per hour|miles per hour|(?:kilo)?met(?:re|er)s per second"),
-    (r"\b(?:temperature|hot|cold|warm|degrees|boiling|melting|weather)\b", r"°\s?[CFK]|degrees(?: (?:celsius|fahrenheit))?|celsius|fahrenheit|kelvin|C\b|F\b"),
-    (r"\b(?:cost|price|much|worth|salary|fare)\b", r"dollars?|euros?|pounds?|yen|USD|EUR|GBP|JPY|CHF|€|\$|£"),
-    (r"\b(?:old|age|how long|duration|last|runtime|minutes|hours)\b", r"years?(?: old)?|months?|days?|hours?|minutes?|min|seconds?|weeks?"),
+    (
+        r"\b(?:fast|speed)\b",
+        r"km/h|kph|mph|m/s|kilomet(?:re|er)s per hour|miles per hour|(?:kilo)?met(?:re|er)s "
+        r"per second",
+    ),
+    (
+        r"\b(?:temperature|hot|cold|warm|degrees|boiling|melting|weather)\b",
+        r"°\s?[CFK]|degrees(?: (?:celsius|fahrenheit))?|celsius|fahrenheit|kelvin|C\b|F\b",
+    ),
+    (
+        r"\b(?:cost|price|budget|salary|bill|rent|fee|much|worth|fare)\b",
+        r"dollars?|euros?|pounds?|yen|USD|EUR|GBP|JPY|CHF|€|\$|£",
+    ),
+    (
+        r"\b(?:old|age|how long|duration|last|runtime|minutes|hours)\b",
+        r"years?(?: old)?|months?|days?|hours?|minutes?|min|seconds?|weeks?",
+    ),
     (r"\b(?:humidity|percent|percentage|chance|share)\b", r"%|percent"),
     (r"\b(?:area|large|big|size)\b", r"(?:square )?(?:km²|km2|kilomet(?:re|er)s|miles|hectares|acres|m²)"),
-)  # fmt: skip
+)
 _YEAR = re.compile(r"\b(?:when|year|what date|which year)\b", re.IGNORECASE)
 _MANY = re.compile(r"\b(?:population|how many|number of|inhabitants)\b", re.IGNORECASE)
 _WHO = re.compile(
-    r"\b(?:who|whom|whose|author|wrote|director|directed|painted|invented|inventor|composer|capital|where|president|founder|discovered)\b",
+    r"\b(?:who|whom|whose|author|wrote|director|directed|painted|invented|inventor|composer"
+    r"|capital|where|president|founder|discovered)\b",
     re.IGNORECASE,
 )
 
@@ -39,6 +57,10 @@ def from_text(question: str, text: str) -> tuple[Value, ...]:
             for sentence in sentences:
                 if value := _measured(sentence, units):
                     return (value,)
+    if _CLOCK.search(question) and (times := [m for each in sentences if (m := _TIME.search(each))]):
+        return (Value(times[0].group(), None, "time"),)
+    if numbered := _numbered(question, sentences):
+        return (numbered,)
     if _MANY.search(question):
         for sentence in sentences:
             if value := _counted(sentence):
@@ -54,6 +76,21 @@ def from_text(question: str, text: str) -> tuple[Value, ...]:
                 if not {stem(word) for word in words(span.value)} <= asked:
                     return (Value(span.value),)
     return (Value(_number_or(text)),)
+
+
+_CLOCK = re.compile(r"\b(?:what time|when|which time)\b", re.IGNORECASE)
+_TIME = re.compile(r"\b\d{1,2}:\d\d(?:\s*[ap]m)?\b", re.IGNORECASE)
+
+
+def _numbered(question: str, sentences: list[str]) -> Value | None:
+    """ "room 314" for "which room", "gate B7" for "what gate"."""
+    for noun in re.findall(r"\b(?:which|what|the) ([a-z]+)\b", question.lower()):
+        for sentence in sentences:
+            if found := re.search(
+                rf"\b{noun}\s+(?:number\s+|no\.?\s+)?([A-Z]?\d\w*)\b", sentence, re.IGNORECASE
+            ):
+                return Value(_number_or(found[1]), None, noun)
+    return None
 
 
 def _number_or(text: str) -> int | float | str:

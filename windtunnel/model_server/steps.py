@@ -6,7 +6,7 @@ import re
 
 from windtunnel.model_server.lexicon import NOUN_VERBS, VERBS
 from windtunnel.model_server.names import mask_quoted
-from windtunnel.model_server.texts import SAYING, TELLING
+from windtunnel.model_server.told import SAYING, TELLING
 
 _MASK = "\x01"
 _ABBREVIATION = re.compile(
@@ -21,12 +21,25 @@ _PLAIN_VERBS = "|".join(
     )
 )
 _OPEN_VERBS = "|".join(sorted((VERBS & NOUN_VERBS) | {"let", "give", "return"}, key=len, reverse=True))
-_OBJECT = r"(?=\s+(?:it|this|that|them|these|those|the|a|an|my|our|his|her|him|me|us|to|out|up|down|off|for|in|on|[A-Z\x01\"'“‘0-9]|any|all|both|some|one|another|new)\b|\s+[A-Z\x01\"'“‘0-9@#])"
-_VERB = rf"(?:please\s+|also\s+|then\s+|finally\s+)*(?:(?:{_PLAIN_VERBS})\b|(?:{_OPEN_VERBS})\b{_OBJECT}|let\s+\w+\s+know\b|let\s+\w+\s+\w+\s+know\b)"
-_ASK = r"(?:please\s+|also\s+)?(?:what|how|who|when|where|which|is|are|does|do|did|will|can you|could you|would you|please|i(?:'d| would) like|i (?:need|want)|tell|let me know)\b"
+_OBJECT = (
+    r"(?=\s+(?:it|this|that|them|these|those|the|a|an|my|our|his|her|him|me|us|to|out"
+    r"|up|down|off|for|in|on|[A-Z\x01\"'“‘0-9]|any|all|both|some|one|another|new)\b|\s+[A-Z\x01\"'“‘0-9@#])"
+)
+_VERB = (
+    rf"(?:please\s+|also\s+|then\s+|finally\s+)*(?:(?:{_PLAIN_VERBS})\b|(?:{_OPEN_VERBS})\b{_OBJECT}"
+    rf"|let\s+\w+\s+know\b|let\s+\w+\s+\w+\s+know\b)"
+)
+_ASK = (
+    r"(?:please\s+|also\s+)?(?:what|how|who|when|where|which|is|are|does|do|did|will"
+    r"|can you|could you|would you|please|i(?:'d| would) like|i (?:need|want)|tell|let "
+    r"me know)\b"
+)
 _JOINT = re.compile(
-    rf"\s*(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:then|after that|afterwards|after which|subsequently)\b[\s,]+(?=\w)"
+    rf"\s*(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:then|after that|afterwards|after which"
+    r"|subsequently)\b[\s,]+(?=\w)"
     rf"|\s*,?\s*\b(?:and|but|&)\s+(?:also\s+|finally\s+|lastly\s+|next\s+|afterwards\s+)?(?={_VERB}|{_ASK})"
+    r"|\s*,?\s*\band\s+(?:then\s+)?(?=(?!with\b|of\b|in\b|at\b|for\b|to\b|is\b|that\b"
+    r"|from\b)[a-z]+\s+(?:it|them|that|the result|the answer)\b(?!['’]s))"
     rf"|\s*,\s*(?:also\s+|finally\s+|next\s+|otherwise\s+)?(?={_VERB})"
     rf"|\s*,\s+(?=(?:what|how many|how much|who|when|where)\b.*\?)"
     rf"|\s*[;→]\s*"
@@ -34,7 +47,10 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _TAIL_END = re.compile(
-    rf",?\s+(?:and|then|and then|and also|after that)\s+(?:then\s+|also\s+|after that\s+)?(?=(?:{_PLAIN_VERBS}|message|text|email|tell|book|schedule|search|set|note|record|list|remind)\s+(?:it|the|a|an|me|my|him|her|them|that|this|to|for|up|[A-Z\x01]))|,\s*then\s+",
+    rf",?\s+(?:and|then|and then|and also|after that)\s+(?:then\s+|also\s+|after that\s+)?"
+    rf"(?=(?:{_PLAIN_VERBS}"
+    rf"|message|text|email|tell|book|schedule|search|set|note|record|list|remind)\s+(?:it"
+    rf"|the|a|an|me|my|him|her|them|that|this|to|for|up|[A-Z\x01]))|,\s*then\s+",
     re.IGNORECASE,
 )
 
@@ -51,7 +67,21 @@ def split(text: str) -> list[str]:
             clauses.append(sentence[start : joint.start()])
             start = joint.end()
         clauses.append(sentence[start:])
+    clauses = [each for clause in clauses for each in _told_twice(clause)]
     return [clause.strip() for clause in clauses if re.search(r"\w", clause)]
+
+
+def _told_twice(clause: str) -> list[str]:
+    """ "Tell Max that ... and Lea that ..." as two clauses with the same verb."""
+    match = re.match(
+        r"(.*?\b(?:tell|inform|remind|ask|notify|message|text)\s+)([A-Z]\w+\s+(?:that|to)\b.*?)\s+and\s+([A-Z]\w+\s+(?:that"
+        r"|to)\b.*)",
+        mask_quoted(clause),
+        re.IGNORECASE,
+    )
+    if not match or not clause[match.start(3)].isupper():
+        return [clause]
+    return [clause[: match.end(2)], clause[: match.end(1)] + clause[match.start(3) :]]
 
 
 def _sentences(text: str) -> list[str]:

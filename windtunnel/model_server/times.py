@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from windtunnel.model_server.numbers import NUMBER_WORDS, parse_number
 
@@ -12,18 +13,24 @@ _HOUR = rf"(?:\d{{1,2}}|{_HOURS})"
 _MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HALF = r"(?P<half>a\.?m\b\.?|p\.?m\b\.?|in the (?:morning|afternoon|evening)|at night|o['’]clock)"
 _TIMES = re.compile(
-    rf"\b(?P<part>half|(?:a )?quarter|\d{{1,2}}|five|ten|twenty|twenty-five)(?: minutes)? (?P<side>past|to|after|before) (?P<of>{_HOUR})\b(?:\s*{_HALF})?"
-    rf"|(?:\b|(?<=\dT))(?P<h>\d{{1,2}})(?::|h|(?<=at \d)\.|(?<=at \d\d)\.|\.(?=\d\d\s*[ap]\.?m))(?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d%])(?:\s*{_HALF})?"
-    rf"|\b(?P<hour>{_HOUR})\s*{_HALF.replace('half', 'half3').replace('P<', 'P<')}(?:\s+(?P<late>in the (?:morning|afternoon|evening)|at night))?"
+    rf"\b(?P<part>half|(?:a )?quarter|\d{{1,2}}|five|ten|twenty|twenty-five)(?: minutes)? "
+    rf"(?P<side>past|to|after|before) (?P<of>{_HOUR})\b(?:\s*{_HALF})?"
+    rf"|(?:\b|(?<=\dT))(?P<h>\d{{1,2}})(?::|h|(?<=at \d)\.|(?<=at \d\d)\.|\.(?=\d\d\s*[ap]\.?m))"
+    rf"(?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d%])(?:\s*{_HALF})?"
+    rf"|\b(?P<hour>{_HOUR})\s*{_HALF.replace('half', 'half3').replace('P<', 'P<')}(?:\s+(?P<late>in "
+    rf"the (?:morning|afternoon|evening)|at night))?"
     r"|\b(?P<noon>noon|midday|midnight)\b"
     r"|\b(?P<h24>[01]?\d|2[0-3])h\b"
-    rf"|\b(?:at|@|from|by|until|till|for)\s+(?P<bare>{_HOUR})\b(?![\d:.,%/-]*\d)(?!\s*(?:%|percent|degrees|people|persons|guests|[a-z]+s\b|st|nd|rd|th))".replace(
-        "(?P<half>", "(?P<half0>", 1
-    ).replace("(?P<half>", "(?P<half1>", 1),
+    rf"|\b(?:at|@|from|by|until|till)\s+(?P<bare>{_HOUR})\b(?![\d:.,%/-]*\d)(?!\s*(?:[ap]\.?m\b"
+    rf"|in the (?:morning|afternoon|evening)|o['’]clock|at night))(?!\s*(?:%|percent|degrees"
+    rf"|people|persons|guests|[a-z]+s\b|st|nd|rd|th))".replace("(?P<half>", "(?P<half0>", 1).replace(
+        "(?P<half>", "(?P<half1>", 1
+    ),
     re.IGNORECASE,
 )
 _DURATION = re.compile(
-    rf"\b(?P<n>\d+(?:\.\d+)?|half an?|an? half|an?|a couple of|{NUMBER_WORDS[2:-2]})[\s-]+(?P<unit>seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?)\b"
+    rf"\b(?P<n>\d+(?:\.\d+)?|half an?|an? half|an?|a couple of|{NUMBER_WORDS[2:-2]})[\s-]+(?P<unit>seconds?"
+    rf"|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?)\b"
     r"(?P<more> and a half)?(?:\s*(?:and\s+|,\s*)?(?P<n2>\d+)[\s-]+(?P<unit2>seconds?|minutes?|mins?))?",
     re.IGNORECASE,
 )
@@ -94,10 +101,11 @@ def _read(match: re.Match[str]) -> Timed | None:
     return Timed(start, match.end(), hour, minute, sure)
 
 
-def find_times(text: str) -> list[Timed]:
+@lru_cache(maxsize=2048)
+def find_times(text: str) -> tuple[Timed, ...]:
     """The times of day named in the text, in order."""
     read = (_read(match) for match in _TIMES.finditer(text))
-    return [timed for timed in read if timed is not None]
+    return tuple([timed for timed in read if timed is not None])
 
 
 def _seconds(number: str, unit: str) -> float:
@@ -110,9 +118,10 @@ def _seconds(number: str, unit: str) -> float:
     return (2 if number.startswith("a couple") else parse_number(number)) * scale
 
 
-def find_durations(text: str) -> list[Duration]:
+@lru_cache(maxsize=2048)
+def find_durations(text: str) -> tuple[Duration, ...]:
     """Lengths of time (``90 minutes``, ``an hour and a half``, ``10-minute``), in order."""
-    found = []
+    found: list[Duration] = []
     for match in [*_DURATION.finditer(text), *_COMPACT.finditer(text)]:
         group = match.groupdict()
         seconds = _seconds(group["n"], group["unit"])
@@ -122,4 +131,4 @@ def find_durations(text: str) -> list[Duration]:
             seconds += _seconds(group["n2"], group["unit2"])
         if not any(other.start < match.end() and match.start() < other.end for other in found):
             found.append(Duration(match.start(), match.end(), seconds))
-    return sorted(found, key=lambda duration: duration.start)
+    return tuple(sorted(found, key=lambda duration: duration.start))

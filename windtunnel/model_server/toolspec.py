@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 from windtunnel.model_server.lexicon import NOUN_VERBS, WRITES, operations, words
+from windtunnel.model_server.wordlist import wordlist
+
+_RECIPIENT = frozenset(
+    wordlist("to recipient recipients receiver addressee contact email emails phone number person")
+)
+_SAID = frozenset(wordlist("body text message letter note content words"))
+_OBJECTS = frozenset(
+    wordlist(
+        "a an the to all any one some someone somebody people this every your new text with "
+        "out up off how for in it"
+    )
+)
+_MADE = frozenset(wordlist("alarm timer reminder countdown"))
 
 
 @dataclass(frozen=True)
@@ -19,7 +34,7 @@ class Param:
     kind: str = "string"
     enum: tuple[Any, ...] = ()
     required: bool = False
-    default: Any = None
+    default: Any = field(default=None, compare=False)  # may not be hashable
     format: str = ""
     items: str = "string"
     properties: tuple[Param, ...] = ()
@@ -44,10 +59,36 @@ class Tool:
         """A tool that ends the conversation: its ``status`` is one of ``done``, ``failed`` ..."""
         return any(p.name == "status" and {"done", "failed"} <= set(map(str, p.enum)) for p in self.params)
 
-    @property
+    @cached_property
     def operation(self) -> str:
         """What it does: the first verb of its description, else of its name; ``read`` if neither has one."""
-        return _described(self.description) or _named(self.name) or "read"
+        found = (
+            _described(self.description) or _named(self.name) or (("send",) if self._delivers else ("read",))
+        )
+        if found[0] != "read" and {"language", "lang", "into"} & {
+            w for p in self.params for w in words(p.name)
+        }:
+            return "read"  # a translator "turns" a text into another language
+        if {"create", "send"} <= set(found):
+            return "send" if self._has_recipient else "create"
+        if (
+            found == ("send",)
+            and words(self.description)[:1] in (["tells"], ["tell"])
+            and not self._has_recipient
+        ):
+            return "read"  # "tells the time" informs its caller
+        if found[0] == "update" and _MADE & {*words(self.name), *words(self.description)}:
+            return "create"
+        return next((each for each in WRITES if each in found), found[0])
+
+    @property
+    def _delivers(self) -> bool:
+        """Whether it takes somebody and something to say to them."""
+        return self._has_recipient and any(_SAID & set(words(param.name)) for param in self.params)
+
+    @property
+    def _has_recipient(self) -> bool:
+        return any(_RECIPIENT & set(words(param.name)) for param in self.params)
 
     @property
     def writes(self) -> bool:
@@ -56,8 +97,13 @@ class Tool:
 
 def parse_tools(raw: object) -> tuple[Tool, ...]:
     """The functions of a request's ``tools``; entries of another shape are left out."""
+    return _parsed(json.dumps(raw, sort_keys=False, default=str)) if isinstance(raw, list | tuple) else ()
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> tuple[Tool, ...]:
     found = []
-    for entry in raw if isinstance(raw, Sequence) and not isinstance(raw, str) else ():
+    for entry in json.loads(text):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             schema = function.get("parameters")
@@ -126,26 +172,31 @@ def _resolve(raw: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return raw
 
 
-def _described(description: str) -> str:
+def _described(description: str) -> tuple[str, ...]:
     """The operation of the first verb: the first word, or one after "to", or one that is no noun too."""
     sentence = words(re.split(r"[.;\n]", description)[0])
     for position, word in enumerate(sentence):
         found = operations(word)
         after = sentence[position - 1] if position else "to"
         noun = word in NOUN_VERBS or (word.endswith("s") and word[:-1] in NOUN_VERBS)
-        if found and (position == 0 or after in ("to", "and", "will", "can", "tool") or not noun):
-            return _prefer(found)
-    return ""
+        leads = position == 0 and (not noun or _is_object(word, sentence[1:2]))
+        if found and (leads or (position and after in ("to", "and", "will", "can", "tool")) or not noun):
+            return found
+    return ()
 
 
-def _named(name: str) -> str:
+def _is_object(word: str, following: list[str]) -> bool:
+    """Whether what follows makes a verb of a word that may be a noun ("Lists open items", not "Order
+    status")."""
+    if word.endswith("s") and following != ["of"]:
+        return True
+    return not following or following[0] in _OBJECTS
+
+
+def _named(name: str) -> tuple[str, ...]:
     listed = words(name)
     for pass_nouns in (False, True):
-        for position, word in enumerate(listed):
-            if operations(word) and (pass_nouns or position == 0 or word not in NOUN_VERBS):
-                return _prefer(operations(word))
-    return ""
-
-
-def _prefer(found: tuple[str, ...]) -> str:
-    return next((each for each in WRITES if each in found), found[0])
+        for word in listed:
+            if operations(word) and (pass_nouns or not {word, word.rstrip("s")} & NOUN_VERBS):
+                return operations(word)
+    return ()

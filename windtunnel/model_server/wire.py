@@ -104,7 +104,8 @@ def _check_tools(tools: object) -> None:
 
 
 def estimate_tokens(text: str) -> int:
-    """A documented stand-in for a tokenizer: one token for every four characters, at least one for any text."""
+    """A documented stand-in for a tokenizer: one token for every four characters, at least one for any
+    text."""
     return (len(text) + 3) // 4
 
 
