@@ -82,6 +82,8 @@ def score(folder: Path) -> Score:
             play(case, toolsets[name])
         except Mismatch as reason:
             found.failures[str(case["id"])] = str(reason)
+        except Exception as error:  # noqa: BLE001 - rules that raise have failed the case, whatever they raise
+            found.failures[str(case["id"])] = f"decide raised {type(error).__name__}: {error}"
         else:
             passed += 1
             found.passed += 1
