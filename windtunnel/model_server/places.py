@@ -135,9 +135,8 @@ def _of_pair(area: Area, side: str, use: bool = True) -> Span | None:
             group = 1 if side == "from" else 2
             span = Span(match.start(group), match.end(group), match[group].rstrip("."))
             return _used(area, span, use)
-    single = re.search(
-        rf"\b{'from|leaving|departing' if side == 'from' else 'to|into|towards?'}\s+(?:the\s+)?{word}", text
-    )
+    before = "from|leaving|departing" if side == "from" else "to|into|towards?"
+    single = re.search(rf"\b(?:{before})\s+(?:the\s+)?{word}", text)
     if single and area.is_free(single.start(1), single.end(1)):
         span = Span(single.start(1), single.end(1), single[1].rstrip("."))
         return _used(area, span, use)
