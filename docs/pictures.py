@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,25 +23,24 @@ HERE = Path(__file__).parent / "pictures"
 WIDTH = 110
 
 
-def console_svg(logs: Path, run: str) -> tuple[str, int]:
-    """The console's own rendering of the run, and how many lines it has."""
+def console_svg(logs: Path, run: str) -> str:
+    """The console's own rendering of the run."""
     summary = summarise(read_run(logs, run))
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text("$ make run", style="bold"))
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), WIDTH))
     print_summary(console, summary, command(Settings(**summary.settings), "agent/prompts.json"))
-    lines = len(console.export_text(clear=False).splitlines())
-    return console.export_svg(title="windtunnel"), lines
+    return console.export_svg(title="windtunnel")
 
 
 def main() -> None:
     run, logs = sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "logs")
-    svg, lines = console_svg(logs, run)
+    svg = console_svg(logs, run)
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "console.html"
         page.write_text(f"<body style='margin:0'><style>svg{{width:1400px}}</style>{svg}", encoding="utf-8")
-        height = round((lines * 24.4 + 90) * 1400 / (WIDTH * 12.2 + 18))
         subprocess.run(
             [
                 "chromium",
@@ -49,7 +49,7 @@ def main() -> None:
                 "--disable-gpu",
                 "--disable-background-networking",
                 "--hide-scrollbars",
-                f"--window-size=1400,{height}",
+                f"--window-size=1400,{int(height * 1400 / width)}",
                 f"--user-data-dir={folder}/profile",
                 f"--screenshot={HERE / 'console.png'}",
                 page.as_uri(),

@@ -129,3 +129,8 @@ def test_the_summary_of_nothing_says_no_data():
 
 def test_colours_appear_on_a_terminal_only():
     assert "\x1b[32m" in printed(a_run(), force_terminal=True, color_system="standard")
+
+
+def test_a_percentile_that_so_few_tries_cannot_have_is_not_printed():
+    row = next(one for one in printed(a_run()).splitlines() if one.startswith("message"))
+    assert row.split()[2:4] == ["-", "-"]

@@ -190,8 +190,10 @@ def _faults(summary: Summary) -> Table:
 def _latency(summary: Summary) -> Table:
     table = _table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
     for link, latency in summary.latency_ms.items():
-        times = (_ms(value) for value in (latency.p50, latency.p95, latency.p99))
-        table.add_row(link, *times, str(latency.n), str(latency.failed))
+        times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
+        # below that n the percentile is just the largest value
+        shown = (_ms(value if latency.n >= least else None) for value, least in times)
+        table.add_row(link, *shown, str(latency.n), str(latency.failed))
     return table
 
 
