@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import waitress
@@ -20,8 +23,9 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_app
 from windtunnel import lifeline
+from windtunnel.config import LAB_FILE
 from windtunnel.state import State
-from windtunnel.topology import Topology, listen, topology_from
+from windtunnel.topology import TOPOLOGY_VARIABLE, Topology, listen, topology_from
 
 
 def main() -> int:
@@ -30,12 +34,13 @@ def main() -> int:
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s proxy_manager %(levelname)s %(message)s")
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    topology = topology_from(os.environ)
-    client = ToxiproxyClient(topology.toxiproxy)
     try:
-        return heal_once(client, topology) if arguments.heal else serve(client, topology)
-    finally:
-        client.close()
+        topology = topology_from(os.environ)
+        with ToxiproxyClient(topology.toxiproxy) as client:
+            return heal_once(client, topology) if arguments.heal else serve(client, topology)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.stderr.write(f"proxy_manager: {error}\n")
+        return 1
 
 
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
@@ -43,7 +48,7 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
     try:
         LaneProxies(client, topology).remove()
     except ToxiproxyError as error:
-        print(f"could not heal: {error}", file=sys.stderr)  # noqa: T201 - a command's own message
+        sys.stderr.write(f"proxy_manager: could not heal: {error}\n")
         return 1
     return 0
 
@@ -62,16 +67,39 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop.set())
-    lifeline.watch(os.environ, loop.stop.set)
-    server = waitress.create_server(
-        create_app(loop, topology), sockets=[listen("manager", topology.manager)], threads=2
-    )
+    orphaned = threading.Event()
+
+    def on_launchers_end() -> None:
+        orphaned.set()
+        loop.stop.set()
+
+    lifeline.watch(os.environ, on_launchers_end)
+    listener = _listen(topology)
+    server = waitress.create_server(create_app(loop, topology), sockets=[listener], threads=2)
     threading.Thread(target=server.run, name="status", daemon=True).start()
     loop.run()
     if topology.proxy_prefix:
         heal_once(client, topology)  # a server that others use too is left as it was found
     gateway.close()
+    if orphaned.is_set() and os.environ.get(TOPOLOGY_VARIABLE):
+        clear_up_for_launcher(Path(os.environ[TOPOLOGY_VARIABLE]), topology.lab_id)
     return 0
+
+
+def clear_up_for_launcher(topology_path: Path, lab_id: str) -> None:
+    """Removes what says that the lab is there: a launcher that was killed no longer can."""
+    lab_file = topology_path.parent / LAB_FILE
+    with suppress(OSError, ValueError, KeyError, TypeError):  # none, or no lab's: nothing to remove
+        if json.loads(lab_file.read_text(encoding="utf-8"))["lab_id"] == lab_id:
+            lab_file.unlink()
+    topology_path.unlink(missing_ok=True)
+
+
+def _listen(topology: Topology) -> socket.socket:
+    try:
+        return listen("manager", topology.manager)
+    except OSError as error:
+        raise OSError(f"cannot listen on {topology.manager}: {error.strerror or error}") from None
 
 
 if __name__ == "__main__":

@@ -43,9 +43,19 @@ class GatewayControl:
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + TIMEOUT_S)
         return bool(answer["settled"])
 
+    def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:
+        """Once more on a connection that broke: the gateway may have closed the idle one just then.
+
+        Told twice, both calls do what they do once.
+        """
+        try:
+            return self._session.request(method, self._url + path, json=body, timeout=timeout_s)
+        except requests.ConnectionError:
+            return self._session.request(method, self._url + path, json=body, timeout=timeout_s)
+
     def _call(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         try:
-            reply = self._session.request(method, self._url + path, json=body, timeout=timeout_s)
+            reply = self._send(method, path, body, timeout_s)
             answer = reply.json()
         except (requests.RequestException, ValueError) as error:
             raise GatewayError(f"the gateway at {self._url} does not answer: {error}") from None

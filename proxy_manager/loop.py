@@ -50,21 +50,25 @@ class Loop:
         self._lane = lane
         self._progress = time.monotonic()
         self._error: str | None = "starting"
+        self._reason = "the proxy manager started anew during the attempt"
 
     @property
     def error(self) -> str | None:
         """What keeps the manager from being ready, None when nothing does."""
-        if time.monotonic() - self._progress > STEP_BOUND_S:
+        bound = STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
+        if time.monotonic() - self._progress > bound:
             return "the control loop is stuck"
         return self._error
 
     def run(self) -> None:
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        beating.start()
         try:
             while not self.stop.is_set():
                 self._run_until_lost()
         finally:
             self._heal_last()
+            beating.join(HEARTBEAT_EVERY)
 
     def _run_until_lost(self) -> None:
         """One life with one database and one Toxiproxy: until stopped, or until either is lost."""
@@ -73,7 +77,7 @@ class Loop:
             with self._open_state() as state:
                 inode = self._state_path.stat().st_ino
                 self.reconciler = self._make_reconciler(state)
-                self.reconciler.heal()
+                self.reconciler.take_over(self._reason)
                 state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time())
                 self._error = None
                 log.info("ready: %d proxies, no toxic", len(self.addresses))
@@ -89,11 +93,8 @@ class Loop:
         if str(error) != self._error:
             log.warning("%s", error)
         self._error = str(error)
+        self._reason = f"the proxy manager had to start over during the attempt: {error}"
         self._progress = time.monotonic()
-        if isinstance(error, ToxiproxyError) and self.reconciler is not None:
-            with suppress(sqlite3.Error), self._open_state() as state:
-                self.reconciler.state = state
-                self.reconciler.lost_toxiproxy(error)
 
     def _steps(self, reconciler: Reconciler, state: State, inode: int) -> None:
         seen, watched = -1, time.monotonic()
@@ -105,11 +106,18 @@ class Loop:
             now = self._progress = time.monotonic()
             if now - watched >= WATCH_EVERY_S:
                 watched = now
-                if self._state_path.stat().st_ino != inode:
-                    raise OSError(f"{self._state_path} was replaced")
+                self._check_file(inode)
                 reconciler.step()
                 reconciler.watch()
             self.stop.wait(POLL_BUSY_S if reconciler.status.run else POLL_IDLE_S)
+
+    def _check_file(self, inode: int) -> None:
+        try:
+            same = self._state_path.stat().st_ino == inode
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise OSError(f"{self._state_path} was deleted or replaced while in use; it is made anew")
 
     def _beat(self) -> None:
         """The heartbeat has a thread of its own, but stops when the loop is stuck or not ready."""
@@ -122,6 +130,8 @@ class Loop:
     def _heal_last(self) -> None:
         try:
             self._proxies.heal()
+            with suppress(sqlite3.Error, OSError), self._open_state() as state:
+                state.toxics_removed(self._lab_id, self._lane, time.time())
             log.info("healed: no toxic left")
         except ToxiproxyError as error:
             log.warning("could not heal at the end: %s", error)

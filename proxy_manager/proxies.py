@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proxy_manager.client import ProxyState, ToxiproxyClient, ToxiproxyError
+from proxy_manager.client import ProxyState, ToxicState, ToxiproxyClient, ToxiproxyError, same_listen
 from windtunnel.catalog import LINKS
 from windtunnel.schedule import PlannedToxic
 from windtunnel.topology import Address, Topology
@@ -52,16 +52,33 @@ class LaneProxies:
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
         """Makes the plan, and nothing but the plan, true; what was read back. Raises ``NotAsPlanned``."""
         observed = self.observe()
-        if len(observed) < len(self._names):
+        if self._misplaced(observed):
             self.ensure()
             observed = self.observe()
         for link, proxy in observed.items():
             self._apply_to(proxy, [toxic for toxic in plan if toxic.link == link])
         read_back = self.observe()
-        wrong = differences(plan, read_back)
+        wrong = self.differences(plan, read_back)
         if wrong:
             raise NotAsPlanned(f"Toxiproxy is not as it was set: {'; '.join(wrong)}")
         return describe(read_back)
+
+    def differences(self, plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
+        """How what was observed differs from the plan, in words; empty when it does not."""
+        return [*self._misplaced(observed), *differences(plan, observed)]
+
+    def _misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
+        """The proxies that are not where callers dial them, or do not lead to the gateway."""
+        found = []
+        for link in self._names.values():
+            proxy = observed.get(link)
+            if proxy is None:
+                found.append(f"{link}: its proxy is gone")
+            elif proxy.upstream != str(self._topology.gateways[link]):
+                found.append(f"{link}: its proxy leads to {proxy.upstream}")
+            elif not same_listen(self._listening.get(link, proxy.listen), proxy.listen):
+                found.append(f"{link}: its proxy listens on {proxy.listen}")
+        return found
 
     def _apply_to(self, proxy: ProxyState, wanted: Sequence[PlannedToxic]) -> None:
         toxics = {toxic.name: toxic for toxic in wanted if toxic.kind != DOWN}
@@ -89,21 +106,17 @@ class LaneProxies:
             self._client.delete_proxy(name)
 
 
-def _same(planned: PlannedToxic, state: Any) -> bool:
+def _same(planned: PlannedToxic, state: ToxicState) -> bool:
     attributes = all(state.attributes.get(key) == value for key, value in planned.attributes.items())
-    return bool(
+    return (
         state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0 and attributes
     )
 
 
 def differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-    """How the server differs from the plan, in words; empty when it does not."""
+    """How the proxies that there are differ from the plan in their toxics and in being up or down."""
     found = []
-    for link in (row.name for row in LINKS):
-        proxy = observed.get(link)
-        if proxy is None:
-            found.append(f"{link}: its proxy is gone")
-            continue
+    for link, proxy in observed.items():
         wanted = [toxic for toxic in plan if toxic.link == link]
         if proxy.enabled == any(toxic.kind == DOWN for toxic in wanted):
             found.append(f"{link}: its proxy is {'up' if proxy.enabled else 'down'}")

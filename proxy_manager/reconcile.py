@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.proxies import LaneProxies, describe, differences
+from proxy_manager.proxies import LaneProxies, describe
 from windtunnel.history import ToxicsChanged, Writer, history_file
 from windtunnel.schedule import PlannedToxic
 from windtunnel.settings import load_frozen
 from windtunnel.state import STALE_AFTER, AttemptRow, RunRow, State
+
+# a loop that takes a step four times a second was held up if the last one is as long ago
+HELD_UP_AFTER_S = 1.0
 
 log = logging.getLogger("proxy_manager")
 
@@ -48,6 +50,7 @@ class Reconciler:
     ) -> None:
         self.state = state
         self.status = Status()
+        self.settling_s = 0.0  # how long the step in progress may rightly take, beyond the usual
         self._proxies = proxies
         self._gateway = gateway
         self._logs = logs
@@ -55,6 +58,8 @@ class Reconciler:
         self._lane = lane
         self._clock = clock
         self._dirty = True
+        self._given_up: set[int] = set()
+        self._looked = self._excused = clock()
         self._writer: tuple[str, Writer] | None = None
 
     def close(self) -> None:
@@ -65,7 +70,7 @@ class Reconciler:
     def step(self) -> None:
         """Does whatever the state asks for now.
 
-        Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``.
+        Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
         leased = self._renew_lease()
         current: AttemptRow | None = None
@@ -88,16 +93,31 @@ class Reconciler:
 
     def _renew_lease(self) -> RunRow | None:
         """The run that has the lane; frees it from a dead one and gives it to the next in line."""
-        for run in self.state.runs(self._lab_id, self._lane, "leased"):
-            if self._clock() - run.heartbeat <= STALE_AFTER:
+        leased = self.state.runs(self._lab_id, self._lane, "leased")
+        self._note_delay()
+        for run in leased:
+            if self._shows_life(run):
                 return run
             log.warning("run %s has shown no sign of life for %.0f s: healing", run.run_id, STALE_AFTER)
             self.state.move_run(run.run_id, "leased", "expired")
         for run in self.state.runs(self._lab_id, self._lane, "waiting"):
-            alive = self._clock() - run.heartbeat <= STALE_AFTER
+            alive = self._shows_life(run)
             if self.state.move_run(run.run_id, "waiting", "leased" if alive else "expired") and alive:
                 return self.state.run(run.run_id)
         return None
+
+    def _note_delay(self) -> None:
+        """What held up the manager (a locked database, a computer that slept) held up the runs: they have
+
+        their time anew.
+        """
+        now = self._clock()
+        if abs(now - self._looked) > HELD_UP_AFTER_S:
+            self._excused = now
+        self._looked = now
+
+    def _shows_life(self, run: RunRow) -> bool:
+        return self._clock() - max(run.heartbeat, self._excused) <= STALE_AFTER
 
     # the life of an attempt
 
@@ -108,15 +128,21 @@ class Reconciler:
         self._gateway.begin(attempt, run.settings_hash)
         if not self.state.move_attempt(attempt.id, "requested", "armed", self._clock()):
             self.heal()  # the runner gave up meanwhile
+            self._end_at_gateway(attempt)
             return
         self.status.observed = observed
         self._record(attempt, "armed", observed)
 
     def _heal(self, attempt: AttemptRow, run: RunRow) -> None:
-        self._check(attempt, "disturbed")
+        if not attempt.disturbed:
+            self._check(attempt, "disturbed")
         self.heal()
         self._record(attempt, "healed", [])
-        settled = self._gateway.settle(attempt, load_frozen(run.settings).settle_bound)
+        self.settling_s = load_frozen(run.settings).settle_bound
+        try:
+            settled = self._gateway.settle(attempt, self.settling_s)
+        finally:
+            self.settling_s = 0.0
         self.state.move_attempt(attempt.id, "finished", "healed", self._clock(), settled)
 
     def _abandon(self, attempt: AttemptRow) -> None:
@@ -124,6 +150,9 @@ class Reconciler:
         self._dirty = True
         self.heal()
         self.state.move_attempt(attempt.id, attempt.state, "abandoned", self._clock())
+        self._end_at_gateway(attempt)
+
+    def _end_at_gateway(self, attempt: AttemptRow) -> None:
         try:
             self._gateway.settle(attempt, 0.0)
         except GatewayError as error:
@@ -139,22 +168,39 @@ class Reconciler:
 
     # watching
 
+    def take_over(self, reason: str) -> None:
+        """Heals first. What is being flown was not watched over for a while: that attempt is disturbed,
+
+        and is not armed again.
+        """
+        self.heal()
+        for attempt in self.state.open_attempts(self._lab_id, self._lane):
+            if attempt.state == "requested":
+                continue
+            if not attempt.disturbed:
+                self.state.disturb(attempt.id, reason)
+                self._record(attempt, "disturbed", [], reason)
+            self._given_up.add(attempt.id)
+
     def watch(self) -> None:
-        """Compares desired and observed once more; repairs, and says that the attempt is disturbed."""
+        """Compares desired and observed once more; repairs, and says that the attempt is disturbed.
+
+        What is requested or finished (it may have become so this moment) is for ``step`` alone.
+        """
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
-        if armed is None:
-            wrong = differences([], self._proxies.observe())
+        if not attempts:
+            wrong = self._proxies.differences([], self._proxies.observe())
             if wrong:
                 log.warning("found while idle, repaired: %s", "; ".join(wrong))
                 self.heal()
-        elif self._check(armed, "repaired"):
+        elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
             self.status.observed = self._proxies.apply(self.state.toxics(armed.id))
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
         """Whether someone else changed what this attempt was armed with; noted on the attempt."""
         observed = self._proxies.observe()
-        wrong = differences(self.state.toxics(attempt.id), observed)
+        wrong = self._proxies.differences(self.state.toxics(attempt.id), observed)
         if not wrong:
             return False
         reason = f"Toxiproxy was changed during the attempt: {'; '.join(wrong)}"
@@ -162,12 +208,6 @@ class Reconciler:
         self.state.disturb(attempt.id, reason)
         self._record(attempt, action, describe(observed), reason)
         return True
-
-    def lost_toxiproxy(self, error: ToxiproxyError) -> None:
-        """Toxiproxy did not answer: whatever was armed can no longer be vouched for."""
-        for attempt in self.state.open_attempts(self._lab_id, self._lane):
-            if attempt.state == "armed" and not attempt.disturbed:
-                self.state.disturb(attempt.id, f"Toxiproxy was lost during the attempt: {error}")
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt

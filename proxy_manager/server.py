@@ -12,7 +12,7 @@ from windtunnel.topology import Topology
 
 
 def create_app(loop: Loop, topology: Topology) -> Flask:
-    app = Flask("proxy_manager")
+    app = Flask(__name__)
 
     @app.get("/health")
     def health() -> ResponseReturnValue:

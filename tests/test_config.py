@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from windtunnel import lock
 from windtunnel.config import INTERVALS, LAB_FILE, load_configuration, read_config_file, running_lab
 from windtunnel.settings import NAMES, SettingsError
 from windtunnel.topology import TOPOLOGY_VARIABLE, default_topology
@@ -187,36 +186,38 @@ def lab_up(pid, state="state"):
 
 def test_a_lab_that_is_up_is_found():
     lab_up(os.getpid())
-    assert running_lab(Path("state"))["lab_id"] == "lab-up"
-    assert load_configuration({}).topology.lab_id == "lab-up"
+    with lock.holding(Path("state")):
+        found = running_lab(Path("state"))
+        assert found and found["lab_id"] == "lab-up"
+        assert load_configuration({}).topology.lab_id == "lab-up"
 
 
 def test_a_lab_is_found_beside_the_database_that_the_config_names():
     lab_up(os.getpid(), "elsewhere")
     config({"files": {"state": "elsewhere/state.db"}})
-    assert load_configuration({}).topology.lab_id == "lab-up"
+    with lock.holding(Path("elsewhere")):
+        assert load_configuration({}).topology.lab_id == "lab-up"
 
 
 def test_who_names_a_proxy_or_a_topology_does_not_get_the_lab_that_is_up():
     lab_up(os.getpid())
     default_topology("mine").dump(Path("mine.json"))
-    assert load_configuration({"PROXY_HOST": "toxiproxy", "LAB_ID": "compose"}).topology.lab_id == "compose"
-    assert load_configuration({TOPOLOGY_VARIABLE: "mine.json"}).topology.lab_id == "mine"
+    with lock.holding(Path("state")):
+        named = load_configuration({"PROXY_HOST": "toxiproxy", "LAB_ID": "compose"})
+        assert named.topology.lab_id == "compose"
+        assert load_configuration({TOPOLOGY_VARIABLE: "mine.json"}).topology.lab_id == "mine"
 
 
-def test_a_lab_that_has_died_is_not_found():
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        pass
-    lab_up(gone.pid)
+def test_a_lab_whose_launcher_is_gone_is_not_found():
+    lab_up(os.getpid())  # the process id may be somebody else's by now
     assert running_lab(Path("state")) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", '{"pid": "x"}', '{"pid": null}', '{"pid": 1e30}', "\x00"]
-)
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
 def test_a_broken_lab_file_is_no_lab(text):
     Path(LAB_FILE).write_text(text, encoding="utf-8")
-    assert running_lab(Path()) is None
+    with lock.holding(Path()):
+        assert not running_lab(Path())
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"services": 5}'])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from windtunnel import lock
 from windtunnel.settings import (
     Settings,
     SettingsError,
@@ -199,9 +199,9 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
 
 def running_lab(state: Path) -> dict[str, Any] | None:
     """What ``windtunnel lab up`` left in ``state/lab.json``, if that lab is alive: pid, topology, lab_id."""
-    try:
-        lab = json.loads((state / LAB_FILE).read_text(encoding="utf-8"))
-        os.kill(int(lab["pid"]), 0)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    if not lock.is_held(state):
         return None
-    return dict(lab)
+    try:
+        return dict(json.loads((state / LAB_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

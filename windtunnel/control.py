@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from sqlite3 import Error as DatabaseError
 from time import perf_counter
@@ -131,6 +131,24 @@ class Control:
 
     def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
         """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
+        with self._telling_of_a_lost_file():
+            return self._arm(episode, attempt, plan, timeout_s)
+
+    def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
+        """Ends the attempt and waits until it is healed and settled."""
+        with self._telling_of_a_lost_file():
+            return self._finish(attempt_id, settings)
+
+    @contextmanager
+    def _telling_of_a_lost_file(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError:  # what SQLite says of a deleted file is that it is read-only
+            if self._same_file():
+                raise
+            raise RunAborted(self._no_manager()) from None
+
+    def _arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
         run = self._row()
         if run.status != "leased":
             raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
@@ -145,8 +163,7 @@ class Control:
         row = self._state.attempt(attempt_id)
         return Armed(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
 
-    def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
-        """Ends the attempt and waits until it is healed and settled."""
+    def _finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
         end = perf_counter() + settings.settle_bound + SETTLE_MARGIN_S
         row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)

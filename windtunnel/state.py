@@ -201,7 +201,8 @@ class State:
             )
             if moved and new == "armed":
                 self._database.execute(
-                    "UPDATE toxics SET armed_at = ? WHERE attempt_id = ?", (now, attempt_id)
+                    "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?",
+                    (now, attempt_id),
                 )
         return moved
 

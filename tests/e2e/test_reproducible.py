@@ -27,7 +27,8 @@ def told(flight: Flight) -> list[object]:
 
 
 def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar) -> None:
-    first, again, other = (hangar.fly(seed=seed, **FLIGHT) for seed in (5, 5, 6))
+    some = SAMPLES[11:23]
+    first, again, other = (hangar.fly(*some, seed=seed, **FLIGHT) for seed in (5, 5, 6))
     assert told(first) == told(again)
     assert told(first) != told(other)
     assert first.summary.reproducible, first.summary.not_reproducible_because
@@ -44,7 +45,7 @@ def test_the_ids_that_the_model_sees_repeat_too(hangar: Hangar) -> None:
 
 
 def test_a_run_can_be_judged_again_from_its_history(hangar: Hangar) -> None:
-    flight = hangar.fly(seed=5, **FLIGHT)
+    flight = hangar.fly(*SAMPLES[11:17], seed=5, **FLIGHT)
     again = summarise(read_run(hangar.configuration.logs, flight.record.run_id))
     assert [one.outcome for one in again.episodes] == flight.outcomes
     assert again.as_json()["episodes"] == flight.summary.as_json()["episodes"]

@@ -13,14 +13,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import requests
 
+from windtunnel import lock
 from windtunnel.config import LAB_FILE, Configuration, load_configuration, running_lab
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
-from windtunnel.lab.process import python, start
-from windtunnel.lab.toxiproxy import choose
+from windtunnel.lab.process import Process, python, start
+from windtunnel.lab.toxiproxy import Choice, choose
+from windtunnel.settings import SettingsError
 from windtunnel.topology import Topology
 
 Say = Callable[[str], None]
@@ -30,20 +33,20 @@ STOP_BOUND_S = 20.0
 def up(configuration: Configuration, toxiproxy: str, say: Say) -> int:
     """Starts the launcher and waits until its lab is ready; exit code 0, or 1 with what went wrong."""
     state = configuration.state.parent
-    present = running_lab(state)
-    if present:
-        say(
-            f"a lab is up ({present['lab_id']}, process {present['pid']}); stop it with: windtunnel lab down"
-        )
-        return 1
+    if lock.is_held(state):
+        return _is_up(state, say)
     log = configuration.logs / "lab" / "launcher.log"
-    log.unlink(missing_ok=True)
-    launcher = start("launcher", python("windtunnel.lab.daemon", toxiproxy), configuration.environ, [], log)
-    end = time.monotonic() + READY_BOUND_S + 5
-    while launcher.poll() is None and not running_lab(state) and time.monotonic() < end:
-        time.sleep(0.02)
-    if not running_lab(state):
+    command = python("windtunnel.lab.daemon", toxiproxy)
+    try:
+        log.unlink(missing_ok=True)
+        launcher = start("launcher", command, configuration.environ, [], log)
+    except OSError as error:
+        say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+        return 1
+    if not _wait_until_up(launcher, state):
         launcher.stop()
+        if lock.is_held(state):
+            return _is_up(state, say)
         say(f"error: the lab did not start; its log is {log}\n{launcher.last_words()}")
         return 1
     if launcher.output:
@@ -52,19 +55,40 @@ def up(configuration: Configuration, toxiproxy: str, say: Say) -> int:
     return 0
 
 
+def _is_up(state: Path, say: Say) -> int:
+    present = running_lab(state)
+    which = f" ({present['lab_id']}, process {present['pid']})" if present else ""
+    say(f"a lab is up{which}; stop it with: windtunnel lab down")
+    return 1
+
+
+def _wait_until_up(launcher: Process, state: Path) -> bool:
+    end = time.monotonic() + READY_BOUND_S + 5
+    try:
+        while launcher.poll() is None and time.monotonic() < end:
+            lab = running_lab(state)
+            if lab and lab["pid"] == launcher.popen.pid:
+                return True
+            time.sleep(0.02)
+    except KeyboardInterrupt:
+        launcher.stop()
+        raise
+    return False
+
+
 def down(configuration: Configuration, say: Say) -> int:
     """Asks the launcher to end and waits for it."""
-    lab = running_lab(configuration.state.parent)
+    state = configuration.state.parent
+    lab = running_lab(state)
     if not lab:
         say("no lab is up")
         return 0
-    os.kill(lab["pid"], signal.SIGTERM)
+    with suppress(ProcessLookupError):
+        os.kill(lab["pid"], signal.SIGTERM)
     end = time.monotonic() + STOP_BOUND_S
-    while running_lab(configuration.state.parent):
+    while lock.is_held(state):
         if time.monotonic() > end:
-            say(
-                f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it"
-            )
+            say(f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it")
             return 1
         time.sleep(0.02)
     say(f"lab {lab['lab_id']} is down")
@@ -77,16 +101,16 @@ def status(configuration: Configuration, say: Say) -> int:
     if not lab:
         say("no lab is up; windtunnel lab up starts one")
         return 1
-    topology = Topology.load(Path(lab["topology"]))
     say(f"lab {lab['lab_id']}, launcher process {lab['pid']}")
     for name, pid in lab["processes"].items():
         say(f"  {name:<10} process {pid}")
     try:
+        manager = Topology.load(Path(lab["topology"])).manager
         with requests.Session() as session:
             session.trust_env = False
-            answer = session.get(topology.manager.url + "/status", timeout=5).json()
-    except (requests.RequestException, ValueError) as error:
-        say(f"error: the manager at {topology.manager} does not answer: {error}")
+            answer = session.get(manager.url + "/status", timeout=5).json()
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        say(f"error: the manager does not answer: {error}")
         return 1
     say(json.dumps(answer, indent=2))
     return 0
@@ -97,33 +121,42 @@ def keep(toxiproxy: str) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    configuration = load_configuration(os.environ)
-    lab_file = configuration.state.parent / LAB_FILE
     try:
-        with Lab(configuration, choose(toxiproxy, configuration.environ), stop.is_set) as lab:
-            try:
-                _publish(lab, lab_file, configuration)
-                while not stop.wait(0.05):
-                    if lab.dead() == ["manager"]:
-                        tell("the manager ended; starting its successor, which heals first")
-                        lab.start_manager()
-                        _publish(lab, lab_file, configuration)
-                    lab.check()
-            finally:
-                lab_file.unlink(missing_ok=True)
-    except LabError as error:
+        configuration = load_configuration(os.environ)
+        choice = choose(toxiproxy, configuration.environ)
+        with lock.holding(configuration.state.parent):
+            _keep(configuration, choice, stop)
+    except (LabError, SettingsError, lock.Taken, OSError) as error:
         tell(f"error: {error}")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # stopped before it was ready
         return 0
     return 0
 
 
-def _publish(lab: Lab, path: Path, configuration: Configuration) -> None:
+def _keep(configuration: Configuration, choice: Choice, stop: threading.Event) -> None:
+    lab_file = configuration.state.parent / LAB_FILE
+    lab_file.unlink(missing_ok=True)  # of a launcher that was killed
+    with Lab(configuration, choice, stop.is_set) as lab:
+        try:
+            _publish(lab, lab_file)
+            while not stop.wait(0.05):
+                dead = lab.dead()
+                if dead == ["manager"]:
+                    tell("the manager ended; starting its successor, which heals first")
+                    lab.restart_manager()
+                    _publish(lab, lab_file)
+                elif dead:
+                    lab.check()
+        finally:
+            lab_file.unlink(missing_ok=True)
+
+
+def _publish(lab: Lab, path: Path) -> None:
     content = {
         "pid": os.getpid(),
         "lab_id": lab.topology.lab_id,
-        "topology": str(configuration.state.parent.resolve() / f"{lab.topology.lab_id}.json"),
+        "topology": str(lab.topology_path),
         "processes": lab.pids(),
     }
     temporary = path.with_suffix(".tmp")

@@ -42,6 +42,9 @@ def fly(
         except LabError as error:
             say(f"error: {error}")
             return 1
+        except OSError as error:
+            say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+            return 1
         except KeyboardInterrupt:
             say("interrupted; the lab is down")
             return INTERRUPTED

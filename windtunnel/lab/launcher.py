@@ -9,14 +9,14 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import requests
 
 from windtunnel.catalog import LINKS
 from windtunnel.config import Configuration
+from windtunnel.lab import toxiproxy
 from windtunnel.lab.process import Process, end_group, python, start
-from windtunnel.lab.toxiproxy import Choice
 from windtunnel.lifeline import LIFELINE_VARIABLE
 from windtunnel.topology import (
     LOOPBACK,
@@ -30,6 +30,7 @@ from windtunnel.topology import (
 )
 
 READY_BOUND_S = 20.0
+OWN_TOXIPROXY_TRIES = 5
 
 
 class LabError(Exception):
@@ -40,16 +41,19 @@ class Lab:
     """A native lab on loopback. Use as a context manager: it is down again whatever happens."""
 
     def __init__(
-        self, configuration: Configuration, toxiproxy: Choice, cancelled: Callable[[], bool] = lambda: False
+        self,
+        configuration: Configuration,
+        choice: toxiproxy.Choice,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._cancelled = cancelled
         self._configuration = configuration
-        self._toxiproxy = toxiproxy
+        self._toxiproxy = choice
         self._processes: dict[str, Process] = {}
         self._sockets: dict[str, socket.socket] = {}
         self._lifeline_end, self._lifeline = os.pipe()
-        self.topology = default_topology(configuration.environ.get("LAB_ID") or draw_lab_id())
-        self._topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
+        self.topology = default_topology(draw_lab_id())
+        self.topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
 
     def __enter__(self) -> Lab:
@@ -67,16 +71,19 @@ class Lab:
 
     def _start(self) -> None:
         self._bind()
-        self._topology_path.parent.mkdir(parents=True, exist_ok=True)
-        self.topology.dump(self._topology_path)
-        self._start_toxiproxy()
+        self.topology_path.parent.mkdir(parents=True, exist_ok=True)
+        self.topology.dump(self.topology_path)
+        if self._toxiproxy.kind == "embedded":
+            self._spawn("toxiproxy", python("proxy_manager.embedded"), ["toxiproxy"])
         self._spawn("tools", python("flask_tools"), [link.service for link in LINKS])
         self._spawn("model", python("windtunnel.model_server"), ["model"])
         gateways = [f"gateway_{link.name}" for link in LINKS]
         self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"])
-        self.start_manager()
-        for listener in self._sockets.values():
-            listener.close()  # the processes have them now: a dead one's port refuses
+        if self._toxiproxy.kind == "executable":
+            self._start_own_toxiproxy()
+        self._spawn("manager", python("proxy_manager"), ["manager"])
+        for name in self._sockets.keys() - {"manager"}:  # kept for the manager's successor
+            self._sockets[name].close()  # the processes have them now: a dead one's port refuses
         self._wait_until_ready()
 
     def _bind(self) -> None:
@@ -100,20 +107,48 @@ class Lab:
             proxy_prefix=f"{topology.lab_id}_" if shared else "",
         )
 
-    def _start_toxiproxy(self) -> None:
-        if self._toxiproxy.kind == "embedded":
-            self._spawn("toxiproxy", python("proxy_manager.embedded"), ["toxiproxy"])
-        elif self._toxiproxy.kind == "executable":
-            # the real server binds for itself: its port is held until just before
-            listener = self._sockets.pop("toxiproxy")
-            address = address_of(listener)
-            listener.close()
-            server = [self._toxiproxy.executable, "-host", address.host, "-port", str(address.port)]
-            self._spawn("toxiproxy", python("windtunnel.lab.leash", *server), [])
+    def _start_own_toxiproxy(self) -> None:
+        """The real server binds for itself; its port is held until just before, but can be lost yet.
 
-    def start_manager(self) -> None:
-        """Also starts its successor, on an address of its own when the first one's port is gone."""
+        Then it lives on deaf and another server answers there, so the one that answers must show our mark.
+        """
+        mark, path = f"{self.topology.lab_id}_mark", self.topology_path.with_suffix(".mark")
+        try:
+            toxiproxy.write_mark(path, mark)
+            for _ in range(OWN_TOXIPROXY_TRIES):
+                listener = self._sockets.pop("toxiproxy")
+                address = address_of(listener)
+                listener.close()
+                server = toxiproxy.command(self._toxiproxy.executable, address, path)
+                self._spawn("toxiproxy", python("windtunnel.lab.leash", *server), [])
+                if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
+                    return
+                self._processes.pop("toxiproxy").stop()
+                self._sockets["toxiproxy"] = bind_or_replace(Address(LOOPBACK, 0))
+                self.topology = replace(self.topology, toxiproxy=address_of(self._sockets["toxiproxy"]).url)
+                self.topology.dump(self.topology_path)
+        finally:
+            path.unlink(missing_ok=True)
+        raise LabError(f"{self._toxiproxy.executable} found no free port in {OWN_TOXIPROXY_TRIES} tries")
+
+    def restart_manager(self) -> None:
+        """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
+        self._processes.pop("manager").stop()
         self._spawn("manager", python("proxy_manager"), ["manager"])
+        with _session() as session:
+            self._wait_for(lambda: _answers(session, self.topology.manager.url + "/ready") or None)
+
+    def _wait_for(self, found: Callable[[], bool | None]) -> bool:
+        """Polls until there is an answer; raises ``LabError`` if a process ends or it takes too long."""
+        end = time.monotonic() + READY_BOUND_S
+        while (answer := found()) is None:
+            self.check()
+            if self._cancelled():
+                raise KeyboardInterrupt
+            if time.monotonic() > end:
+                raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s")
+            time.sleep(0.01)
+        return answer
 
     def _spawn(self, name: str, command: list[str], sockets: list[str]) -> None:
         handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
@@ -131,7 +166,7 @@ class Lab:
         return {
             **configuration.environ,
             LIFELINE_VARIABLE: str(self._lifeline_end),
-            TOPOLOGY_VARIABLE: str(self._topology_path),
+            TOPOLOGY_VARIABLE: str(self.topology_path),
             "LAB_ID": self.topology.lab_id,
             "STATE_DB": str(configuration.state),
             "EFFECTS_DB": str(configuration.effects),
@@ -147,23 +182,24 @@ class Lab:
         topology = self.topology
         waiting = [address.url + "/" for address in topology.services.values()]
         waiting += [topology.control.url + "/", topology.manager.url + "/ready"]
-        end = time.monotonic() + READY_BOUND_S
-        with requests.Session() as session:
-            session.trust_env = False
-            while waiting:
-                waiting = [url for url in waiting if not _answers(session, url)]
-                self.check()
-                if self._cancelled():
-                    raise KeyboardInterrupt
-                if waiting and time.monotonic() > end:
-                    raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s: {waiting[0]}")
-                time.sleep(0.01 if waiting else 0)
-            self._publish_proxies(session.get(topology.manager.url + "/status", timeout=5).json())
 
-    def _publish_proxies(self, status: Mapping[str, Any]) -> None:
+        def all_answer() -> bool | None:
+            while waiting and _answers(session, waiting[0]):
+                waiting.pop(0)
+            return None if waiting else self._publish_proxies(session)
+
+        with _session() as session:
+            self._wait_for(all_answer)
+
+    def _publish_proxies(self, session: requests.Session) -> bool | None:
+        try:
+            status = session.get(self.topology.manager.url + "/status", timeout=5).json()
+        except (requests.RequestException, ValueError):
+            return None
         proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
         self.topology = self.topology.with_proxies(proxies)
-        self.topology.dump(self._topology_path)
+        self.topology.dump(self.topology_path)
+        return True
 
     # watching and stopping
 
@@ -201,19 +237,25 @@ class Lab:
             if descriptor >= 0:
                 os.close(descriptor)
         self._lifeline = self._lifeline_end = -1
-        self._topology_path.unlink(missing_ok=True)
+        self.topology_path.unlink(missing_ok=True)
         if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
             shutil.rmtree(self.logs)
 
     def _heal_for(self, manager: Process) -> None:
         """What the manager would have done at its end. An embedded or own server just ends."""
-        if self._toxiproxy.kind != "url" or not self._topology_path.exists():
+        if self._toxiproxy.kind != "url" or not self.topology_path.exists():
             return
         healer = start(
             "heal", python("proxy_manager", "--heal"), self.environ(), [self._lifeline_end], manager.log
         )
         healer.wait(10)
         healer.stop()
+
+
+def _session() -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    return session
 
 
 def _answers(session: requests.Session, url: str) -> bool:

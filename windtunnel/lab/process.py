@@ -86,5 +86,5 @@ def end_group(process: Process) -> None:
     """Kills whatever is left of the process's session."""
     try:
         os.killpg(process.popen.pid, signal.SIGKILL)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
         return

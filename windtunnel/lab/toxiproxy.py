@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+import requests
+
 from windtunnel.settings import SettingsError
-from windtunnel.topology import LOOPBACK
+from windtunnel.topology import LOOPBACK, Address
 
 EXECUTABLE = "toxiproxy-server"
 
@@ -47,3 +51,30 @@ def _checked(url: str, where: str) -> str:
             f"{where}={url!r}: a native lab listens on loopback only, so its Toxiproxy must run there too"
         )
     return url.rstrip("/")
+
+
+# A server that was started with our configuration is known by a proxy of it that never listens.
+
+
+def write_mark(path: Path, name: str) -> None:
+    mark = {"name": name, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:1", "enabled": False}
+    path.write_text(json.dumps([mark]), encoding="utf-8")
+
+
+def command(executable: str, address: Address, mark: Path) -> Sequence[str]:
+    return [executable, "-host", address.host, "-port", str(address.port), "-config", str(mark)]
+
+
+def has_mark(url: str, name: str) -> bool | None:
+    """Whether the server that answers there is ours (its mark is then removed); None if none answers."""
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            marked = name in session.get(f"{url}/proxies", timeout=2).json()
+            if marked:
+                session.delete(f"{url}/proxies/{name}", timeout=2)
+        except requests.ConnectionError:
+            return None
+        except (requests.RequestException, ValueError, TypeError):
+            return False  # something answers, which is no Toxiproxy
+    return marked

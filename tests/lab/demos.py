@@ -1,0 +1,158 @@
+"""``windtunnel demo`` as a person starts it, and a look at the processes that it leaves or does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windtunnel.history import Event, RunFinished, Torn, read_run
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = {
+    "proxy_manager.embedded": "toxiproxy",
+    "toxiproxy": "toxiproxy",
+    "flask_tools": "tools",
+    "windtunnel.model_server": "model",
+    "windtunnel.gateway": "gateway",
+    "proxy_manager": "manager",
+    "agent": "agent",
+    "windtunnel.lab.daemon": "launcher",
+}
+SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")
+CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
+PATIENCE_S = 60.0
+# no file of it grows beyond so many bytes: a disk that is full
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Polls until the condition is true and returns its value; not often: looking at all processes costs."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+    return value
+
+
+def environ_in(folder: Path, **more: str) -> dict[str, str]:
+    """Without a Toxiproxy on the path, unless ``PATH`` is given."""
+    own = {name: value for name, value in os.environ.items() if name != "TOXIPROXY_URL"}
+    return {**own, "PATH": "/usr/bin:/bin", **more}
+
+
+def processes(folder: Path) -> dict[str, int]:
+    """The processes that work in that folder, by part of the lab."""
+    wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environ, words = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
+        except (OSError, ValueError):
+            continue
+        if wanted in environ and words[0]:
+            found[_part([word.decode() for word in words])] = int(entry.name)
+    return found
+
+
+def _part(words: list[str]) -> str:
+    if "-m" in words:
+        return PARTS.get(words[words.index("-m") + 1], " ".join(words))
+    return PARTS["toxiproxy"] if "toxiproxy" in words[0] else " ".join(words)
+
+
+@dataclass
+class Ended:
+    """How a demo ended. ``left`` are the processes that it did not take with it."""
+
+    code: int
+    said: str
+    left: dict[str, int]
+    events: list[Event]
+    torn: int
+
+    @property
+    def finished(self) -> RunFinished | None:
+        return next((event for event in self.events if isinstance(event, RunFinished)), None)
+
+
+class Demo:
+    """One call of ``windtunnel demo`` with many prompts, in a folder of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        prompts: int = 30,
+        path: str = "/usr/bin:/bin",
+        file_limit: int | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._before: set[Path] = set()
+        self._before = set(self.runs())
+        file = folder / "prompts.json"
+        file.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}] * prompts))
+        command = [sys.executable, "-m", "windtunnel", "demo", "--no-charts"]
+        command += ["--out", str(folder), "--prompts", str(file), *arguments]
+        if file_limit is not None:
+            command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
+        self.process = subprocess.Popen(
+            command,
+            env=environ_in(folder, PATH=path),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __enter__(self) -> Demo:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Its processes end with it."""
+        self.process.kill()
+        self.process.communicate()
+
+    def wait_for(self, *parts: str) -> dict[str, int]:
+        """Until these processes run; their ids."""
+
+        def running() -> dict[str, int]:
+            found = processes(self.folder)
+            return found if found.keys() >= set(parts) else {}
+
+        return until(running, f"{parts} to run")
+
+    def wait_until_in_an_attempt(self) -> None:
+        def armed() -> bool:
+            files = (run / "agent-0.jsonl" for run in self.runs())
+            return any(file.exists() and b'"attempt_armed"' in file.read_bytes() for file in files)
+
+        until(lambda: armed() or self.process.poll() is not None, "an attempt")
+        assert self.process.poll() is None, self.process.communicate()[0]
+
+    def kill(self, part: str) -> None:
+        os.kill(self.wait_for(part)[part], signal.SIGKILL)
+
+    def end(self) -> Ended:
+        """Waits for its end, and a moment more for its processes if it was killed itself."""
+        said, _ = self.process.communicate(timeout=PATIENCE_S)
+        if self.process.returncode < 0:
+            until(lambda: not processes(self.folder), "the end of all processes")
+        torn = Torn()
+        events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
+        return Ended(self.process.returncode, said, processes(self.folder), events, torn.count)
+
+    def runs(self) -> list[Path]:
+        return sorted(set((self.folder / "logs" / "runs").glob("*")) - self._before)

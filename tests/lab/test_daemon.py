@@ -1,0 +1,139 @@
+"""A lab that stays up: ``windtunnel lab up|down|status``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy_manager.client import ToxiproxyClient
+from tests.lab.demos import PATIENCE_S, ROOT, environ_in, processes, until
+from windtunnel import lock
+from windtunnel.topology import Topology
+
+
+class Folder:
+    """A folder that a lab may be up in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = path / "state"
+        self.environ = environ_in(
+            path,
+            STATE_DB=str(self.state / "state.db"),
+            EFFECTS_DB=str(self.state / "effects.db"),
+            LOGS_DIR=str(path / "logs"),
+            TOXIC_PROB="0",
+            ERROR_PROB="0",
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, env=self.environ, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True
+        )
+
+    def lab(self, word: str, code: int = 0) -> str:
+        with self.start("windtunnel", "lab", word) as process:
+            said, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == code, said
+        assert "Traceback" not in said
+        return said
+
+    @property
+    def toxiproxy(self) -> str:
+        return Topology.load(Path(self.file()["topology"])).toxiproxy
+
+    def file(self) -> dict:
+        return json.loads((self.state / "lab.json").read_text())
+
+    def kill(self, part: str) -> int:
+        pid = processes(self.path)[part]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def await_end(self) -> None:
+        until(lambda: not processes(self.path), "the end of all processes")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    folder = Folder(tmp_path)
+    yield folder
+    left = processes(tmp_path)
+    for pid in left.values():
+        os.kill(pid, signal.SIGKILL)
+    assert left == {}
+
+
+def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folder: Folder) -> None:
+    calls = [folder.start("windtunnel", "lab", "up") for _ in range(2)]
+    said = sorted(call.communicate(timeout=PATIENCE_S)[0] for call in calls)
+    assert sorted(call.returncode for call in calls) == [0, 1], said
+    assert said[0].startswith("a lab is up") and said[1].startswith("the lab is up")
+    shown = folder.lab("status")
+    assert folder.file()["lab_id"] in shown and '"ready": true' in shown and "gateway" in shown
+    assert "a lab is up" in folder.lab("up", code=1)
+
+    with ToxiproxyClient(folder.toxiproxy) as client:
+        client.add_toxic("search_proxy", "left", "latency", "upstream", {"latency": 5})
+        first = folder.kill("manager")
+        until(lambda: processes(folder.path).get("manager", first) != first, "a successor")
+        until(lambda: not client.proxy("search_proxy").toxics, "healed")
+        until(lambda: folder.file()["processes"]["manager"] != first, "published")
+
+    prompts = folder.path / "prompts.json"
+    prompts.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}]))
+    with folder.start("agent", "--prompts", str(prompts)) as agent:
+        flown, _ = agent.communicate(timeout=PATIENCE_S)
+    assert agent.returncode == 0, flown
+
+    assert "is down" in folder.lab("down")
+    assert processes(folder.path) == {} and not (folder.state / "lab.json").exists()
+    assert folder.lab("down") == "no lab is up\n"
+    assert "no lab is up" in folder.lab("status", code=1)
+
+
+def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(folder: Folder) -> None:
+    folder.lab("up")
+    folder.kill("launcher")
+    folder.await_end()
+    assert folder.lab("down") == "no lab is up\n"
+    folder.lab("up")
+    folder.kill("gateway")  # what cannot be replaced takes the lab down
+    folder.await_end()
+    assert "gateway was killed by signal 9" in (folder.path / "logs/lab/launcher.log").read_text()
+    assert "no lab is up" in folder.lab("status", code=1)
+
+
+def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
+    call = folder.start("windtunnel", "lab", "up")
+    until(lambda: "tools" in processes(folder.path), "a start")
+    call.send_signal(signal.SIGINT)
+    call.communicate(timeout=PATIENCE_S)
+    assert call.returncode != 0
+    folder.await_end()
+
+
+@pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"])
+def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
+    folder.state.mkdir()
+    left = {"pid": pid, "lab_id": "lab-1", "topology": "nowhere.json", "processes": {}}
+    (folder.state / "lab.json").write_text(json.dumps(left))
+    assert folder.lab("down") == "no lab is up\n"  # and this process lives on
+
+
+def test_the_lock_is_held_by_one(tmp_path: Path) -> None:
+    assert not lock.is_held(tmp_path)
+    with lock.holding(tmp_path):
+        assert lock.is_held(tmp_path)
+        with pytest.raises(lock.Taken, match="a lab is up"), lock.holding(tmp_path):
+            pass
+    assert not lock.is_held(tmp_path)

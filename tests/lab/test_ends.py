@@ -1,0 +1,185 @@
+"""However a demo ends, it says why, leaves no process and no half a history, and the next one works."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from proxy_manager.client import ToxiproxyClient
+from tests.conformance.servers import embedded_server, real_server_path
+from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
+from windtunnel.catalog import TOXIPROXY_PORT
+from windtunnel.topology import LOOPBACK, Address, bind, default_topology
+
+PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
+Flown = dict[str, "Future[Ended]"]
+
+
+def killed(part: str, folder: Path) -> Ended:
+    with Demo(folder, *SLOW) as demo:
+        demo.wait_until_in_an_attempt()
+        demo.kill(part)
+        return demo.end()
+
+
+def launcher_killed(folder: Path, path: str = "/usr/bin:/bin") -> Ended:
+    with Demo(folder, *SLOW, path=path) as demo:
+        demo.wait_until_in_an_attempt()
+        assert processes(folder).keys() == set(PARTS)
+        demo.process.kill()
+        return demo.end()
+
+
+def interrupted_while_starting(folder: Path) -> Ended:
+    with Demo(folder, *SLOW) as demo:
+        demo.wait_for("tools")
+        demo.process.send_signal(signal.SIGINT)
+        return demo.end()
+
+
+def full_disk(folder: Path, limit: int) -> Ended:
+    with Demo(folder, *CALM, file_limit=limit) as demo:
+        return demo.end()
+
+
+def calm(folder: Path, prompts: int = 2, path: str = "/usr/bin:/bin") -> Ended:
+    with Demo(folder, *CALM, prompts=prompts, path=path) as demo:
+        return demo.end()
+
+
+SCENARIOS: dict[str, Callable[[Path], Ended]] = {
+    **{f"{part} killed": partial(killed, part) for part in PARTS if part != "manager"},
+    "interrupted while starting": interrupted_while_starting,
+    "no room to start": partial(full_disk, limit=100),
+    "no room to run": partial(full_disk, limit=60_000),
+}
+
+
+@pytest.fixture(scope="session")
+def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flown]:
+    """All of them, some at once: labs side by side are what a lab must bear."""
+    folder = tmp_path_factory.mktemp("ends")
+    pool = ThreadPoolExecutor(3)
+    futures = {
+        name: pool.submit(scenario, folder / name.replace(" ", "_")) for name, scenario in SCENARIOS.items()
+    }
+    yield futures
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("part", ["toxiproxy", "tools", "model", "gateway"])
+def test_a_killed_process_ends_the_demo_which_names_it(flown: Flown, part: str) -> None:
+    ended = flown[f"{part} killed"].result()
+    names(ended, part)
+    assert ended.finished and not ended.finished.completed
+
+
+def names(ended: Ended, part: str) -> None:
+    assert (ended.code, ended.left, ended.torn) == (1, {}, 0)
+    assert f"{part} was killed by signal 9" in ended.said and "Traceback" not in ended.said
+
+
+def test_a_killed_agent_is_named_and_leaves_its_run_without_an_end(flown: Flown) -> None:
+    ended = flown["agent killed"].result()
+    names(ended, "agent")
+    assert ended.events and ended.finished is None
+
+
+def test_interrupted_while_starting_it_ends_at_once(flown: Flown) -> None:
+    ended = flown["interrupted while starting"].result()
+    assert (ended.code, ended.left, ended.events) == (130, {}, [])
+    assert "interrupted" in ended.said and "Traceback" not in ended.said
+
+
+@pytest.mark.parametrize("where", ["start", "run"])
+def test_a_full_disk_is_told_in_a_line(flown: Flown, where: str) -> None:
+    ended = flown[f"no room to {where}"].result()
+    assert (ended.code, ended.left) == (1, {})
+    assert "is the disk full" in ended.said and "Traceback" not in ended.said
+
+
+def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_folder(tmp_path: Path) -> None:
+    ended = launcher_killed(tmp_path)
+    assert (ended.code, ended.left, ended.torn) == (-signal.SIGKILL, {}, 0)
+    assert ended.finished and ended.finished.reason == "interrupted"
+    with every_port_taken():
+        ended = calm(tmp_path)
+    assert (ended.code, ended.left) == (0, {}), ended.said
+    assert ended.finished and ended.finished.completed
+    assert len(list((tmp_path / "logs" / "runs").iterdir())) == 2
+    assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db"}
+
+
+@contextmanager
+def every_port_taken() -> Iterator[None]:
+    base = default_topology("lab")
+    wanted = [*base.services.values(), *base.gateways.values(), *base.proxies.values()]
+    with ExitStack() as stack:
+        for address in [*wanted, base.manager, base.control, Address(LOOPBACK, TOXIPROXY_PORT)]:
+            with suppress(OSError):  # another lab has it: taken is taken
+                stack.enter_context(bind(address))
+        yield
+
+
+# with the real server
+
+
+@pytest.fixture
+def real_path() -> str:
+    found = real_server_path()
+    if found is None or Path(found).name != "toxiproxy-server":
+        pytest.skip("no toxiproxy-server: neither TOXIPROXY_SERVER nor on PATH")
+    return f"{Path(found).parent}:{os.defpath}"
+
+
+def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
+    tmp_path: Path, real_path: str
+) -> None:
+    with (
+        Demo(tmp_path / "one", *SLOW, path=real_path) as one,
+        Demo(tmp_path / "two", *SLOW, path=real_path) as two,
+    ):
+        one.wait_until_in_an_attempt()
+        two.wait_until_in_an_attempt()
+        one.process.kill()
+        assert one.end().left == {}
+        assert processes(two.folder).keys() == set(PARTS)
+        two.process.send_signal(signal.SIGINT)
+        ended = two.end()
+    assert (ended.code, ended.left) == (130, {}) and "toxiproxy-server)" in ended.said
+
+
+# on a server that others use too
+
+
+def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: Path) -> None:
+    with embedded_server() as url, ToxiproxyClient(url) as client:
+        client.ensure_proxy("theirs", "127.0.0.1:0", "127.0.0.1:9")
+        client.add_toxic("theirs", "slow", "latency", "upstream", {"latency": 5})
+        before = client.proxies()
+        arguments = (*SLOW, "--toxiproxy", url)
+        with Demo(tmp_path / "one", *arguments) as one, Demo(tmp_path / "two", *arguments) as two:
+            one.wait_until_in_an_attempt()
+            two.wait_until_in_an_attempt()
+            assert len(client.proxies()) == 1 + 2 * 8
+            one.kill("manager")
+            names(one.end(), "manager")
+            assert len(client.proxies()) == 1 + 8
+            two.process.send_signal(signal.SIGINT)
+            two.process.send_signal(signal.SIGTERM)  # the second one changes nothing
+            interrupted(two.end())
+        assert client.proxies() == before
+        client.delete_proxy("theirs")
+
+
+def interrupted(ended: Ended) -> None:
+    """Healed, and its history whole."""
+    assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.said
+    assert ended.finished and ended.finished.reason == "interrupted" and ended.finished.toxics_left == 0

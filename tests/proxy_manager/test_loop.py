@@ -1,0 +1,208 @@
+"""The manager survives what happens to Toxiproxy and to its database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from proxy_manager.client import ToxiproxyClient, ToxiproxyError
+from proxy_manager.loop import STEP_BOUND_S, Loop
+from tests.conformance.servers import embedded_server
+from tests.gateway.lab import until
+from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
+from windtunnel.database import connect
+from windtunnel.state import State
+
+
+@pytest.fixture
+def real_time(plane: Plane) -> Plane:
+    plane.clock = time.time  # type: ignore[assignment]
+    plane.reconciler.close()
+    return plane
+
+
+def settled(loop: Loop) -> bool:
+    return loop.error is None
+
+
+def flown(plane: Plane, attempt: int, meanwhile=lambda: None) -> tuple[str, ...]:
+    """Flies one attempt through a loop that runs; what disturbed it."""
+    attempt_id = plane.request(attempt=attempt)
+    until(lambda: plane.attempt(attempt_id).state == "armed", "armed", 10)
+    meanwhile()
+    plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
+    until(lambda: plane.attempt(attempt_id).state == "healed", "healed", 10)
+    assert plane.toxics() == []
+    return plane.attempt(attempt_id).disturbed
+
+
+@contextmanager
+def beating(plane: Plane) -> Iterator[None]:
+    """Keeps the run alive, as a runner does."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(0.2):
+            with State(plane.state.path) as state:
+                state.beat_run("run-1", time.time())
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.fixture
+def alive(real_time: Plane) -> Iterator[Plane]:
+    """With a run that shows its signs of life."""
+    real_time.run()
+    with beating(real_time):
+        yield real_time
+
+
+def test_it_heals_before_it_is_ready_and_at_its_end(real_time: Plane) -> None:
+    real_time.proxies.ensure()
+    real_time.proxies.apply(PLAN)
+    with looping(real_time) as loop:
+        assert loop.error == "starting" or real_time.toxics() == []
+        until(lambda: settled(loop))
+        assert real_time.toxics() == []
+        assert real_time.state.manager_heartbeat("lab", 0) is not None
+        real_time.proxies.apply(PLAN)
+    assert real_time.toxics() == []
+
+
+def test_attempts_are_flown_one_after_the_other(alive: Plane) -> None:
+    with looping(alive):
+        assert [flown(alive, number) for number in (1, 2, 3)] == [(), (), ()]
+
+
+def test_its_end_in_an_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None:
+    with looping(alive) as loop:
+        until(lambda: settled(loop))
+        attempt_id = alive.request()
+        until(lambda: alive.attempt(attempt_id).state == "armed")
+        assert alive.state.toxics_left("lab", 0) == len(PLAN)
+    assert alive.toxics() == [] and alive.state.toxics_left("lab", 0) == 0
+
+
+def reborn(plane: Plane, loop: Loop, stop_server) -> None:
+    """Ends the server; once the manager has noticed it does not count as ready."""
+    stop_server()
+    until(lambda: loop.error and "Toxiproxy" in loop.error, "not ready", 10)
+
+
+def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
+    server = embedded_server()
+    url = server.__enter__()
+    port = int(url.rpartition(":")[2])
+    with a_plane(tmp_path, url) as plane:
+        plane.clock = time.time  # type: ignore[assignment]
+        plane.reconciler.close()
+        plane.run()
+        with beating(plane), looping(plane) as loop:
+            until(lambda: settled(loop))
+            before = dict(loop.addresses)
+
+            def restart() -> None:
+                nonlocal server
+                reborn(plane, loop, lambda: server.__exit__(None, None, None))
+                server = embedded_server(port)
+                server.__enter__()
+                until(lambda: settled(loop), "ready again", 10)
+
+            restart()  # while idle
+            assert {k: p.listen for k, p in plane.proxies.observe().items()} == {
+                link: str(address) for link, address in before.items()
+            }
+            assert flown(plane, 1) == ()
+            [reason] = flown(plane, 2, restart)
+            assert "had to start over during the attempt" in reason and "Toxiproxy" in reason
+            assert flown(plane, 3) == () and loop.addresses == before
+    server.__exit__(None, None, None)
+
+
+def test_a_restart_too_quick_to_be_noticed_is_noticed_by_its_traces(alive: Plane) -> None:
+    with looping(alive) as loop:
+        until(lambda: settled(loop))
+        before = dict(loop.addresses)
+
+        def lose_all() -> None:
+            for link in alive.topology.services:
+                alive.client.delete_proxy(alive.name(link))
+            until(lambda: len(alive.proxies.observe()) == 8)
+
+        assert "its proxy is gone" in flown(alive, 1, lose_all)[0]
+        assert flown(alive, 2) == () and loop.addresses == before
+
+
+def test_without_a_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkeypatch) -> None:
+    def unreachable(_: object) -> None:
+        raise ToxiproxyError("no Toxiproxy listens there; start it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToxiproxyClient, "proxies", unreachable)
+        with looping(real_time) as loop:
+            until(lambda: loop.error == "no Toxiproxy listens there; start it")
+            patch.undo()
+            until(lambda: settled(loop))
+
+
+def test_a_database_that_is_deleted_is_made_anew(real_time: Plane) -> None:
+    with looping(real_time) as loop:
+        until(lambda: settled(loop))
+        path = real_time.state.path
+        path.unlink()
+        until(path.exists, "a new database")
+        until(lambda: settled(loop))
+        with State(path) as new:
+            until(lambda: new.manager_heartbeat("lab", 0))
+            new.insert_run("run-2", "lab", 0, "{}", "hash", 1, time.time())
+            until(lambda: new.run("run-2").status == "leased")
+
+
+def test_a_database_that_is_locked_for_a_while_is_waited_for(real_time: Plane) -> None:
+    with looping(real_time, busy_timeout_ms=20) as loop:
+        until(lambda: settled(loop))
+        with closing(connect(real_time.state.path)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            until(lambda: loop.error == "database is locked")
+            other.execute("COMMIT")
+        until(lambda: settled(loop))
+
+
+def test_a_database_that_is_none_keeps_it_from_being_ready(real_time: Plane) -> None:
+    with looping(real_time) as loop:
+        until(lambda: settled(loop))
+        real_time.state.path.unlink()
+        real_time.state.path.write_bytes(b"no database at all, but long enough to be looked at" * 99)
+        until(lambda: loop.error and "not a database" in loop.error)
+        real_time.state.path.unlink()
+        until(lambda: settled(loop))
+
+
+def test_a_loop_without_progress_is_stuck_unless_it_may_take_that_long(real_time: Plane) -> None:
+    with looping(real_time) as loop:
+        until(lambda: settled(loop))
+    loop._progress = time.monotonic() - STEP_BOUND_S - 1
+    assert loop.error == "the control loop is stuck"
+    assert loop.reconciler
+    loop.reconciler.settling_s = 60
+    assert loop.error is None
+
+
+def test_the_lane_of_a_run_that_died_is_healed_and_freed(real_time: Plane) -> None:
+    with looping(real_time) as loop:
+        until(lambda: settled(loop))
+        attempt_id = real_time.request()
+        until(lambda: real_time.attempt(attempt_id).state == "armed")
+        assert real_time.toxics() == ARMED
+        until(lambda: real_time.state.run("run-1").status == "expired", "expired", 10)
+        until(lambda: real_time.attempt(attempt_id).state == "abandoned")
+        assert real_time.toxics() == []

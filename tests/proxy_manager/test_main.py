@@ -1,0 +1,150 @@
+"""``python -m proxy_manager`` as a process: how it starts, ends and is followed by another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.gateway.lab import FREE, until
+from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
+from windtunnel.lifeline import LIFELINE_VARIABLE
+from windtunnel.topology import SOCKETS_VARIABLE, TOPOLOGY_VARIABLE, Topology, address_of, bind
+
+COMMAND = [sys.executable, "-m", "proxy_manager"]
+
+
+class Manager:
+    """A manager process; ``lifeline`` is the launcher's end of its pipe."""
+
+    def __init__(self, plane: Plane) -> None:
+        listener = bind(FREE)
+        self.topology = replace(plane.topology, manager=address_of(listener))
+        self.path = plane.folder / "topology.json"
+        self.topology.dump(self.path)
+        reading, self.lifeline = os.pipe()
+        environ = {
+            **environ_of(plane.folder),
+            SOCKETS_VARIABLE: json.dumps({"manager": listener.fileno()}),
+            LIFELINE_VARIABLE: str(reading),
+        }
+        handed = [reading, listener.fileno()]
+        self.process = subprocess.Popen(COMMAND, env=environ, pass_fds=handed, stderr=subprocess.DEVNULL)
+        os.close(reading)
+        listener.close()
+
+    def get(self, path: str) -> requests.Response:
+        return requests.get(self.topology.manager.url + path, timeout=10)
+
+    def await_ready(self) -> None:
+        until(lambda: self.get("/ready").status_code == 200, "ready", 20)
+
+
+def environ_of(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        TOPOLOGY_VARIABLE: str(folder / "topology.json"),
+        "STATE_DB": str(folder / "state.db"),
+        "LOGS_DIR": str(folder / "logs"),
+    }
+
+
+@contextmanager
+def manager(plane: Plane) -> Iterator[Manager]:
+    running = Manager(plane)
+    try:
+        running.await_ready()
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+        if running.lifeline >= 0:
+            os.close(running.lifeline)
+
+
+def armed(plane: Plane) -> int:
+    plane.clock.now = time.time()
+    attempt_id = plane.request(PLAN, attempt=len(plane.state.open_attempts("lab", 0)) + 1)
+    until(lambda: plane.attempt(attempt_id).state == "armed")
+    assert plane.toxics() == ARMED
+    return attempt_id
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_in_an_attempt_it_heals_and_ends_with_0(plane: Plane, number: signal.Signals) -> None:
+    with manager(plane) as running:
+        armed(plane)
+        running.process.send_signal(number)
+        assert running.process.wait(10) == 0
+    left = plane.client.proxies()
+    assert not any(name.startswith(plane.topology.proxy_prefix) for name in left)  # the server is shared
+    assert plane.state.toxics_left("lab", 0) == 0
+    assert running.path.exists()
+
+
+def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
+    with manager(plane) as running:
+        armed(plane)
+        os.close(running.lifeline)
+        running.lifeline = -1
+        assert running.process.wait(10) == 0
+        assert not running.path.exists()
+    assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
+
+
+def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> None:
+    with manager(plane) as first:
+        attempt_id = armed(plane)
+        plane.state.move_run("run-1", "leased", "finished")
+        first.process.kill()
+        first.process.wait()
+        assert plane.toxics() == ARMED
+    with manager(plane):
+        assert plane.toxics() == [] and plane.state.toxics_left("lab", 0) == 0
+        until(lambda: plane.attempt(attempt_id).state == "abandoned")
+
+
+def test_heal_removes_the_proxies_when_the_manager_is_gone(plane: Plane) -> None:
+    plane.proxies.ensure()
+    plane.proxies.apply(PLAN)
+    plane.topology.dump(plane.folder / "topology.json")
+    done = subprocess.run([*COMMAND, "--heal"], env=environ_of(plane.folder), timeout=20, check=False)
+    assert done.returncode == 0
+    assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
+
+
+def fails(topology: Topology, folder: Path, *arguments: str) -> str:
+    topology.dump(folder / "topology.json")
+    command = [*COMMAND, *arguments]
+    done = subprocess.run(
+        command, env=environ_of(folder), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_port_that_is_taken_is_told_in_a_line(plane: Plane) -> None:
+    with taken() as listener:
+        address = address_of(listener)
+        error = fails(replace(plane.topology, manager=address), plane.folder)
+    assert error.endswith(f"proxy_manager: cannot listen on {address}: Address already in use\n")
+
+
+def test_an_address_that_is_none_is_told_in_a_line(plane: Plane) -> None:
+    topology = replace(plane.topology, toxiproxy="ftp://nowhere")
+    assert "set TOXIPROXY_URL" in fails(topology, plane.folder)
+    closed = bind(FREE)
+    address = address_of(closed)
+    closed.close()
+    topology = replace(plane.topology, toxiproxy=address.url)
+    assert "could not heal: no Toxiproxy listens" in fails(topology, plane.folder, "--heal")
