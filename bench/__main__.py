@@ -35,7 +35,7 @@ def main() -> None:
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         found["sample"] = sample
-    ratios = gateway.measure()
+    ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (target: p50 at most 2.5 times Toxiproxy's)")
     found["gateway"] = ratios
     print(json.dumps(found, default=str))
