@@ -122,6 +122,9 @@ def _run(
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if not record.completed:
         _complain(configuration.logs, f"the run ended early: {record.reason}")
+    elif summary.episodes and all(one.outcome == "invalid" for one in summary.episodes):
+        _complain(configuration.logs, f"the lab failed in every episode: {summary.episodes[-1].why}")
+        return RUN_FAILED
     return 0 if record.completed else RUN_FAILED
 
 

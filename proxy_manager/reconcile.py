@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.proxies import LaneProxies, describe
 from windtunnel.history import ToxicsChanged, Writer, history_file
@@ -107,9 +108,9 @@ class Reconciler:
         return None
 
     def _note_delay(self) -> None:
-        """What held up the manager (a locked database, a computer that slept) held up the runs: they have
+        """What held up the manager (a locked database, a computer that slept) held up the runs too.
 
-        their time anew.
+        They have their time anew.
         """
         now = self._clock()
         if abs(now - self._looked) > HELD_UP_AFTER_S:
@@ -124,8 +125,13 @@ class Reconciler:
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
         plan = self.state.toxics(attempt.id)
         self._dirty = True
-        observed = self._proxies.apply(plan)
-        self._gateway.begin(attempt, run.settings_hash)
+        try:
+            observed = self._proxies.apply(plan)
+            self._gateway.begin(attempt, run.settings_hash)
+        except (ToxiproxyError, GatewayError) as error:
+            if not attempt.disturbed:  # forgotten again if a later try arms it
+                self.state.disturb(attempt.id, str(error))
+            raise
         if not self.state.move_attempt(attempt.id, "requested", "armed", self._clock()):
             self.heal()  # the runner gave up meanwhile
             self._end_at_gateway(attempt)
@@ -169,9 +175,9 @@ class Reconciler:
     # watching
 
     def take_over(self, reason: str) -> None:
-        """Heals first. What is being flown was not watched over for a while: that attempt is disturbed,
+        """Heals first. An attempt that is being flown was not watched over for a while.
 
-        and is not armed again.
+        So it is disturbed, and is not armed again.
         """
         self.heal()
         for attempt in self.state.open_attempts(self._lab_id, self._lane):

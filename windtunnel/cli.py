@@ -15,7 +15,7 @@ from windtunnel.config import Configuration, load_configuration
 from windtunnel.history import HistoryError, Torn, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
-from windtunnel.lab.toxiproxy import choose
+from windtunnel.lab.toxiproxy import check_toxics, choose
 from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
@@ -62,6 +62,7 @@ def demo(
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
     configuration = _configuration(out, prompts, given)
     choice = choose(toxiproxy, configuration.environ)
+    check_toxics(choice, configuration.settings)
     before = _runs(configuration)
     code = fly(configuration, choice, ["--json"] if as_json else [], tell)
     if charts:

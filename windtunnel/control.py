@@ -26,10 +26,14 @@ class RunAborted(Exception):
 
 @dataclass(frozen=True)
 class Armed:
-    """``arming_ms`` is the time from the request to the acknowledgement, None if it never came."""
+    """``arming_ms`` is the time from the request to the acknowledgement, None if it never came.
+
+    ``why_not`` is then what the manager says kept it from arming, if it says anything.
+    """
 
     attempt_id: int
     arming_ms: float | None
+    why_not: str = ""
 
 
 class Control:
@@ -159,7 +163,7 @@ class Control:
         if row.state == "requested" and self._state.move_attempt(
             attempt_id, "requested", "abandoned", self._clock()
         ):
-            return Armed(attempt_id, None)
+            return Armed(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
         row = self._state.attempt(attempt_id)
         return Armed(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
 

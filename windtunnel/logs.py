@@ -46,7 +46,13 @@ class Logs:
             case ToolTry():
                 self._network(event)
             case ToolCall(fallback_used=True):
-                self.line("fallback", f"{event.tool} used the direct way", tool=event.tool, ok=event.ok)
+                self.line(
+                    "fallback",
+                    f"{event.tool} used the direct way",
+                    tool=event.tool,
+                    fallback_used=True,
+                    ok=event.ok,
+                )
             case AttemptArmed():
                 for toxic in event.toxics:
                     self.line(

@@ -41,6 +41,8 @@ from windtunnel.tail import Tail
 from windtunnel.topology import Topology
 from windtunnel.worlds import read_effects, world_of
 
+NOT_ARMED_LIMIT = 3
+
 
 class Audience(Protocol):
     """Who is told how the run goes: the console, or nobody."""
@@ -93,6 +95,8 @@ class Runner:
         self._audience = audience
         self._redact = redact
         self._record = RunRecord(run_id)
+        self._not_armed = 0
+        self._why_not = ""
         self._writer = Writer(history_file(places.logs, run_id, "agent", topology.lane))
         self._logs = Logs(places.logs, run_id)
         self._tails = [
@@ -111,6 +115,10 @@ class Runner:
             self._start(len(prompts))
             for index, prompt in enumerate(prompts, start=1):
                 self._episode(index, len(prompts), prompt)
+                if self._not_armed >= NOT_ARMED_LIMIT and index < len(prompts):
+                    raise RunAborted(
+                        f"{NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._why_not}"
+                    )
             record.completed = True
         except RunAborted as error:
             record.reason = str(error)
@@ -187,9 +195,13 @@ class Runner:
         plan = plan_toxics(settings.seed, settings.toxic_prob, settings.toxic_specs, episode, attempt)
         armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
-            reason = f"not armed within {settings.arm_timeout:g} s, not run"
+            why = f": {armed.why_not}" if armed.why_not else ""
+            reason = f"not armed within {settings.arm_timeout:g} s, not run{why}"
             self._emit(AttemptHealed(time.time(), episode, attempt, None, reason))
+            self._not_armed += 1
+            self._why_not = reason
             return None
+        self._not_armed = 0
         self._emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan))
         ended = self._fly(episode, attempt, prompt)
         self._emit(ended)

@@ -189,10 +189,12 @@ class State:
     ) -> bool:
         """Compare-and-set of an attempt's state; False if it was not ``old``.
 
-        Sets the time of the new state, and with ``armed`` that of its toxics.
+        Sets the time of the new state. With ``armed`` also that of its toxics, and what kept it from
+        being armed before is forgotten.
         """
         column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
         stamp = f", {column} = {float(now)!r}" if column else ""
+        stamp += ", disturbed = '[]'" if new == "armed" else ""
         with self._transaction():
             moved = self._changed(
                 f"UPDATE attempts SET state = ?, settled = COALESCE(?, settled){stamp}"

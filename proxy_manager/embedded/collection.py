@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from proxy_manager.embedded import errors
 from proxy_manager.embedded.decode import FLOAT, INT, STRING, first_value, read_fields, sub_object
-from proxy_manager.embedded.toxics import NOT_YET, STAGES, Stage
+from proxy_manager.embedded.toxics import STAGES, Stage
+from proxy_manager.toxics import NOT_EMBEDDED
 
 STREAMS = ("upstream", "downstream")
 _FIELDS = {"name": STRING, "type": STRING, "stream": STRING, "toxicity": FLOAT}
@@ -115,7 +116,7 @@ class ToxicCollection:
         if stream.lower() not in STREAMS:
             raise errors.invalid_stream()
         kind = fields.get("type", "")
-        if kind in NOT_YET:
+        if kind in NOT_EMBEDDED:
             raise errors.not_embedded(f"toxic type {kind}")
         if kind not in STAGES:
             raise errors.invalid_toxic_type()

@@ -24,6 +24,9 @@ TOXICS: tuple[Toxic, ...] = (
     Down(),
 )
 
+# what the embedded server has not yet
+NOT_EMBEDDED = frozenset({"bandwidth", "slow_close", "slicer", "limit_data"})
+
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 
@@ -36,6 +39,7 @@ def toxic(kind: str) -> Toxic:
 
 
 __all__ = [
+    "NOT_EMBEDDED",
     "STREAMS",
     "TOXICS",
     "Attribute",

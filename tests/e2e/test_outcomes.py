@@ -97,6 +97,24 @@ def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
     assert flight.of(ToolTry) == []
 
 
+def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(hangar: Hangar) -> None:
+    flight = hangar.fly(toxic_prob=1, toxics="slicer:10", arm_timeout=0.5)
+    assert flight.outcomes == ["invalid"] * 3
+    assert not flight.record.completed
+    assert "slicer" in flight.record.reason and "not armed within 0.5 s" in flight.record.reason
+
+
+def test_any_compatible_server_behind_a_path_of_its_own(hangar: Hangar) -> None:
+    server = hangar.lab.topology.services["model"].url
+    flight = hangar.fly(
+        sample(MESSAGE), model="compatible", model_base_url=f"{server}/v1", groq_model="scripted-quitter"
+    )
+    assert flight.outcomes == ["success"]
+    assert {one.target for one in flight.of(Exchange) if one.link == "model"} == {
+        "/openai/v1/chat/completions"
+    }
+
+
 def test_the_direct_fallback_gets_past_an_outage(hangar: Hangar) -> None:
     flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
     assert flight.outcomes == ["success"]
@@ -122,6 +140,8 @@ def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(h
     flight = hangar.fly(toxic_prob=1)
     assert "invalid" not in flight.outcomes
     assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
+    armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}
+    assert all(armed[one.episode, one.attempt] <= one.start for one in flight.of(ToolTry))
     met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.met]
     assert len(met) >= 20
     assert [fault for fault in met if not fault.observed] == []

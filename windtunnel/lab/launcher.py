@@ -70,6 +70,11 @@ class Lab:
     # starting
 
     def _start(self) -> None:
+        url = self._toxiproxy.url
+        if url and not toxiproxy.answers(url):
+            raise LabError(
+                f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
+            )
         self._bind()
         self.topology_path.parent.mkdir(parents=True, exist_ok=True)
         self.topology.dump(self.topology_path)

@@ -11,6 +11,5 @@ from proxy_manager.embedded.toxics.reset_peer import ResetPeer
 from proxy_manager.embedded.toxics.timeout import Timeout
 
 STAGES: dict[str, type[Stage]] = {stage.kind: stage for stage in (Latency, Timeout, ResetPeer)}
-NOT_YET = frozenset({"bandwidth", "slow_close", "slicer", "limit_data"})
 
-__all__ = ["NOT_YET", "STAGES", "Stage"]
+__all__ = ["STAGES", "Stage"]
