@@ -309,7 +309,7 @@ class Writer:
         self._lock = threading.Lock()
 
     def write(self, event: Event) -> None:
-        self.write_line(json.dumps(asdict(event), ensure_ascii=False, separators=(",", ":")))
+        self.write_line(dump_line(event))
 
     def write_line(self, line: str) -> None:
         """One JSON object, already dumped."""
@@ -324,6 +324,10 @@ class Writer:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def dump_line(event: Event) -> str:
+    return json.dumps(asdict(event), ensure_ascii=False, separators=(",", ":"))
 
 
 def _move_torn_line_aside(path: Path) -> None:

@@ -9,9 +9,9 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 from windtunnel.baggage import Identity
 from windtunnel.control import Control, RunAborted
@@ -23,13 +23,14 @@ from windtunnel.history import (
     Event,
     Level,
     Note,
-    Report,
     RunFinished,
     RunStarted,
     Torn,
     WorldRead,
     Writer,
+    dump_line,
     history_file,
+    parse_line,
 )
 from windtunnel.judge import EpisodeJudgement, judge_episode
 from windtunnel.logs import Logs, agent_line
@@ -42,6 +43,7 @@ from windtunnel.topology import Topology
 from windtunnel.worlds import read_effects, world_of
 
 NOT_ARMED_LIMIT = 3
+E = TypeVar("E", bound=Event)
 
 
 class Audience(Protocol):
@@ -74,7 +76,7 @@ class RunRecord:
 
 
 class Runner:
-    """Carries out one run. ``redact`` takes secrets out of any text before it is recorded."""
+    """Carries out one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON."""
 
     def __init__(
         self,
@@ -97,7 +99,8 @@ class Runner:
         self._record = RunRecord(run_id)
         self._not_armed = 0
         self._why_not = ""
-        self._writer = Writer(history_file(places.logs, run_id, "agent", topology.lane))
+        self._path = history_file(places.logs, run_id, "agent", topology.lane)
+        self._writer = Writer(self._path)
         self._logs = Logs(places.logs, run_id)
         self._tails = [
             Tail(history_file(places.logs, run_id, process, topology.lane))
@@ -106,7 +109,7 @@ class Runner:
 
     def note(self, level: Level, message: str) -> None:
         """What the run shall be remembered by, before it starts."""
-        self._emit(Note(time.time(), level, self._redact(message)))
+        self._emit(Note(time.time(), level, message))
 
     def run(self, prompts: Sequence[Prompt]) -> RunRecord:
         """Runs all prompts in turn. What ends the run early is said in the record, not raised."""
@@ -186,7 +189,7 @@ class Runner:
         judgement = self._judge(episode)
         for one in ended:
             outcome = judgement.outcome if one is ended[-1] else None
-            self._logs.agent.write(agent_line(self._record.run_id, prompt.text, one, outcome))
+            self._logs.agent.write(agent_line(self._record.run_id, self._redact(prompt.text), one, outcome))
         self._audience.episode_judged(index, total, judgement)
 
     def _attempt(self, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
@@ -203,8 +206,7 @@ class Runner:
             return None
         self._not_armed = 0
         self._emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan))
-        ended = self._fly(episode, attempt, prompt)
-        self._emit(ended)
+        ended = self._emit(self._fly(episode, attempt, prompt))
         healed = self._control.finish(armed.attempt_id, settings)
         reasons = list(healed.disturbed)
         if healed.state != "healed":
@@ -228,10 +230,10 @@ class Runner:
             end=time.time(),
             ms=(time.perf_counter() - clock) * 1000,
             ended_by=result.ended_by,
-            report=_redacted(result.report, self._redact),
-            response=self._redact(result.response),
+            report=result.report,
+            response=result.response,
             error_type=result.error_type,
-            error=self._redact(result.error) if result.error else None,
+            error=result.error,
         )
 
     # judging
@@ -272,10 +274,16 @@ class Runner:
                     f"prompt {episode}: a side effect came late; {before.outcome} is now {after.outcome}"
                 )
 
-    def _emit(self, event: Event) -> None:
-        self._writer.write(event)
+    def _emit(self, event: E) -> E:
+        """Records the event in the history, in memory and in the logs; returns it without any secret."""
+        line = dump_line(event)
+        clean = self._redact(line)
+        if clean != line:
+            event = cast(E, parse_line(clean.encode(), self._path, 0))
+        self._writer.write_line(clean)
         self._record.events.append(event)
         self._logs.tell(event)
+        return event
 
 
 def new_run_id() -> str:
@@ -288,7 +296,3 @@ def worth_another(ended: AttemptEnded) -> bool:
     return ended.ended_by in ("exception", "empty", "limit") or (
         ended.report is not None and ended.report.status != "done"
     )
-
-
-def _redacted(report: Report | None, redact: Callable[[str], str]) -> Report | None:
-    return replace(report, answer=redact(report.answer)) if report else None

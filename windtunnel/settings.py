@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from proxy_manager.toxics import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
-PERSONAS = ("diligent", "stubborn", "quitter", "fabricator")
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]

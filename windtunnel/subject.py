@@ -22,7 +22,7 @@ class AttemptContext:
     identity: Identity
     settings: Settings
     topology: Topology
-    record: Callable[[Event], None]
+    record: Callable[[Event], object]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,18 @@ class Hangar:
             agent = Agent(build_model(settings, self.lab.topology, "none", client), "the lab's agent")
             return self.fly_with(agent, *prompts, settings=settings)
 
-    def fly_with(self, subject: Any, *prompts: Prompt, settings: Settings) -> Flight:
+    def fly_with(
+        self,
+        subject: Any,
+        *prompts: Prompt,
+        settings: Settings,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> Flight:
         places = Places(self.configuration.logs, self.configuration.effects)
         control = Control(lambda: State(self.configuration.state), time.time, time.sleep)
-        runner = Runner(new_run_id(), settings, self.lab.topology, subject, control, places, Silence())
+        runner = Runner(
+            new_run_id(), settings, self.lab.topology, subject, control, places, Silence(), redact
+        )
         try:
             record = runner.run(list(prompts) or SAMPLES)
         finally:

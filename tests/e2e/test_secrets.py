@@ -1,0 +1,44 @@
+"""A key reaches no file, whoever says it where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.keys import redactor
+from tests.e2e.flight import Hangar
+from windtunnel.history import Note, Report
+from windtunnel.prompts import Prompt
+from windtunnel.settings import Settings
+from windtunnel.subject import AttemptContext, SubjectResult
+
+KEY = "gsk_0123456789abcdef"
+
+
+class Leaky:
+    """Says the key wherever a subject can say something."""
+
+    name = "a leaky subject"
+
+    def __init__(self, crash: bool) -> None:
+        self._crash = crash
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        context.record(Note(0.0, "warning", f"Authorization: Bearer {KEY}"))
+        if self._crash:
+            raise RuntimeError(f"401 for {KEY}")
+        report = Report("done", f"the key is {KEY}", [{"value": KEY, "unit": None}])
+        return SubjectResult("report", report, response=KEY)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_key_reaches_no_file(hangar: Hangar, crash: bool) -> None:
+    redact = redactor({"GROQ_API_KEY": KEY})
+    settings = Settings(seed=1, toxic_prob=0)
+    flight = hangar.fly_with(Leaky(crash), Prompt(f"say {KEY}"), settings=settings, redact=redact)
+    logs: Path = hangar.configuration.logs
+    files = [path for path in logs.rglob("*") if path.is_file()]
+    assert any(flight.record.run_id in str(path) for path in files)
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+    assert KEY not in str(flight.summary.as_json()) and KEY not in str(flight.record.events)
