@@ -21,7 +21,7 @@ from windtunnel import lifeline
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.control import Control
 from windtunnel.history import Level
-from windtunnel.logs import Logs
+from windtunnel.logs import log_error
 from windtunnel.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience
 from windtunnel.report.console import plain_console, print_summary
@@ -129,14 +129,11 @@ def _run(
 
 
 def _complain(folder: Path, message: str) -> None:
-    """On the console and in info.log; a log that cannot be written is no second error."""
+    """On the console and in info.log."""
     sys.stderr.write(f"error: {message}\n")
-    try:
-        logs = Logs(folder, "")
-        logs.line("error", message)
-        logs.close()
-    except OSError as error:
-        sys.stderr.write(f"error: logs cannot be written: {error}\n")
+    unwritten = log_error(folder, message)
+    if unwritten:
+        sys.stderr.write(f"error: {unwritten}\n")
 
 
 def _interrupt_once() -> None:

@@ -16,6 +16,7 @@ from windtunnel.history import HistoryError, Torn, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.toxiproxy import check_toxics, choose
+from windtunnel.logs import log_error
 from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
@@ -60,9 +61,13 @@ def demo(
     prompts: Path | None, toxiproxy: str, out: Path | None, charts: bool, as_json: bool, **given: str | None
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
-    configuration = _configuration(out, prompts, given)
-    choice = choose(toxiproxy, configuration.environ)
-    check_toxics(choice, configuration.settings)
+    try:
+        configuration = _configuration(out, prompts, given)
+        choice = choose(toxiproxy, configuration.environ)
+        check_toxics(choice, configuration.settings)
+    except SettingsError as error:
+        log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
+        raise  # said on the console, which is enough if the log cannot be written
     before = _runs(configuration)
     code = fly(configuration, choice, ["--json"] if as_json else [], tell)
     if charts:

@@ -99,6 +99,17 @@ class Logs:
         self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
 
 
+def log_error(folder: Path, message: str) -> str | None:
+    """Writes an error that belongs to no run into info.log; what kept it from being written, if anything."""
+    try:
+        logs = Logs(folder, "")
+        logs.line("error", message)
+        logs.close()
+    except OSError as error:
+        return f"logs cannot be written: {error}"
+    return None
+
+
 def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None) -> dict[str, Any]:
     """One line of agent.log. ``outcome`` is None for an attempt that another one followed."""
     return {
