@@ -20,7 +20,7 @@ from agent.keys import api_key, redactor
 from windtunnel import lifeline
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.control import Control
-from windtunnel.history import Level
+from windtunnel.events import Level
 from windtunnel.logs import log_error
 from windtunnel.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience

@@ -25,7 +25,7 @@ from agent.errors import (
     TimedOut,
     ToolFailure,
 )
-from windtunnel.history import ToolTry
+from windtunnel.events import ToolTry
 from windtunnel.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from agent.client import try_call
 from agent.errors import LimitReached
 from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
 from agent.tools import TOOLS, Tool
-from windtunnel import history
+from windtunnel import events
 from windtunnel.subject import AttemptContext, SubjectResult
 
 TODAY = "2026-03-02"
@@ -114,7 +114,7 @@ def _result(state: dict[str, Any]) -> SubjectResult:
     if isinstance(report, Report):
         values = [value.model_dump() for value in report.values]
         return SubjectResult(
-            "report", history.Report(report.status, report.answer, values), response=report.answer
+            "report", events.Report(report.status, report.answer, values), response=report.answer
         )
     last = state["messages"][-1]
     text = str(last.text).strip() if isinstance(last, AIMessage) else ""

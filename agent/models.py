@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, Attempt
 from windtunnel.baggage import Identity
-from windtunnel.history import ModelCall
+from windtunnel.events import ModelCall
 from windtunnel.settings import Settings
 from windtunnel.topology import Topology
 

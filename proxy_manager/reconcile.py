@@ -14,7 +14,8 @@ from typing import Any, Literal
 from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.proxies import LaneProxies, describe
-from windtunnel.history import ToxicsChanged, Writer, history_file
+from windtunnel.events import ToxicsChanged
+from windtunnel.history import Writer, history_file
 from windtunnel.schedule import PlannedToxic
 from windtunnel.settings import load_frozen
 from windtunnel.state import STALE_AFTER, AttemptRow, RunRow, State

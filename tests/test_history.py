@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel import history
-from windtunnel.history import (
+from windtunnel import events, history
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -25,7 +25,6 @@ from windtunnel.history import (
     EpisodeStarted,
     Event,
     Exchange,
-    HistoryError,
     ModelCall,
     Note,
     Report,
@@ -33,9 +32,12 @@ from windtunnel.history import (
     RunStarted,
     ToolCall,
     ToolTry,
-    Torn,
     ToxicsChanged,
     WorldRead,
+)
+from windtunnel.history import (
+    HistoryError,
+    Torn,
     Writer,
     history_file,
     parse_line,
@@ -96,16 +98,17 @@ def note(message):
 def test_the_public_names_are_pinned():
     here = {
         name
-        for name, value in vars(history).items()
-        if not name.startswith("_") and getattr(value, "__module__", "") == history.__name__
+        for module in (events, history)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
     }
-    events = {kind.__name__ for kind in get_args(Event)}
-    assert events == {
+    kinds = {kind.__name__ for kind in get_args(Event)}
+    assert kinds == {
         *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCall"),
         *("AttemptEnded", "AttemptHealed", "WorldRead", "EpisodeJudged", "RunFinished", "Note"),
         *("Exchange", "ToxicsChanged"),
     }
-    assert here - events == {
+    assert here - kinds == {
         *("HistoryError", "Report", "Torn", "Writer"),
         *("dump_line", "history_file", "parse_line", "read_file", "read_run", "strip_control"),
     }
@@ -233,7 +236,8 @@ def test_a_file_of_nothing_but_a_torn_line_is_begun_anew(path):
 KILLED = """
 import sys
 from pathlib import Path
-from windtunnel.history import Note, Writer
+from windtunnel.events import Note
+from windtunnel.history import Writer
 writer = Writer(Path(sys.argv[1]))
 while True:
     writer.write(Note(1.0, "info", "x" * 100_000))
@@ -254,7 +258,8 @@ def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
 FULL = f"""
 import resource, sys
 from pathlib import Path
-from windtunnel.history import Note, Writer
+from windtunnel.events import Note
+from windtunnel.history import Writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
 writer = Writer(Path(sys.argv[1]))
 try:

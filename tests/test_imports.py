@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PARTS = ("agent", "proxy_manager", "flask_tools")
 CONTRACT = {
     *("catalog", "topology", "database", "worlds", "lifeline", "schedule", "baggage", "settings"),
-    *("state", "history", "subject", "config", "logs", "prompts", "lock"),
+    *("state", "events", "history", "subject", "config", "logs", "prompts", "lock"),
 }
 # what starts a run and tells of it
 RUNS = {"runner", "control", "report", "summary", "translator"}

@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from windtunnel.history import AttemptArmed, AttemptEnded, Note, Report, RunFinished, ToolCall, ToolTry
+from windtunnel.events import (
+    AttemptArmed,
+    AttemptEnded,
+    Note,
+    Report,
+    RunFinished,
+    ToolCall,
+    ToolTry,
+)
 from windtunnel.logs import JsonLog, Logs, agent_line, iso
 from windtunnel.schedule import PlannedToxic
 

@@ -18,7 +18,7 @@ from tests.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.history import Note
+from windtunnel.events import Note
 from windtunnel.summary import rate, summarise
 
 

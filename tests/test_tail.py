@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.history import HistoryError, Note, Writer
+from windtunnel.events import Note
+from windtunnel.history import HistoryError, Writer
 from windtunnel.tail import Tail
 
 

@@ -14,7 +14,13 @@ from typing import Any, Literal
 
 from proxy_manager.toxics import Sighting, toxic
 from windtunnel.catalog import MODEL_LINK
-from windtunnel.history import AttemptArmed, Event, Exchange, ModelCall, ToolTry
+from windtunnel.events import (
+    AttemptArmed,
+    Event,
+    Exchange,
+    ModelCall,
+    ToolTry,
+)
 from windtunnel.schedule import PlannedToxic
 
 Stage = Literal["drawn", "armed", "met", "injected", "observed"]

@@ -1,8 +1,7 @@
-"""The history of a run: typed events, one JSON object a line, one writer a file.
+"""The history of a run on disk: events, one JSON object a line, one writer a file.
 
 ``logs/runs/<run_id>/<process>-<lane>.jsonl``. The history is the product: scoring can be done again
-from it. Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are milliseconds of a
-monotonic clock of the process that wrote them.
+from it.
 """
 
 from __future__ import annotations
@@ -11,277 +10,21 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from windtunnel.schedule import PlannedToxic
+from windtunnel.events import Event
 
-Level = Literal["info", "warning", "error"]
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
 class HistoryError(ValueError):
     """A line that is no event; the message names the file and the line."""
 
-
-# written by the runner (agent-<lane>.jsonl)
-
-
-@dataclass(frozen=True)
-class RunStarted:
-    t: float
-    run_id: str
-    lab_id: str
-    lane: int
-    seed: int
-    settings: Mapping[str, Any]
-    subject: str
-    prompts: int
-    event: Literal["run_started"] = "run_started"
-
-
-@dataclass(frozen=True)
-class EpisodeStarted:
-    """``expect`` is the prompt's oracle as it stands in the prompts file, None without one."""
-
-    t: float
-    episode: str
-    prompt: str
-    expect: Mapping[str, Any] | None
-    event: Literal["episode_started"] = "episode_started"
-
-
-@dataclass(frozen=True)
-class AttemptArmed:
-    t: float
-    episode: str
-    attempt: int
-    arming_ms: float
-    toxics: list[PlannedToxic]
-    event: Literal["attempt_armed"] = "attempt_armed"
-
-
-@dataclass(frozen=True)
-class ModelCall:
-    """One HTTP try at the model. ``ordinal`` counts the attempt's model requests from 1."""
-
-    t: float
-    episode: str
-    attempt: int
-    ordinal: int
-    try_: int
-    ms: float
-    status: int | None
-    error: str | None
-    event: Literal["model_call"] = "model_call"
-
-
-@dataclass(frozen=True)
-class ToolTry:
-    """One HTTP try of a tool call, as the caller saw it.
-
-    ``error`` is None for a valid reply of status below 400, ``http_<status>`` for any other status, else
-    read_timeout, connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply.
-    ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway.
-    """
-
-    episode: str
-    attempt: int
-    tool: str
-    link: str
-    fingerprint: str
-    call: int
-    try_: int
-    start: float
-    end: float
-    ms: float
-    timeout_ms: float
-    status: int | None
-    error: str | None
-    reply_bytes: int
-    write: bool
-    idempotency_key: str | None
-    route: Literal["proxy", "direct"] = "proxy"
-    event: Literal["tool_try"] = "tool_try"
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """One logical tool call and what the model was told. ``side_effect``: none, done or unknown."""
-
-    t: float
-    episode: str
-    attempt: int
-    reply: int
-    index: int
-    tool: str
-    link: str
-    arguments: Mapping[str, Any]
-    fingerprint: str
-    call: int
-    tries: int
-    ok: bool
-    error: str | None
-    side_effect: str
-    result: str
-    fallback_used: bool
-    event: Literal["tool_call"] = "tool_call"
-
-
-@dataclass(frozen=True)
-class Report:
-    """The subject's structured report. Each value: ``{"value": number or text, "unit": text or None}``."""
-
-    status: Literal["done", "failed", "unsure"]
-    answer: str
-    values: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class AttemptEnded:
-    """``ended_by``: report, text (an answer without a report), empty, limit or exception."""
-
-    episode: str
-    attempt: int
-    start: float
-    end: float
-    ms: float
-    ended_by: Literal["report", "text", "empty", "limit", "exception"]
-    report: Report | None
-    response: str
-    error_type: str | None
-    error: str | None
-    event: Literal["attempt_ended"] = "attempt_ended"
-
-
-@dataclass(frozen=True)
-class AttemptHealed:
-    """``invalid`` names what went wrong with the lab in this attempt; it was not run if it never armed."""
-
-    t: float
-    episode: str
-    attempt: int
-    settled: bool | None
-    invalid: str | None
-    event: Literal["attempt_healed"] = "attempt_healed"
-
-
-@dataclass(frozen=True)
-class WorldRead:
-    """All side effects in the episode's world at that time. ``error`` if it could not be read."""
-
-    t: float
-    episode: str
-    effects: list[dict[str, Any]]
-    error: str | None = None
-    event: Literal["world_read"] = "world_read"
-
-
-@dataclass(frozen=True)
-class EpisodeJudged:
-    """The verdict on an episode as it was given; ``windtunnel judge`` gives it again."""
-
-    t: float
-    episode: str
-    outcome: str
-    world: str
-    claim: str
-    value: str
-    flags: list[str]
-    attempts: int
-    first_attempt_outcome: str
-    faults: list[dict[str, Any]]
-    event: Literal["episode_judged"] = "episode_judged"
-
-
-@dataclass(frozen=True)
-class RunFinished:
-    t: float
-    completed: bool
-    reason: str
-    toxics_left: int | None
-    event: Literal["run_finished"] = "run_finished"
-
-
-@dataclass(frozen=True)
-class Note:
-    t: float
-    level: Level
-    message: str
-    event: Literal["note"] = "note"
-
-
-# written by the gateway (gateway-<lane>.jsonl)
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One request as the gateway saw it; ``ms`` from its first request byte to its last reply byte.
-
-    ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
-    ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
-    the whole request. ``fault`` is what was injected: ``{"kind", "status"}``.
-    """
-
-    start: float
-    run: str
-    episode: str
-    attempt: int
-    link: str
-    method: str
-    target: str
-    fingerprint: str
-    call: int
-    try_: int
-    identity: Literal["baggage", "counted", "mismatch"]
-    ms: float
-    status: int | None
-    request_complete: bool
-    reply_complete: bool
-    forwarded: bool
-    request_bytes: int
-    reply_bytes: int
-    fault: dict[str, Any] | None = None
-    error: str | None = None
-    event: Literal["exchange"] = "exchange"
-
-
-# written by the manager (manager-<lane>.jsonl)
-
-
-@dataclass(frozen=True)
-class ToxicsChanged:
-    """What the manager did to Toxiproxy and read back. ``action``: armed, healed, repaired, disturbed."""
-
-    t: float
-    episode: str
-    attempt: int
-    action: Literal["armed", "healed", "repaired", "disturbed"]
-    toxics: list[dict[str, Any]]
-    detail: str = ""
-    event: Literal["toxics_changed"] = "toxics_changed"
-
-
-Event = (
-    RunStarted
-    | EpisodeStarted
-    | AttemptArmed
-    | ModelCall
-    | ToolTry
-    | ToolCall
-    | AttemptEnded
-    | AttemptHealed
-    | WorldRead
-    | EpisodeJudged
-    | RunFinished
-    | Note
-    | Exchange
-    | ToxicsChanged
-)
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 # with them what reorders a line (bidirectional overrides) and what no console can encode (surrogates)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from windtunnel.evidence import FaultRecord, Unexplained, gather
-from windtunnel.history import (
+from windtunnel.events import (
     EpisodeJudged,
     EpisodeStarted,
     Event,
@@ -18,6 +17,7 @@ from windtunnel.history import (
     RunFinished,
     RunStarted,
 )
+from windtunnel.evidence import FaultRecord, Unexplained, gather
 from windtunnel.oracle import Claim, Outcome, Value, World
 from windtunnel.oracle.episode import Episode, last
 

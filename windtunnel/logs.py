@@ -9,7 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from windtunnel.history import AttemptArmed, AttemptEnded, Event, Note, ToolCall, ToolTry, strip_control
+from windtunnel.events import (
+    AttemptArmed,
+    AttemptEnded,
+    Event,
+    Note,
+    ToolCall,
+    ToolTry,
+)
+from windtunnel.history import strip_control
 
 
 class JsonLog:

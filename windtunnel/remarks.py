@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from windtunnel.history import RunFinished
+from windtunnel.events import RunFinished
 from windtunnel.judge import RunJudgement
 
 

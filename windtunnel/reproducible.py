@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from windtunnel.history import AttemptArmed, AttemptEnded, Event, Exchange
+from windtunnel.events import (
+    AttemptArmed,
+    AttemptEnded,
+    Event,
+    Exchange,
+)
 from windtunnel.judge import RunJudgement
 from windtunnel.schedule import PlannedToxic
 

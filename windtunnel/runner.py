@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar, cast
 
 from windtunnel.baggage import Identity
 from windtunnel.control import Control, RunAborted
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -25,8 +25,10 @@ from windtunnel.history import (
     Note,
     RunFinished,
     RunStarted,
-    Torn,
     WorldRead,
+)
+from windtunnel.history import (
+    Torn,
     Writer,
     dump_line,
     history_file,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from windtunnel.baggage import Identity
-from windtunnel.history import Event, Report
+from windtunnel.events import Event, Report
 from windtunnel.settings import Settings
 from windtunnel.topology import Topology
 

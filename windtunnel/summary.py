@@ -9,8 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windtunnel.catalog import LINKS, MODEL_LINK
+from windtunnel.events import (
+    AttemptArmed,
+    Event,
+    ModelCall,
+    Note,
+    ToolTry,
+)
 from windtunnel.evidence import FaultRecord
-from windtunnel.history import AttemptArmed, Event, ModelCall, Note, ToolTry
 from windtunnel.intervals import percentile, wilson
 from windtunnel.judge import EpisodeJudgement, judge_run
 from windtunnel.oracle import OUTCOMES, Outcome

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windtunnel.history import Event, parse_line
+from windtunnel.events import Event
+from windtunnel.history import parse_line
 
 
 class Tail:

@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from agent.loop import Agent
 from windtunnel.baggage import Identity, parse_baggage
 from windtunnel.catalog import LINKS
-from windtunnel.history import Event
+from windtunnel.events import Event
 from windtunnel.settings import Settings
 from windtunnel.subject import AttemptContext, SubjectResult
 from windtunnel.topology import LOOPBACK, Address, Topology, address_of, bind, default_topology

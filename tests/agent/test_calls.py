@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from agent.calls import Attempt, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
-from windtunnel.history import ToolCall, ToolTry
+from windtunnel.events import ToolCall, ToolTry
 from windtunnel.schedule import identifier
 from windtunnel.topology import default_topology
 

@@ -26,7 +26,7 @@ from tests.agent.support import (
     then_reset,
 )
 from windtunnel.baggage import Identity
-from windtunnel.history import Event, ToolTry
+from windtunnel.events import Event, ToolTry
 from windtunnel.topology import LOOPBACK, Address, Topology
 
 OK = b"HTTP/1.1 200 OK\r\n"

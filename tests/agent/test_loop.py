@@ -22,7 +22,7 @@ from tests.agent.support import (
     lab_of,
     reports,
 )
-from windtunnel.history import Report, ToolCall, ToolTry
+from windtunnel.events import Report, ToolCall, ToolTry
 from windtunnel.subject import SubjectResult
 from windtunnel.topology import Address
 

@@ -22,7 +22,7 @@ from tests.agent.support import (
     reports,
     silence,
 )
-from windtunnel.history import ToolCall, ToolTry
+from windtunnel.events import ToolCall, ToolTry
 from windtunnel.topology import LOOPBACK, Address, address_of, bind
 
 GOOD = http(200, {"sent": True})

@@ -24,7 +24,7 @@ from tests.agent.support import (
     silence,
 )
 from windtunnel.baggage import Identity
-from windtunnel.history import Event, ModelCall, ToolCall
+from windtunnel.events import Event, ModelCall, ToolCall
 from windtunnel.topology import default_topology
 
 KEY = "gsk_no_real_key_0123456789"

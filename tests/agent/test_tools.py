@@ -13,7 +13,7 @@ from agent.loop import _tool
 from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
 from windtunnel.catalog import TOOL_LINKS
-from windtunnel.history import ToolCall, ToolTry
+from windtunnel.events import ToolCall, ToolTry
 from windtunnel.schedule import fingerprint
 from windtunnel.topology import Topology
 

@@ -12,7 +12,7 @@ from agent.loop import Agent
 from agent.models import build_model, open_client
 from windtunnel.config import Configuration
 from windtunnel.control import Control
-from windtunnel.history import Event
+from windtunnel.events import Event
 from windtunnel.lab.launcher import Lab
 from windtunnel.prompts import Prompt, load_prompts
 from windtunnel.runner import Places, Runner, RunRecord, new_run_id

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from tests.e2e.flight import Hangar, sample
-from windtunnel.history import AttemptArmed, Exchange, ToolCall, ToolTry, WorldRead
+from windtunnel.events import (
+    AttemptArmed,
+    Exchange,
+    ToolCall,
+    ToolTry,
+    WorldRead,
+)
 from windtunnel.prompts import Prompt
 
 TEMPERATURE = "temperature in Paris"

@@ -8,7 +8,7 @@ import pytest
 
 from agent.keys import redactor
 from tests.e2e.flight import Hangar
-from windtunnel.history import Note, Report
+from windtunnel.events import Note, Report
 from windtunnel.prompts import Prompt
 from windtunnel.settings import Settings
 from windtunnel.subject import AttemptContext, SubjectResult

@@ -16,8 +16,9 @@ import uvloop
 
 from windtunnel.baggage import Identity
 from windtunnel.catalog import LINKS
+from windtunnel.events import Exchange
 from windtunnel.gateway.server import Gateway
-from windtunnel.history import Exchange, history_file, read_file
+from windtunnel.history import history_file, read_file
 from windtunnel.settings import Settings
 from windtunnel.state import State
 from windtunnel.topology import Address, Topology, address_of, bind, default_topology

@@ -10,7 +10,8 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, gateway, read_all, read_head
-from windtunnel.history import Exchange, history_file, read_file
+from windtunnel.events import Exchange
+from windtunnel.history import history_file, read_file
 from windtunnel.schedule import fingerprint
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windtunnel.history import Event, RunFinished, Torn, read_run
+from windtunnel.events import Event, RunFinished
+from windtunnel.history import Torn, read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = {

@@ -1,6 +1,6 @@
 """Hand-written histories: events with everything filled in that a test does not speak of."""
 
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,

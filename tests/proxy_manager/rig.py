@@ -17,7 +17,8 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
-from windtunnel.history import ToxicsChanged, history_file, read_file
+from windtunnel.events import ToxicsChanged
+from windtunnel.history import history_file, read_file
 from windtunnel.schedule import PlannedToxic
 from windtunnel.settings import Settings
 from windtunnel.state import AttemptRow, State

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -20,9 +20,8 @@ from windtunnel.history import (
     RunFinished,
     RunStarted,
     ToolTry,
-    Writer,
-    history_file,
 )
+from windtunnel.history import Writer, history_file
 from windtunnel.schedule import PlannedError, PlannedToxic, plan_error, plan_toxics
 from windtunnel.settings import Settings
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.report.synthetic import START, Flight
-from windtunnel.evidence import gather
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     EpisodeJudged,
     EpisodeStarted,
     Exchange,
-    HistoryError,
     RunStarted,
     ToolTry,
-    read_run,
 )
+from windtunnel.evidence import gather
+from windtunnel.history import HistoryError, read_run
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data
 from windtunnel.report.charts.text import duration, percent, spread

@@ -174,7 +174,7 @@ class Turn:
 
 
 def _line(turn: Turn, run: Run) -> str:
-    """``windtunnel.history.Exchange`` as JSON, made by hand: every request pays for it."""
+    """``windtunnel.events.Exchange`` as JSON, made by hand: every request pays for it."""
     fault = json.dumps(turn.answer.record) if turn.answer and turn.reply_done else "null"
     return (
         f'{{"start":{turn.started!r},"run":{_quote(run.run_id)},"episode":{_quote(turn.episode)}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from windtunnel.history import AttemptEnded
+from windtunnel.events import AttemptEnded
 from windtunnel.oracle.expect import Oracle
 
 Claim = Literal["done", "failed", "unsure", "none", "unclear"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from windtunnel.catalog import LINKS
-from windtunnel.history import Exchange, ToolCall, ToolTry
+from windtunnel.events import Exchange, ToolCall, ToolTry
 from windtunnel.oracle.expect import Slot
 from windtunnel.oracle.text import bare, close, folded, numbers
 from windtunnel.oracle.units import convert, siblings

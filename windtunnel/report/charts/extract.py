@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from windtunnel.catalog import MODEL_LINK
-from windtunnel.evidence import FaultRecord, TryEvidence, Unexplained, gather
-from windtunnel.history import (
+from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -16,12 +15,13 @@ from windtunnel.history import (
     EpisodeStarted,
     Event,
     Exchange,
-    HistoryError,
     ModelCall,
     RunFinished,
     RunStarted,
     ToolTry,
 )
+from windtunnel.evidence import FaultRecord, TryEvidence, Unexplained, gather
+from windtunnel.history import HistoryError
 from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
 
 SELF_TEST = "self-test subject: scripted model"

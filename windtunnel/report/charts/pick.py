@@ -6,7 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from windtunnel.history import HistoryError, RunStarted, Torn, read_file, read_run
+from windtunnel.events import RunStarted
+from windtunnel.history import (
+    HistoryError,
+    Torn,
+    read_file,
+    read_run,
+)
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 
