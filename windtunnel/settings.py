@@ -22,6 +22,8 @@ from dotenv.parser import parse_stream
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from proxy_manager.toxics import ToxicSpec, parse_list
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.sets import FaultSet, load_set
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 
@@ -67,6 +69,7 @@ class Settings(BaseModel):
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
         "auto", description="who translates"
     )
+    faults: str = Field("", description="a fault set: a file, a preset, or its canonical form")
 
     @field_validator("*", mode="before")
     @classmethod
@@ -80,6 +83,11 @@ class Settings(BaseModel):
     @classmethod
     def _canonical_toxics(cls, text: str) -> str:
         return ",".join(str(spec) for spec in parse_list(text))
+
+    @field_validator("faults")
+    @classmethod
+    def _canonical_faults(cls, text: str) -> str:
+        return load_set(text, "fault set", REGISTRY).dump()
 
     @field_validator("model_base_url")
     @classmethod
@@ -96,6 +104,10 @@ class Settings(BaseModel):
     @property
     def toxic_specs(self) -> Sequence[ToxicSpec]:
         return parse_list(self.toxics)
+
+    @property
+    def fault_set(self) -> FaultSet:
+        return load_set(self.faults, "fault set", REGISTRY)
 
     @property
     def model_name(self) -> str:

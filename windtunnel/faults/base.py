@@ -1,53 +1,136 @@
-"""What a fault at the gateway is: it looks at one request and may answer in the upstream's place."""
+"""What a fault is: it looks at one try and says what becomes of it. Pure.
+
+A fault is a small class with typed parameters, registered in ``windtunnel.faults.FAULTS``. Its docstring
+is its page in the catalogue. It does nothing itself: it returns an ``Act``, which the gateway carries out.
+"""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, Protocol
 
-from windtunnel.settings import Settings
+from pydantic import BaseModel, ConfigDict
+
+from windtunnel.faults.message import Ending, Play, Reply, Request, Step
+
+Family = Literal["http", "meaning", "model", "context"]
+Where = Literal["any", "tool", "model"]
+Dialect = Literal["tool", "openai", "anthropic"]
+WhyNot = Literal[
+    "already_faulted",  # another fault changed this try before it
+    "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
+    "nothing_to_change",  # the request holds nothing of the kind that it changes
+    "no_earlier_answer",  # there is no earlier one to give again
+    "not_a_stream",  # it acts on event streams, and this reply is none
+    "upstream_failed",  # no whole reply came that it could have changed
+    "too_large",  # the message is larger than the gateway keeps
+    "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
+]
 
 
-class RequestView(NamedTuple):
-    """One request that the gateway has identified, its body read. ``call`` and ``try_`` count from 1."""
+@dataclass(frozen=True)
+class Try:
+    """One try that a fault strikes, its request whole.
+
+    ``dialect``: what is spoken on the link; ``call`` and ``try_`` count from 1 as in DESIGN; ``ordinal``
+    counts the logical calls that the fault's entry matched on that link in the episode. ``chance(purpose)``
+    is the schedule's keyed draw in [0, 1) for this try and this entry. ``earlier``: the link's whole
+    replies in this episode, oldest first, for a fault that ``remembers``.
+    """
 
     link: str
-    method: str
-    target: str
-    fingerprint: str
+    dialect: Dialect
+    request: Request
     episode: str
     attempt: int
     call: int
     try_: int
+    ordinal: int
+    chance: Callable[[str], float]
+    earlier: Sequence[Reply] = ()
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What the client gets instead of the upstream's answer; ``record`` goes into the history."""
+class Miss:
+    """The fault struck and changed nothing: it is not injected, and this is why."""
 
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-    record: Mapping[str, Any] = field(default_factory=dict)
+    why: WhyNot
 
 
-def error_body(code: str, message: str) -> bytes:
-    """The lab's one JSON shape of an error."""
-    return json.dumps({"error": {"code": code, "message": message}}).encode()
+@dataclass(frozen=True)
+class Changed:
+    """What the client gets in the reply's place. ``evidence`` goes into the ledger (JSON)."""
+
+    reply: Reply | Play
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Fault(ABC):
-    """One kind of fault, registered in ``windtunnel.faults.FAULTS``. Pure: chance is a keyed draw."""
+class EventEditor(Protocol):
+    """Follows one event stream as it goes by. The gateway frames what it returns.
+
+    ``ending`` is looked at after every call: anything but ``keep`` ends the reply there. ``why_not`` is
+    None once it has changed something; ``evidence`` is read at the end.
+    """
+
+    ending: Ending
+    why_not: WhyNot | None
+    evidence: dict[str, Any]
+
+    def event(self, data: bytes) -> Sequence[Step]:
+        """What becomes of one whole event, its blank line included: bytes, and seconds to wait."""
+
+    def end(self) -> Sequence[Step]:
+        """What follows after the upstream's last event."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a fault does with a try; each field, by default, leaves things as they are.
+
+    ``delay`` (seconds, before the request goes on; delays of several faults add up). ``answer``: given in
+    the upstream's place, which never sees the request. ``request``: forwarded in the original's place.
+    ``copies``: how often the upstream gets it, one after the other; the client gets the last answer.
+    ``reply``: turns the upstream's whole reply into what the client gets. ``events``: the same for event
+    streams, as they come; with both, ``reply`` is for what is no event stream.
+    """
+
+    delay: float = 0.0
+    answer: Reply | Play | None = None
+    request: Request | None = None
+    copies: int = 1
+    reply: Callable[[Reply], Changed | Miss] | None = None
+    events: Callable[[], EventEditor] | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def only_delays(self) -> bool:
+        return (self.answer, self.request, self.copies, self.reply, self.events) == (
+            None,
+            None,
+            1,
+            None,
+            None,
+        )
+
+
+class Fault(BaseModel):
+    """One kind of fault with its parameters. Subclasses are frozen and refuse unknown parameters.
+
+    ``where`` it can strike; ``needs_body``: it reads the request's body, so that more of it is kept;
+    ``remembers``: it needs the link's earlier replies; ``lab_only``: only on links whose servers are the
+    lab's own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str]
+    family: ClassVar[Family]
+    where: ClassVar[Where] = "any"
+    needs_body: ClassVar[bool] = False
+    remembers: ClassVar[bool] = False
+    lab_only: ClassVar[bool] = False
 
-    @abstractmethod
-    def applies(self, link: str, settings: Settings) -> bool:
-        """Whether it can strike on that link at all; if so the gateway holds requests for ``act``."""
-
-    @abstractmethod
-    def act(self, request: RequestView, settings: Settings) -> Reply | None:
-        """The reply to give in the upstream's place, or None to let the request pass."""
+    def act(self, this: Try) -> Act | Miss | None:
+        """What becomes of the try; None lets it pass as if the fault had not struck."""
+        raise NotImplementedError

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from windtunnel.catalog import MODEL_LINK
-from windtunnel.faults.base import Fault, Reply, RequestView, error_body
-from windtunnel.schedule import plan_error
-from windtunnel.settings import Settings
+from typing import Any
+
+from pydantic import Field
+
+from windtunnel.faults.base import Act, Fault, Try
+from windtunnel.faults.message import json_reply
+from windtunnel.schedule import ERROR_KINDS, choose
 
 _MESSAGES = {
     "server_error": "the service failed",
@@ -15,34 +18,29 @@ _MESSAGES = {
 
 
 class HttpError(Fault):
-    """Drawn anew for every try, so that a retry can get past it."""
+    """The lab's own error, drawn anew for every try, so that a retry can get past it."""
 
     name = "http_error"
+    family = "http"
+    where = "tool"
 
-    def applies(self, link: str, settings: Settings) -> bool:
-        return settings.error_prob > 0 and link != MODEL_LINK.name
+    chance: float = Field(0.1, ge=0, le=1, description="chance per try")
+    retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")
 
-    def act(self, request: RequestView, settings: Settings) -> Reply | None:
-        error = plan_error(
-            settings.seed,
-            settings.error_prob,
-            request.episode,
-            request.attempt,
-            request.link,
-            request.fingerprint,
-            request.call,
-            request.try_,
-        )
-        if error is None:
+    def act(self, this: Try) -> Act | None:
+        if this.chance("error") >= self.chance:
             return None
-        return Reply(
-            status=error.status,
-            body=error_body(error.kind, _MESSAGES[error.kind]),
-            headers={"Retry-After": _seconds(settings.retry_after)} if error.status == 429 else {},
-            record={"kind": error.kind, "status": error.status},
-        )
+        kind, status = choose(this.chance("error-kind"), ERROR_KINDS)
+        headers = {"Retry-After": seconds(self.retry_after)} if status == 429 else {}
+        evidence: dict[str, Any] = {"kind": kind, "status": status}
+        return Act(answer=json_reply(status, error_value(kind, _MESSAGES[kind]), headers), evidence=evidence)
 
 
-def _seconds(value: float) -> str:
+def error_value(code: str, message: str) -> dict[str, Any]:
+    """The lab's one JSON shape of an error."""
+    return {"error": {"code": code, "message": message}}
+
+
+def seconds(value: float) -> str:
     """``0.2``, ``3``: fractions are allowed, exponents are not."""
     return f"{value:.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,1 @@
+"""Faults of what the model is shown: they change the request to it."""

@@ -1,0 +1,1 @@
+"""Faults of HTTP itself, on any link."""

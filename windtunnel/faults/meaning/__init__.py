@@ -1,0 +1,1 @@
+"""Faults of what a tool's result says."""

@@ -1,0 +1,116 @@
+"""When an armed fault strikes: by chance, by count, by turn, by the clock. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d*))?\s*")
+
+
+def _span(value: Any) -> Any:
+    """``3``, ``"3"``, ``"2-4"``, ``"2-"`` or ``[2, 4]``."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str):
+        found = _RANGE.fullmatch(value)
+        if found is None:
+            raise ValueError("must be a count such as 3, a range such as 2-4, or an open one such as 2-")
+        first = int(found[1])
+        last = first if "-" not in value else int(found[2]) if found[2] else None
+        return first, last
+    return tuple(value) if isinstance(value, list) else value
+
+
+Span = Annotated[tuple[Annotated[int, Field(ge=1)], int | None], BeforeValidator(_span)]
+
+
+class Window(BaseModel):
+    """An outage: seconds since the run's start. Within ``ramp`` seconds the chance rises fully."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: float = Field(0.0, ge=0, description="seconds since the run's start")
+    end: float | None = Field(None, gt=0, description="seconds since the run's start; without it, to its end")
+    ramp: float = Field(0.0, ge=0, description="seconds in which the chance rises from 0")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Window:
+        if self.end is not None and self.end <= self.start:
+            raise ValueError("must end after it starts")
+        return self
+
+    def share(self, elapsed_s: float) -> float:
+        """How much of the chance is in force at that time: 0 to 1."""
+        if elapsed_s < self.start or (self.end is not None and elapsed_s >= self.end):
+            return 0.0
+        return min(1.0, (elapsed_s - self.start) / self.ramp) if self.ramp else 1.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a trigger may know of a try. Counts are of what the entry matched, per episode and link.
+
+    ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);
+    ``turn`` counts the model's requests of the attempt so far; ``strikes`` are those before this try,
+    ``last_strike`` the call of the last of them, 0 without one.
+    """
+
+    calls: int = 1
+    tries: int = 1
+    turn: int = 0
+    elapsed_s: float = 0.0
+    strikes: int = 0
+    last_strike: int = 0
+
+
+class When(BaseModel):
+    """All conditions that are given must hold. Counts are of logical calls, or of tries (``of: try``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    probability: float = Field(1.0, ge=0, le=1, description="chance, drawn anew for every try")
+    nth: Span | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")
+    after: int | None = Field(None, ge=0, description="not the first n")
+    first: int | None = Field(None, ge=1, description="only the first n")
+    every: int | None = Field(None, ge=1, description="every nth")
+    of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
+    turns: Span | None = Field(None, description="only in these turns (requests to the model): 1, 2-4, 2-")
+    window: Window | None = Field(None, description="an outage by the clock: start, end, ramp")
+    persistent: bool = Field(False, description="once it struck, it strikes for the rest of the episode")
+    at_most: int | None = Field(None, ge=1, description="at most n strikes in an episode")
+    cooldown: int | None = Field(None, ge=1, description="calls that pass after each strike")
+
+    def strikes(self, moment: Moment, chance: float) -> bool:
+        """``chance``: the keyed draw of this try, in [0, 1)."""
+        if self.at_most is not None and moment.strikes >= self.at_most:
+            return False
+        if self.persistent and moment.strikes:
+            return True
+        if self.cooldown and moment.strikes and 0 < moment.calls - moment.last_strike <= self.cooldown:
+            return False
+        share = self.window.share(moment.elapsed_s) if self.window else 1.0
+        return (
+            self._counted(moment) and _within(self.turns, moment.turn) and chance < self.probability * share
+        )
+
+    def _counted(self, moment: Moment) -> bool:
+        count = moment.calls if self.of == "call" else moment.tries
+        return (
+            _within(self.nth, count)
+            and (self.after is None or count > self.after)
+            and (self.first is None or count <= self.first)
+            and (self.every is None or count % self.every == 0)
+        )
+
+    @property
+    def certain(self) -> bool:
+        """Whether it strikes every try that it matches: a canary."""
+        return self == When()
+
+
+def _within(span: tuple[int, int | None] | None, count: int) -> bool:
+    return span is None or (span[0] <= count and (span[1] is None or count <= span[1]))
