@@ -50,7 +50,7 @@ class Request(_Message):
 
     def with_json(self, value: Any) -> Request:
         """The same request with that JSON as its body."""
-        return replace(self, body=json.dumps(value, ensure_ascii=False).encode())
+        return replace(self, body=dump_json(value))
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,28 @@ class Reply(_Message):
         return replace(self, body=body)
 
     def with_json(self, value: Any) -> Reply:
-        return replace(self, body=json.dumps(value, ensure_ascii=False).encode())
+        return replace(self, body=dump_json(value))
+
+
+def dump_json(value: Any) -> bytes:
+    """As JSON in UTF-8; lone surrogates, which UTF-8 cannot say, stay escaped."""
+    try:
+        return json_bytes(value)
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON in UTF-8; what UTF-8 cannot hold (a lone surrogate) stays escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
 
 
 def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None) -> Reply:
     """A reply of JSON."""
-    body = json.dumps(value, ensure_ascii=False).encode()
-    return Reply((*JSON_TYPE, *(headers or {}).items()), body, status)
+    return Reply((*JSON_TYPE, *(headers or {}).items()), dump_json(value), status)
 
 
 @dataclass(frozen=True)

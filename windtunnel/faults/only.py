@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from windtunnel.faults.message import Request
 
+ABSENT = object()
+
 
 class Only(BaseModel):
     """All conditions that are given must hold."""
@@ -44,11 +46,18 @@ class Only(BaseModel):
             body = request.json()
         except ValueError:
             return False
-        return all(field(body, name) == wanted for name, wanted in self.json_.items())
+        return all(_same(field(body, name), wanted) for name, wanted in self.json_.items())
 
 
 def field(value: Any, dotted: str) -> Any:
-    """The field ``a.b`` of nested objects; None without it."""
+    """The field ``a.b`` of nested objects; ``ABSENT`` without it."""
     for name in dotted.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, dict) or name not in value:
+            return ABSENT
+        value = value[name]
     return value
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    # Python takes true for 1
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)

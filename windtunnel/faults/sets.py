@@ -109,6 +109,10 @@ class FaultSet:
 def load_set(text: str, where: str, registry: Registry) -> FaultSet:
     """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
     try:
+        return build_set(json.loads(text), where, registry)  # YAML would take 1e-5 for a text
+    except (json.JSONDecodeError, RecursionError):
+        pass
+    try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

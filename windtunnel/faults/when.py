@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d*))?\s*")
 
@@ -25,7 +25,15 @@ def _span(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-Span = Annotated[tuple[Annotated[int, Field(ge=1)], int | None], BeforeValidator(_span)]
+def _in_order(span: tuple[int, int | None]) -> tuple[int, int | None]:
+    if span[1] is not None and span[1] < span[0]:
+        raise ValueError(f"the range {span[0]}-{span[1]} is empty")
+    return span
+
+
+Span = Annotated[
+    tuple[Annotated[int, Field(ge=1)], int | None], BeforeValidator(_span), AfterValidator(_in_order)
+]
 
 
 class Window(BaseModel):
