@@ -16,6 +16,13 @@ from windtunnel.faults.message import Reply, json_bytes
 
 Path = tuple[str | int, ...]
 KEPT = 4096
+# fields about the answer and not about the world: counters, places in a list, codes
+_TECHNICAL = frozenset(
+    """
+    id position page per_page total count index offset limit status code engine backend units unit
+    language source_language target_language deg lat lon type kind version
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,11 @@ class Leaf:
     def key(self) -> str:
         """The nearest field's name: of a list's items, the list's."""
         return next((part.lower() for part in reversed(self.path) if isinstance(part, str)), "")
+
+    @property
+    def telling(self) -> bool:
+        """Whether it speaks of the world, as far as its field's name tells."""
+        return self.key not in _TECHNICAL
 
     @property
     def dotted(self) -> str:
@@ -104,8 +116,12 @@ class TextFault(MeaningFault):
     def candidates(self, strike: Strike) -> Sequence[Leaf]:
         texts = [leaf for leaf in leaves_of(strike.document) if isinstance(leaf.value, str)]
         long = [leaf for leaf in texts if len(leaf.value) >= self.shortest and not is_link(leaf.value)]
-        answers, echoes = unlike_the_question(long, strike)
-        return max_first(answers) + max_first(echoes)
+        telling, technical = split(long, lambda leaf: leaf.telling)
+        answers, echoes = unlike_the_question(telling, strike)
+        ranked = [max_first(answers), max_first(echoes), max_first(technical)]
+        if self.field is not None:
+            return [leaf for rank in ranked for leaf in rank]
+        return next(filter(None, ranked), [])
 
 
 def readable(reply: Reply) -> Any:
@@ -158,7 +174,7 @@ def replaced(document: Any, path: Path, new: Any) -> Any:
 
 
 def drawn(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
-    """The leaves from a drawn one on among the first of them, so that the best come first but not always."""
+    """The same leaves from a drawn one among the best of them on."""
     start = rng.randrange(min(3, len(leaves))) if leaves else 0
     return [*leaves[start:], *leaves[:start]]
 
@@ -178,10 +194,8 @@ def split(leaves: Iterable[Leaf], chosen: Callable[[Leaf], object]) -> tuple[lis
     return yes, no
 
 
-def max_first(
-    leaves: Sequence[Leaf], size: Callable[[Leaf], int] = lambda leaf: len(leaf.value)
-) -> list[Leaf]:
-    return sorted(leaves, key=size, reverse=True)
+def max_first(leaves: Sequence[Leaf]) -> list[Leaf]:
+    return sorted(leaves, key=lambda leaf: len(leaf.value), reverse=True)
 
 
 def is_link(text: str) -> bool:

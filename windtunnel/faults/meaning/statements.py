@@ -18,6 +18,7 @@ from windtunnel.faults.meaning.result import (
     is_link,
     leaves_of,
     lists_of,
+    max_first,
     split,
     unlike_the_question,
 )
@@ -95,6 +96,8 @@ class Contradiction(TextFault):
         claim = _CLAUSE.split(leaf.value.strip())[0].rstrip(".;!?,")
         if not claim:
             return None
+        if len(leaf.value) < 30:  # a name or a word rather than a sentence
+            return f"{leaf.value} ({'or not: sources differ' if self.severity < 0.5 else f'not {claim}'})"
         if self.severity < 0.5:
             return f"{leaf.value} (Other sources say otherwise about this: {claim}.)"
         return f"{leaf.value} This is wrong. It is not true: {claim}."
@@ -113,14 +116,14 @@ class Fabricated(MeaningFault):
         return min(50, max(1, round(self.severity * candidates)))
 
     def candidates(self, strike: Strike) -> Sequence[Leaf]:
-        leaves = [leaf for leaf in leaves_of(strike.document) if leaf.value != ""]
-        usable = [leaf for leaf in leaves if isinstance(leaf.value, str) or is_number(leaf.value)]
-        answers, _ = unlike_the_question(usable, strike)
-        return [leaf for leaf in answers if not (isinstance(leaf.value, str) and is_link(leaf.value))]
+        leaves = [leaf for leaf in leaves_of(strike.document) if leaf.telling and _made_of_words(leaf)]
+        answers, _ = unlike_the_question(leaves, strike)
+        texts, numbers = split(answers, lambda leaf: isinstance(leaf.value, str))
+        return [*numbers, *max_first(texts)]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if isinstance(leaf.value, str):
-            return _made_up(leaf.value, _topic(strike.this), strike)
+            return _made_up(leaf, _topic(strike.this), strike)
         percent = strike.rng.randint(50, 170)
         if isinstance(leaf.value, int):
             return leaf.value * percent // 100 + 1
@@ -136,15 +139,24 @@ def _topic(this: Try) -> str:
         body = None
     fields = body.values() if isinstance(body, dict) else ()
     words = [*query, *(value for value in fields if isinstance(value, str))]
-    return max((one for one in words if one.strip()), key=len, default="the matter at hand")[:80]
+    return max((one for one in words if one.strip()), key=len, default="")[:80]
 
 
-def _made_up(text: str, topic: str, strike: Strike) -> str:
-    """About the topic, and about as long as the true text."""
+def _made_of_words(leaf: Leaf) -> bool:
+    if isinstance(leaf.value, str):
+        return any(map(str.isalpha, leaf.value)) and not is_link(leaf.value)
+    return is_number(leaf.value)
+
+
+def _made_up(leaf: Leaf, topic: str, strike: Strike) -> str:
+    """About the topic, or else about what the true text begins with; and about as long as that."""
+    if leaf.key in ("from", "to", "sender", "recipient", "author"):
+        return strike.rng.choice([one for one in _PEOPLE if one != leaf.value])
+    about = topic or " ".join(leaf.value.split()[:4])
     share = strike.rng.randint(51, 94)
-    if len(text) <= 40:
-        return f"{topic.title()} {share}" if " " in text or text.istitle() else f"{topic} {share}"
-    about = topic.capitalize()
+    if len(leaf.value) <= 40:
+        return f"{about.title()} {share}" if " " in leaf.value or leaf.value.istitle() else f"{about} {share}"
+    about = about.capitalize()
     return f"{about} is covered by {share} % of the sources of {1950 + share}; the rest do not mention it."
 
 

@@ -17,25 +17,6 @@ from windtunnel.faults.meaning.result import (
     unlike_the_question,
 )
 
-# counts and places in a list: changing them says nothing wrong about the world
-_COUNTERS = frozenset(
-    [
-        "id",
-        "position",
-        "page",
-        "per_page",
-        "total",
-        "count",
-        "deg",
-        "lat",
-        "lon",
-        "index",
-        "offset",
-        "limit",
-        "status",
-        "code",
-    ]
-)
 _NUMBER = re.compile(r"(?<![\w:.,/-])\d+(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _YEAR = re.compile(r"(?<![\d.,/-])(1[89]\d\d|20\d\d)(?![\d.,/-]\d|\d)")
@@ -50,9 +31,9 @@ def figures(strike: Strike) -> list[Leaf]:
     """Numbers that say something, best first: figures, texts that hold one, counters, what was asked."""
     leaves = [leaf for leaf in leaves_of(strike.document) if leaf.value is not None]
     numbers = [leaf for leaf in leaves if is_number(leaf.value)]
-    telling = [leaf for leaf in numbers if leaf.key not in _COUNTERS]
+    telling, technical = split(numbers, lambda leaf: leaf.telling)
     texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _NUMBER.search(leaf.value)]
-    ranked = [*telling, *texts, *(leaf for leaf in numbers if leaf.key in _COUNTERS)]
+    ranked = [*telling, *texts, *technical]
     answers, echoes = unlike_the_question(ranked, strike)
     return answers + echoes
 
