@@ -14,7 +14,7 @@ from typing import Any, Literal
 Headers = tuple[tuple[str, str], ...]
 JSON_TYPE: Headers = (("Content-Type", "application/json"),)
 # what a message's framing consists of: it is the sender's business, never a fault's
-_FRAMING = frozenset(("content-length", "transfer-encoding", "connection", "trailer"))
+FRAMING = frozenset(("content-length", "transfer-encoding", "connection", "trailer"))
 
 Step = bytes | float
 Ending = Literal["keep", "close", "reset", "hang"]
@@ -72,14 +72,6 @@ class Reply(_Message):
 
 
 def dump_json(value: Any) -> bytes:
-    """As JSON in UTF-8; lone surrogates, which UTF-8 cannot say, stay escaped."""
-    try:
-        return json_bytes(value)
-    except UnicodeEncodeError:
-        return json.dumps(value).encode()
-
-
-def json_bytes(value: Any) -> bytes:
     """JSON in UTF-8; what UTF-8 cannot hold (a lone surrogate) stays escaped."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
@@ -110,8 +102,8 @@ def head_bytes(reply: Reply, length: int | None) -> bytes:
 
     Without a length the body is chunked; see ``chunk``.
     """
-    lines = [f"HTTP/1.1 {reply.status} {reply.reason or _phrase(reply.status)}"]
-    lines += [f"{name}: {value}" for name, value in reply.headers if name.lower() not in _FRAMING]
+    lines = [f"HTTP/1.1 {reply.status} {reply.reason or reason_phrase(reply.status)}"]
+    lines += [f"{name}: {value}" for name, value in reply.headers if name.lower() not in FRAMING]
     lines.append("Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
@@ -126,7 +118,8 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def _phrase(status: int) -> str:
+def reason_phrase(status: int) -> str:
+    """The status's usual phrase."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.message import Reply, json_bytes
+from windtunnel.faults.base import Act, Changed, Fault, Miss, Try, kept
+from windtunnel.faults.message import Reply, dump_json
 
 Path = tuple[str | int, ...]
-KEPT = 4096
 # fields about the answer and not about the world: counters, places in a list, codes
 _TECHNICAL = frozenset(
     """
@@ -83,7 +82,7 @@ class MeaningFault(Fault):
         changes: list[dict[str, Any]] = []
         for leaf in drawn(leaves, strike.rng):
             new = self.altered(leaf, strike)
-            if new is not None and json_bytes(new) != json_bytes(leaf.value):
+            if new is not None and dump_json(new) != dump_json(leaf.value):
                 document = replaced(document, leaf.path, new)
                 changes.append({"field": leaf.dotted, "original": kept(leaf.value), "changed": kept(new)})
             if len(changes) >= self.how_many(len(leaves)):
@@ -200,9 +199,3 @@ def max_first(leaves: Sequence[Leaf]) -> list[Leaf]:
 
 def is_link(text: str) -> bool:
     return text.startswith(("http://", "https://"))
-
-
-def kept(value: Any) -> Any:
-    """As much of it as the ledger keeps: 4 KiB of JSON."""
-    text = json_bytes(value)
-    return value if len(text) <= KEPT else text[:KEPT].decode("utf-8", "ignore")
