@@ -11,6 +11,7 @@ from tests.oracle.histories import (
     exchange,
     healed,
     latency,
+    met,
     model_call,
     run_finished,
     run_started,
@@ -67,13 +68,12 @@ def test_the_first_attempt_has_its_own_rate():
 
 
 def test_faults_are_counted_by_kind_and_toxics_come_first():
-    fault = {"kind": "unavailable", "status": 503}
     broken = [
         armed(timeout(), latency("search"), timeout("weather")),
         tried(error="connection_closed", ms=402),
         exchange(),
         tried("calendar", error="http_503", status=503),
-        exchange("calendar", status=503, fault=fault),
+        exchange("calendar", status=503, fault=met()),
     ]
     counts = summarise(run(episode(*broken, expect={}))).faults
     assert [(one.kind, one.drawn, one.met, one.delivered) for one in counts] == [
@@ -98,6 +98,14 @@ def test_arming_duration_and_toxics_left():
     assert (summary.duration_s, summary.toxics_left, summary.completed) == (60.0, 0, True)
 
 
+AT_ONCE = [exchange(), exchange(start=103.001)]
+
+
+def armed_set(links="all", **when):
+    """The settings of a run under a fault set of one."""
+    return {"faults": json.dumps({"faults": [{"fault": "truncate", "links": links, "when": when}]})}
+
+
 @pytest.mark.parametrize(
     ("events", "settings", "reason"),
     [
@@ -112,6 +120,10 @@ def test_arming_duration_and_toxics_left():
             {},
             "counted while they overlapped",
         ),
+        ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
+        (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were in progress at once"),
+        (AT_ONCE, {"faults": '{"faults": [{"fault": "flap"}]}'}, "flap counts calls"),
+        ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
     ],
 )
 def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, settings, reason):
@@ -126,10 +138,14 @@ def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, setti
         [armed(latency(ms=300), timeout("search", ms=400), latency("weather", ms=1500))],
         [ended(ended_by="limit", ms=200.0)],
         [exchange(identity="counted"), exchange(identity="counted", start=103.1)],
+        [exchange(), exchange(start=103.1)],
+        [exchange(), exchange("search", start=103.001)],
     ],
 )
-def test_the_default_toxics_and_limits_on_calls_are_reproducible(events):
-    assert summarise(run(episode(*events, expect={}))).not_reproducible_because == []
+@pytest.mark.parametrize("when", [{"probability": 0.5}, {"nth": 2}, {"turns": 1}])
+def test_the_default_toxics_and_limits_on_calls_are_reproducible(events, when):
+    summary = summarise(run(episode(*events, expect={}), **armed_set(links="message", **when)))
+    assert summary.not_reproducible_because == []
 
 
 def test_remarks_say_in_words_what_is_not_as_it_should_be():

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from windtunnel.catalog import MODEL_LINK
 from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     Event,
     Exchange,
+    FaultsSet,
 )
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.sets import load_set
 from windtunnel.judge import RunJudgement
 from windtunnel.schedule import PlannedToxic
 
@@ -20,7 +24,14 @@ NEAR = 0.2
 def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
     """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
     events = list(events)
-    reasons = [*_run(judgement), *_toxics(judgement, events), *_clock(judgement, events), *_order(events)]
+    reasons = [
+        *_run(judgement),
+        *_toxics(judgement, events),
+        *_clock(judgement, events),
+        *_order(events),
+        *_triggers(judgement, events),
+        *_delays(judgement, events),
+    ]
     return list(dict.fromkeys(reasons))
 
 
@@ -56,6 +67,9 @@ def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     ended = [one for one in events if isinstance(one, AttemptEnded) and one.ended_by == "limit"]
     if limit_ms and any(one.ms >= limit_ms for one in ended):
         yield f"an attempt was ended by its time limit, {limit_ms / 1000:g} s"
+    for one in events:
+        if isinstance(one, FaultsSet):
+            yield f"faults were set while it ran (configuration {one.number})"
 
 
 def _order(events: Sequence[Event]) -> Iterator[str]:
@@ -67,3 +81,38 @@ def _order(events: Sequence[Event]) -> Iterator[str]:
         same = (one.episode, one.attempt, one.link) == (later.episode, later.attempt, later.link)
         if same and later.start < one.start + one.ms / 1000:
             yield "requests that did not name themselves were counted while they overlapped"
+
+
+def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    """Triggers that go by the clock, or that count where the order of arrival is chance."""
+    crowded = set(_overlapping(events))
+    faults = load_set(str(judgement.started.settings.get("faults", "")), "the run's settings", REGISTRY)
+    for entry in faults.faults:
+        if entry.when.window is not None:
+            yield f"{entry.id} goes by the clock (window)"
+        links = sorted(crowded & set(entry.links))
+        if links and (entry.when.counts or entry.fault.by_order):
+            yield f"{entry.id} counts calls, and some to {', '.join(links)} were in progress at once"
+
+
+def _overlapping(events: Sequence[Event]) -> Iterator[str]:
+    """Links on which two requests of one attempt were in progress at once."""
+    exchanges = sorted((one for one in events if isinstance(one, Exchange)), key=lambda one: one.start)
+    until: dict[tuple[str, int, str], float] = {}
+    for one in exchanges:
+        key = (one.episode, one.attempt, one.link)
+        if one.start < until.get(key, 0.0):
+            yield one.link
+        until[key] = max(until.get(key, 0.0), one.start + one.ms / 1000)
+
+
+def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    """Injected delays about as long as the client waits: which of the two is first is chance."""
+    settings = judgement.started.settings
+    for exchange in events:
+        if isinstance(exchange, Exchange):
+            name = "model_timeout" if exchange.link == MODEL_LINK.name else "tool_timeout"
+            client_ms = 1000 * float(settings.get(name, 0))
+            for met in exchange.faults:
+                if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
+                    yield f"a delay of {met.kind} was within 20 % of the client's timeout, {client_ms:g} ms"

@@ -6,6 +6,7 @@ is its page in the catalogue. It does nothing itself: it returns an ``Act``, whi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
@@ -20,13 +21,18 @@ Dialect = Literal["tool", "openai", "anthropic"]
 WhyNot = Literal[
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
-    "nothing_to_change",  # the request holds nothing of the kind that it changes
+    "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
     "no_earlier_answer",  # there is no earlier one to give again
     "not_a_stream",  # it acts on event streams, and this reply is none
+    "cut_short",  # the client left, or the attempt ended, before it could act
     "upstream_failed",  # no whole reply came that it could have changed
     "too_large",  # the message is larger than the gateway keeps
     "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
 ]
+
+
+KEPT = 4096
+_DEEPEST = 100
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class Fault(BaseModel):
 
     ``where`` it can strike; ``needs_body``: it reads the request's body, so that more of it is kept;
     ``remembers``: it needs the link's earlier replies; ``lab_only``: only on links whose servers are the
-    lab's own.
+    lab's own; ``chooses``: its ``act`` may return None, letting some of the tries pass that it strikes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,7 +136,23 @@ class Fault(BaseModel):
     needs_body: ClassVar[bool] = False
     remembers: ClassVar[bool] = False
     lab_only: ClassVar[bool] = False
+    chooses: ClassVar[bool] = False
+
+    @property
+    def by_order(self) -> bool:
+        """Whether it goes by ``ordinal`` or ``earlier``, and so by the order in which calls arrive."""
+        return self.remembers
 
     def act(self, this: Try) -> Act | Miss | None:
         """What becomes of the try; None lets it pass as if the fault had not struck."""
         raise NotImplementedError
+
+
+def kept(value: Any) -> Any:
+    """A value as evidence: itself, or the first 4 KiB of its JSON text where it is large or deep."""
+    try:
+        whole = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deep)"
+    shallow = whole.count("{") + whole.count("[") <= _DEEPEST
+    return value if shallow and len(whole) <= KEPT else whole[:KEPT]

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from windtunnel.faults.base import Act, Fault, Try
-from windtunnel.faults.message import json_reply
+from windtunnel.faults.errors import error_reply
 from windtunnel.schedule import ERROR_KINDS, choose
-
-_MESSAGES = {
-    "server_error": "the service failed",
-    "unavailable": "the service is unavailable",
-    "rate_limit": "too many requests, try again later",
-}
 
 
 class HttpError(Fault):
@@ -23,6 +15,7 @@ class HttpError(Fault):
     name = "http_error"
     family = "http"
     where = "tool"
+    chooses = True
 
     chance: float = Field(0.1, ge=0, le=1, description="chance per try")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")
@@ -31,16 +24,6 @@ class HttpError(Fault):
         if this.chance("error") >= self.chance:
             return None
         kind, status = choose(this.chance("error-kind"), ERROR_KINDS)
-        headers = {"Retry-After": seconds(self.retry_after)} if status == 429 else {}
-        evidence: dict[str, Any] = {"kind": kind, "status": status}
-        return Act(answer=json_reply(status, error_value(kind, _MESSAGES[kind]), headers), evidence=evidence)
-
-
-def error_value(code: str, message: str) -> dict[str, Any]:
-    """The lab's one JSON shape of an error."""
-    return {"error": {"code": code, "message": message}}
-
-
-def seconds(value: float) -> str:
-    """``0.2``, ``3``: fractions are allowed, exponents are not."""
-    return f"{value:.3f}".rstrip("0").rstrip(".")
+        retry_after = self.retry_after if status == 429 else None
+        evidence = {"kind": kind, "status": status}
+        return Act(answer=error_reply("tool", kind, retry_after=retry_after), evidence=evidence)

@@ -80,7 +80,8 @@ class ToxicEntry:
 
     def dump(self) -> dict[str, Any]:
         spec = self.spec
-        streams = {"stream": spec.streams[0]} if len(spec.streams) == 1 else {}
+        one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
+        streams = {"stream": spec.streams[0]} if one_way else {}
         return {
             "id": self.id,
             "toxic": spec.kind,
@@ -93,10 +94,11 @@ class ToxicEntry:
 
 @dataclass(frozen=True)
 class FaultSet:
-    """What may go wrong, in the order in which it is considered."""
+    """What may go wrong, in the order in which it is considered. ``description`` is for people."""
 
     faults: tuple[Entry, ...] = ()
     toxics: tuple[ToxicEntry, ...] = ()
+    description: str = field(default="", compare=False)
 
     def dump(self) -> str:
         """Canonical JSON, which ``load_set`` reads again to the same set; empty for an empty set."""
@@ -132,7 +134,8 @@ def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
         _toxic(one, f"{where}: toxics[{number}]")
         for number, one in enumerate(_list(top.get("toxics"), f"{where}: toxics"), start=1)
     ]
-    return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)))
+    description = str(top.get("description") or "")
+    return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)), description)
 
 
 def _entry(value: Any, where: str, registry: Registry) -> Entry:

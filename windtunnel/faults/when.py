@@ -115,6 +115,12 @@ class When(BaseModel):
         )
 
     @property
+    def counts(self) -> bool:
+        """Whether it depends on the order in which calls arrive."""
+        limits = (self.nth, self.after, self.first, self.every, self.at_most, self.cooldown)
+        return self.persistent or any(limit is not None for limit in limits)
+
+    @property
     def certain(self) -> bool:
         """Whether it strikes every try that it matches: a canary."""
         return self == When()

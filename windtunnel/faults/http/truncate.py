@@ -14,8 +14,8 @@ class Truncate(Fault):
     """The reply's body ends early, at a byte or at a fraction of it.
 
     With ``content_length: kept`` the header still claims the whole length and the connection closes, which
-    a careful client reports and ``requests`` does not; with ``corrected`` the cut body is a clean reply.
-    The upstream has executed the request.
+    most clients report today (older ones took what came); with ``corrected`` the cut body is a clean reply,
+    and only a parser can notice. The upstream has executed the request.
     """
 
     name = "truncate"

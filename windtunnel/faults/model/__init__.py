@@ -1,1 +1,52 @@
-"""Faults of the model's reply."""
+"""Faults of the model's reply: provider errors, event streams, and what the model says.
+
+Stream faults see each event as it goes by. Faults of what the model says collect a stream and write it anew
+as a stream, so that its first event comes when the model's last has.
+"""
+
+from __future__ import annotations
+
+from windtunnel.faults.base import Fault
+from windtunnel.faults.model.answers import (
+    EmptyAnswer,
+    Hallucination,
+    IncorrectReasoning,
+    OffTopic,
+    RefusingProgress,
+    StuckPattern,
+)
+from windtunnel.faults.model.calls import (
+    InfiniteLoop,
+    MalformedToolCall,
+    RepeatedToolCall,
+    UnknownTool,
+    WrongArguments,
+)
+from windtunnel.faults.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
+from windtunnel.faults.model.single import CorruptEvent, DuplicateEvent
+from windtunnel.faults.model.streams import EarlyEnd, SlowFirstToken, SlowTokens, StreamCut, StreamHang
+
+MODEL_FAULTS: tuple[type[Fault], ...] = (
+    ApiTimeout,
+    ContextLength,
+    ToolUseFailed,
+    ContentFilter,
+    StreamCut,
+    StreamHang,
+    SlowFirstToken,
+    SlowTokens,
+    DuplicateEvent,
+    CorruptEvent,
+    EarlyEnd,
+    MalformedToolCall,
+    UnknownTool,
+    WrongArguments,
+    RepeatedToolCall,
+    EmptyAnswer,
+    Hallucination,
+    IncorrectReasoning,
+    OffTopic,
+    InfiniteLoop,
+    StuckPattern,
+    RefusingProgress,
+)

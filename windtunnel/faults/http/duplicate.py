@@ -1,0 +1,23 @@
+"""duplicate_request: delivered more than once, answered once."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from windtunnel.faults.base import Act, Fault, Try
+
+
+class DuplicateRequest(Fault):
+    """The upstream gets the request several times, one after the other; the client gets the last answer.
+
+    As a proxy does that retries by itself, or a queue that delivers at least once. The client sees nothing
+    unusual. A service without idempotency keys does a write as often as it is delivered.
+    """
+
+    name = "duplicate_request"
+    family = "http"
+
+    n: int = Field(2, ge=2, le=10, description="how often it is delivered")
+
+    def act(self, this: Try) -> Act:
+        return Act(copies=self.n, evidence={"copies": self.n})

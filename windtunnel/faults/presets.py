@@ -1,0 +1,68 @@
+"""Fault sets by name: the presets, files of ``experiments/faults``, and files of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proxy_manager.toxics import nearest
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.sets import FaultSet, FaultSetError, load_set
+
+# beside the packages: in a checkout and, as their data, in an installation too
+FOLDER = Path(__file__).parents[2] / "experiments" / "faults"
+SUFFIX = ".yaml"
+# what a process can be handed in its environment is bounded by the system
+LARGEST = 100_000
+
+
+def preset_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}")))
+
+
+def preset(name: str) -> FaultSet:
+    """Raises ``FaultSetError`` that names the nearest preset."""
+    if name not in preset_names():
+        raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
+    return read_set(FOLDER / f"{name}{SUFFIX}")
+
+
+def read_set(path: Path) -> FaultSet:
+    """Raises ``FaultSetError`` that names file and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FaultSetError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise FaultSetError(f"{path}: cannot be read: {error.strerror}") from None
+    return load_set(text, str(path), REGISTRY)
+
+
+def find_set(given: str) -> FaultSet:
+    """The set meant by a preset's name, a file's path, or the text of a set (``{...}``).
+
+    Raises ``FaultSetError``; also for one without any fault, or too large to be handed on.
+    """
+    text = given.strip()
+    if not text:
+        return FaultSet()
+    found = _find(text)
+    if not found.faults and not found.toxics:
+        raise FaultSetError(f"{text[:80]}: there is no fault in it")
+    if len(found.dump().encode()) > LARGEST:
+        raise FaultSetError(f"{text[:80]}: larger than {LARGEST} bytes in its full form; split it")
+    return found
+
+
+def _find(text: str) -> FaultSet:
+    if text.startswith("{") or "\n" in text:
+        return load_set(text, "fault set", REGISTRY)
+    if text in preset_names():
+        return preset(text)
+    if Path(text).exists() or "/" in text or text.endswith((SUFFIX, ".yml", ".json")):
+        return read_set(Path(text))
+    raise FaultSetError(f"{text!r} is no file, and no preset is called so{nearest(text, preset_names())}")
+
+
+def preset_of(faults: str) -> str | None:
+    """The preset whose canonical text this is."""
+    return next((name for name in preset_names() if preset(name).dump() == faults), None)
