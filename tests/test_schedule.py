@@ -23,6 +23,7 @@ from windtunnel.schedule import (
     plan_error,
     plan_toxics,
 )
+from windtunnel.settings import Settings
 
 PINNED_DRAW = 0.9973575308781923
 PINNED_FINGERPRINT = "a3b21127680ccd6c"
@@ -249,3 +250,35 @@ def test_errors_are_drawn_per_try_with_each_kind_as_often():
 @pytest.mark.parametrize(("prob", "planned"), [(0.0, 0), (1.0, 100)])
 def test_errors_at_the_ends_of_the_range(prob, planned):
     assert sum(plan_error(1, prob, "1-1", 1, "search", "f", c, 1) is not None for c in range(100)) == planned
+
+
+def named(*entries):
+    return Settings(seed=1, faults={"toxics": list(entries)}).fault_set.toxics
+
+
+def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():
+    entry = {"toxic": "latency", "links": ["model", "search"], "stream": "upstream"}
+    [entry] = named({**entry, "when": {"probability": 0.3}})
+    drawn = [t for i in range(4000) for t in plan_toxics(1, 0, TOXICS, f"{i}", 1, [entry])]
+    assert {(toxic.link, toxic.kind, toxic.stream) for toxic in drawn} == {
+        ("search", "latency", "upstream"),
+        ("model", "latency", "upstream"),
+    }
+    assert len(drawn) / 8000 == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_sets_toxics_leave_the_others_as_they_were():
+    entries = named({"toxic": "down"}, {"toxic": "timeout", "when": {"probability": 0.5}})
+    for i in range(100):
+        plain = plan_toxics(1, 0.5, TOXICS, f"{i}", 1)
+        whole = plan_toxics(1, 0.5, TOXICS, f"{i}", 1, entries)
+        assert whole[: len(plain)] == plain
+        assert len({(toxic.link, toxic.name) for toxic in whole}) == len(whole)
+        assert {toxic.link for toxic in whole if toxic.kind == "down"} == {row.name for row in TOOL_LINKS}
+
+
+def test_two_entries_of_one_kind_are_drawn_apart():
+    entry = {"toxic": "latency", "when": {"probability": 0.5}}
+    one, two = named(entry, entry)
+    alone = [plan_toxics(1, 0, TOXICS, f"{i}", 1, [each]) for each in (one, two) for i in range(50)]
+    assert alone[:50] != alone[50:]

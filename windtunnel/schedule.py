@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from json.encoder import encode_basestring
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from proxy_manager.toxics import ToxicSpec
@@ -20,7 +21,8 @@ ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable
 
 def digest(*parts: object, size: int = 8) -> bytes:
     """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) differs from (``"a"``, ``"bc"``)."""
-    text = json.dumps([str(part) for part in parts], ensure_ascii=False)
+    # what json.dumps(..., ensure_ascii=False) makes of it, at a third of its cost: every request pays
+    text = "[" + ", ".join([encode_basestring(str(part)) for part in parts]) + "]"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
 
 
@@ -76,19 +78,57 @@ class PlannedToxic:
         return f"windtunnel_{self.kind}_{self.stream}"
 
 
+class ToxicDraw(Protocol):
+    """A toxic of a fault set: on each of its links an attempt has it with that chance."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def spec(self) -> ToxicSpec: ...
+    @property
+    def links(self) -> Sequence[str]: ...
+    @property
+    def probability(self) -> float: ...
+
+
 def plan_toxics(
-    seed: int, toxic_prob: float, toxics: Iterable[ToxicSpec], episode: str, attempt: int
+    seed: int,
+    toxic_prob: float,
+    toxics: Iterable[ToxicSpec],
+    episode: str,
+    attempt: int,
+    named: Iterable[ToxicDraw] = (),
 ) -> list[PlannedToxic]:
-    """The toxics of an attempt: at most one a tool link, links independent, in the catalog's order."""
+    """The toxics of an attempt.
+
+    By ``toxic_prob`` at most one of ``toxics`` a tool link, links independent, in the catalog's order; then
+    those ``named`` by a fault set, each drawn for itself. A link has no toxic of one name twice.
+    """
+    plan = list(_anonymous(seed, toxic_prob, toxics, episode, attempt))
+    for one in named:
+        taken = {(toxic.link, toxic.name) for toxic in plan}
+        drawn = _named(seed, one, episode, attempt)
+        plan += [toxic for toxic in drawn if (toxic.link, toxic.name) not in taken]
+    return plan
+
+
+def _anonymous(
+    seed: int, toxic_prob: float, toxics: Iterable[ToxicSpec], episode: str, attempt: int
+) -> Iterator[PlannedToxic]:
     choices = [(spec, stream) for spec in toxics for stream in spec.streams]
-    plan = []
     for link in TOOL_LINKS:
         key = (seed, episode, attempt, link.name, "", 0, 0)
-        if draw(*key, "toxic") >= toxic_prob:
-            continue
-        spec, stream = choose(draw(*key, "toxic-kind"), choices)
-        plan.append(PlannedToxic(link.name, spec.kind, stream, dict(spec.attributes)))
-    return plan
+        if draw(*key, "toxic") < toxic_prob:
+            spec, stream = choose(draw(*key, "toxic-kind"), choices)
+            yield PlannedToxic(link.name, spec.kind, stream, dict(spec.attributes))
+
+
+def _named(seed: int, one: ToxicDraw, episode: str, attempt: int) -> Iterator[PlannedToxic]:
+    for link in one.links:
+        key = (seed, episode, attempt, link, "", 0, 0)
+        if draw(*key, f"{one.id}:toxic") < one.probability:
+            stream = choose(draw(*key, f"{one.id}:toxic-stream"), one.spec.streams)
+            yield PlannedToxic(link, one.spec.kind, stream, dict(one.spec.attributes))
 
 
 @dataclass(frozen=True)

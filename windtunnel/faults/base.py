@@ -143,6 +143,10 @@ class Fault(BaseModel):
         """Whether it goes by ``ordinal`` or ``earlier``, and so by the order in which calls arrive."""
         return self.remembers
 
+    def wants(self, chance: Callable[[str], float]) -> bool:
+        """For a fault that ``chooses``: whether its draw strikes, asked before the try is made up."""
+        return True
+
     def act(self, this: Try) -> Act | Miss | None:
         """What becomes of the try; None lets it pass as if the fault had not struck."""
         raise NotImplementedError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import Field
 
 from windtunnel.faults.base import Act, Fault, Try
@@ -20,8 +22,11 @@ class HttpError(Fault):
     chance: float = Field(0.1, ge=0, le=1, description="chance per try")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")
 
+    def wants(self, chance: Callable[[str], float]) -> bool:
+        return chance("error") < self.chance
+
     def act(self, this: Try) -> Act | None:
-        if this.chance("error") >= self.chance:
+        if not self.wants(this.chance):
             return None
         kind, status = choose(this.chance("error-kind"), ERROR_KINDS)
         retry_after = self.retry_after if status == 429 else None

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import yaml
@@ -57,6 +58,16 @@ class Entry:
     when: When = field(default_factory=When)
     only: Only = field(default_factory=Only)
     id: str = ""
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether it strikes whatever it is aimed at."""
+        return self.when.certain
+
+    @cached_property
+    def aimless(self) -> bool:
+        """Whether every request will do."""
+        return self.only == Only()
 
     def dump(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import NamedTuple
 
 from windtunnel.catalog import LINKS, MODEL_LINK
 from windtunnel.faults.base import Dialect, Try
@@ -18,12 +19,16 @@ from windtunnel.schedule import draw
 KEPT_REPLIES = 8
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """A try as the gateway identified it: ``elapsed_s`` since the run's start."""
+class Arrival(NamedTuple):
+    """A try as the gateway identified it: ``elapsed_s`` since the run's start.
+
+    ``read`` gives the request as faults see it; it is asked only if a fault looks at it.
+    """
 
     link: str
-    request: Request
+    method: str
+    path: str
+    read: Callable[[], Request]
     fingerprint: str
     episode: str
     attempt: int
@@ -75,8 +80,8 @@ class Tally:
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
         struck = []
-        for entry in self._on[one.link].candidates(one.request.method, one.request.path):
-            if entry.only.matches(one.request):
+        for entry in self._on[one.link].candidates(one.method, one.path):
+            if entry.aimless or entry.only.matches(one.read()):
                 this = self._struck(entry, one)
                 if this is not None:
                     struck.append((entry, this))
@@ -87,25 +92,17 @@ class Tally:
         key = (one.attempt, one.fingerprint, one.call)
         ordinal = count.ordinals.setdefault(key, len(count.ordinals) + 1)
         count.tries += 1
-        moment = Moment(
-            calls=ordinal,
-            tries=count.tries,
-            turn=self._turns[one.episode, one.attempt],
-            elapsed_s=one.elapsed_s,
-            strikes=count.strikes,
-            last_strike=count.last_strike,
-        )
         chance = self._chance(entry, one)
-        # no draw for what needs none: most entries are certain, or chosen by their counts
-        drawn = 0.0 if entry.when.probability == 1 and entry.when.window is None else chance("when")
-        if not entry.when.strikes(moment, drawn):
+        if not entry.always and not self._due(entry, one, count, ordinal, chance):
+            return None
+        if not entry.fault.wants(chance):
             return None
         count.strikes += 1
         count.last_strike = ordinal
         return Try(
             link=one.link,
-            dialect=dialect_of(one.link, one.request.path),
-            request=one.request,
+            dialect=dialect_of(one.link, one.path),
+            request=one.read(),
             episode=one.episode,
             attempt=one.attempt,
             call=one.call,
@@ -114,6 +111,21 @@ class Tally:
             chance=chance,
             earlier=tuple(self._replies[one.episode, one.link]) if entry.fault.remembers else (),
         )
+
+    def _due(
+        self, entry: Entry, one: Arrival, count: _Count, ordinal: int, chance: Callable[[str], float]
+    ) -> bool:
+        moment = Moment(
+            calls=ordinal,
+            tries=count.tries,
+            turn=self._turns[one.episode, one.attempt],
+            elapsed_s=one.elapsed_s,
+            strikes=count.strikes,
+            last_strike=count.last_strike,
+        )
+        # no draw for what needs none: most entries are certain, or chosen by their counts
+        drawn = 0.0 if entry.when.probability == 1 and entry.when.window is None else chance("when")
+        return entry.when.strikes(moment, drawn)
 
     def _chance(self, entry: Entry, one: Arrival) -> Callable[[str], float]:
         def chance(purpose: str) -> float:

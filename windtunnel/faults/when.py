@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -58,8 +57,7 @@ class Window(BaseModel):
         return min(1.0, (elapsed_s - self.start) / self.ramp) if self.ramp else 1.0
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """What a trigger may know of a try. Counts are of what the entry matched, per episode and link.
 
     ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);

@@ -7,15 +7,21 @@ in two ways; a reply's block is only read, since what the upstream says is passe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httptools
 
 MAX_HEAD = 64 * 1024
+# Of a block that is not whole yet: else one that comes byte by byte would be read as often as it is long.
+_LOOKED_AT = 4 * 1024
 LAB_PREFIX = b"windtunnel-"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |$)")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
 _NOTED = frozenset(b"host content-length transfer-encoding connection expect baggage traceparent".split())
+_INITIALS = frozenset(b"hHcCtTeEbBwW")  # of those and of the lab's: most lines are left at a glance
+_REPLY_NOTED = re.compile(
+    rb"\r\n(content-length|transfer-encoding|connection):(.*?)(?=\r\n)", re.IGNORECASE | re.DOTALL
+)
 _WITHOUT_BODY = frozenset({204, 304})
 _OBSERVER = object()
 
@@ -45,9 +51,9 @@ class RequestHead:
     expects_continue: bool = False
     upgrade: bool = False
     host_at: int = 0
-    baggage_at: list[int] = field(default_factory=list)
-    lab_at: list[int] = field(default_factory=list)
-    trace_at: list[int] = field(default_factory=list)
+    baggage_at: tuple[int, ...] = ()
+    lab_at: tuple[int, ...] = ()
+    trace_at: tuple[int, ...] = ()
 
     @property
     def baggage(self) -> str:
@@ -63,13 +69,15 @@ def read_request(block: bytes) -> RequestHead:
     parts = lines[0].split(b" ")
     if len(parts) != 3 or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
         raise BadHead("not an HTTP/1 request line")
-    head = RequestHead(parts[0].decode(), parts[1].decode("latin-1"), lines, len(block), upgrade=upgrade)
+    head = RequestHead(parts[0].decode(), parts[1].decode("latin-1"), lines, len(block))
+    head.upgrade = upgrade
     head.keep_alive = parts[2] == b"HTTP/1.1"
-    for at in range(1, len(lines)):
-        name, _, value = lines[at].partition(b":")
-        name = name.lower()
-        if name in _NOTED or name.startswith(LAB_PREFIX):
-            _note(head, at, name, value)
+    for at, line in enumerate(lines):
+        if line[0] in _INITIALS and at:
+            name, _, value = line.partition(b":")
+            name = name.lower()
+            if name in _NOTED or name.startswith(LAB_PREFIX):
+                _note(head, at, name, value)
     return head
 
 
@@ -88,11 +96,11 @@ def _note(head: RequestHead, at: int, name: bytes, value: bytes) -> None:
         case b"expect":
             head.expects_continue = value.strip().lower() == b"100-continue"
         case b"baggage":
-            head.baggage_at.append(at)
+            head.baggage_at += (at,)
         case b"traceparent":
-            head.trace_at.append(at)
+            head.trace_at += (at,)
         case _:
-            head.lab_at.append(at)
+            head.lab_at += (at,)
 
 
 def _validate(block: bytes) -> bool:
@@ -125,7 +133,7 @@ def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
     if end >= 4:
         return read_request(pending[:end]), pending[end:]
     if pending:
-        _check_start(pending)
+        _check_start(pending[:_LOOKED_AT])
     return None, pending
 
 
@@ -138,6 +146,8 @@ def _check_start(start: bytes) -> None:
 
 
 def _keeps_alive(value: bytes, default: bool) -> bool:
+    if value == b" keep-alive":
+        return True
     tokens = [token.strip() for token in value.lower().split(b",")]
     if b"close" in tokens:
         return False
@@ -158,24 +168,22 @@ class ReplyHead:
 
 def read_reply(block: bytes) -> ReplyHead:
     """Reads a whole header block, its empty line included. Raises ``BadHead``."""
-    lines = block[:-4].split(b"\r\n")
     encoded = False
-    found = _STATUS.match(lines[0])
+    found = _STATUS.match(block)
     if found is None:
         raise BadHead("the upstream's status line is no HTTP/1")
     status = int(found[2])
-    head = ReplyHead(status, len(block), keep_alive=found[1] == b"1")
+    head = ReplyHead(status, len(block), found[1] == b"1")
     head.bodiless = status < 200 or status in _WITHOUT_BODY
-    for line in lines[1:]:
-        name, _, value = line.partition(b":")
-        lower = name.lower()
-        if lower == b"content-length":
-            _note_length(head, value.strip())
-        elif lower == b"transfer-encoding":
-            head.chunked = value.strip().lower().endswith(b"chunked")
-            encoded = True
-        elif lower == b"connection":
-            head.keep_alive = _keeps_alive(value, head.keep_alive)
+    for name, value in _REPLY_NOTED.findall(block):
+        match name.lower():
+            case b"content-length":
+                _note_length(head, value.strip())
+            case b"transfer-encoding":
+                head.chunked = value.strip().lower().endswith(b"chunked")
+                encoded = True
+            case _:
+                head.keep_alive = _keeps_alive(value, head.keep_alive)
     if encoded:
         head.length = None  # it counts for nothing beside a transfer encoding
     return head

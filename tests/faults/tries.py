@@ -1,0 +1,64 @@
+"""Tries for faults to strike, without a gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from windtunnel.faults.base import Act, Changed, Dialect, Fault, Miss, Try
+from windtunnel.faults.message import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.schedule import draw
+
+ASKED = Request(method="GET", target="/weather?city=Zurich")
+
+
+def always(number: float) -> Callable[[str], float]:
+    return lambda purpose: number
+
+
+def keyed(seed: int) -> Callable[[str], float]:
+    """The schedule's draws for one try."""
+    return lambda purpose: draw(seed, "e", 1, "weather", "", 1, 1, purpose)
+
+
+def a_try(
+    *,
+    dialect: Dialect = "tool",
+    request: Request = ASKED,
+    ordinal: int = 1,
+    chance: Callable[[str], float] | None = None,
+    earlier: Sequence[Reply] = (),
+) -> Try:
+    link = "weather" if dialect == "tool" else "model"
+    return Try(link, dialect, request, "e", 1, 1, 1, ordinal, chance or keyed(1), earlier)
+
+
+def asked_of_model(**body: Any) -> Request:
+    return Request(JSON_TYPE, json.dumps(body).encode(), "POST", "/openai/v1/chat/completions")
+
+
+def act_of(fault: Fault, this: Try | None = None) -> Act:
+    act = fault.act(this or a_try())
+    assert isinstance(act, Act)
+    return act
+
+
+def struck(fault: Fault, reply: Reply | Any, this: Try | None = None) -> Changed | Miss:
+    """What becomes of the reply (or of that JSON, as a reply)."""
+    act = act_of(fault, this)
+    assert act.reply is not None
+    return act.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))
+
+
+def changed(fault: Fault, reply: Reply | Any, this: Try | None = None) -> tuple[Reply, dict[str, Any]]:
+    """The changed reply and the evidence, of a fault that gives a whole reply."""
+    done = struck(fault, reply, this)
+    assert isinstance(done, Changed) and isinstance(done.reply, Reply)
+    return done.reply, dict(done.evidence)
+
+
+def why_not(fault: Fault, reply: Reply | Any, this: Try | None = None) -> str:
+    done = struck(fault, reply, this)
+    assert isinstance(done, Miss)
+    return done.why

@@ -1,0 +1,200 @@
+"""Beside a direct connection: after the four declared rewrites not a byte differs, either way.
+
+``BYTE_EXACT_REQUESTS=10000 pytest tests/gateway/test_byte_exact.py`` for as many requests.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
+from tests.gateway.talks import CONTINUE, HOST, MIB, Talk, block, chunked, content, talks
+from windtunnel.topology import Address
+
+REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))
+AT_ONCE = 20
+Ends = tuple[bytes, bytes]  # what the upstream and what the client got
+LARGEST = 64 * MIB if REQUESTS > 1000 else 2 * MIB
+
+
+def at_once(connection: socket.socket) -> None:
+    """Every piece leaves when it is written (Nagle's algorithm would hold it back), in bounded time."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.settimeout(20)
+
+
+class Script:
+    """An upstream that reads as many bytes as each request should have, and gives its reply."""
+
+    def __init__(self) -> None:
+        self.talks: list[tuple[bytes, Talk]] = []
+        self.heard = b""
+        self.over = threading.Event()
+        self.upstream = Upstream(self.serve)
+        self.authority = str(self.upstream.address).encode()
+
+    def serve(self, connection: socket.socket) -> None:
+        at_once(connection)
+        heard = []
+        try:
+            for head, talk in self.talks:
+                heard.append(read_all(connection, len(head)))
+                if talk.waits:
+                    connection.sendall(CONTINUE)
+                heard.append(read_all(connection, len(talk.body)))
+                for piece in talk.pieces:
+                    connection.sendall(piece)
+                if talk.raw is not None:
+                    heard.append(read_all(connection, len(talk.raw)))
+                    connection.sendall(talk.raw[::-1])
+            if not self.talks[-1][1].ends:
+                heard.append(read_all(connection))
+        finally:
+            self.heard = b"".join(heard)
+            self.over.set()
+
+
+@dataclass
+class Way:
+    """A link in a state of its lane. ``added`` are the lines that its requests get."""
+
+    lab: Lab
+    link: str
+    added: list[bytes]
+
+    def rewritten(self, talk: Talk, authority: bytes) -> list[bytes]:
+        """The header block as it must reach the upstream."""
+        lines = [line if line is not HOST else b"hOsT: " + authority for line in talk.lines]
+        if self.link == "model":
+            lines[0] = prefixed(lines[0], b" /v1/" if self.added else b" /openai/v1/")
+            gone = [b"windtunnel-"] if self.added else []
+        else:
+            gone = [line.partition(b":")[0].lower() for line in self.added]
+        lines = [line for line in lines if not line.lower().startswith(tuple(gone))]
+        return lines + (self.added if self.link != "model" else [])
+
+
+def prefixed(first: bytes, prefix: bytes) -> bytes:
+    known = next((known for known in (b" /openai/v1/", b" /v1/") if known in first), prefix)
+    return first.replace(known, prefix)
+
+
+def hold(
+    script: Script, address: Address, said: list[tuple[bytes, Talk]], pipelined: bool
+) -> tuple[bytes, bytes]:
+    """What the upstream and what the client got of the whole talk."""
+    script.over.clear()
+    got = []
+    with dial(address) as client:
+        at_once(client)
+        whole = b"".join(head + talk.body for head, talk in said)
+        sender = threading.Thread(target=client.sendall, args=(whole,))
+        if pipelined:
+            sender.start()
+        for head, talk in said:
+            if not pipelined:
+                client.sendall(head if talk.waits else head + talk.body)
+            if talk.waits and not pipelined:
+                got.append(read_all(client, len(CONTINUE)))
+                client.sendall(talk.body)
+            got.append(read_all(client, len(talk.reply) - len(CONTINUE) * (talk.waits and not pipelined)))
+            if talk.raw is not None:
+                client.sendall(talk.raw)
+                got.append(read_all(client, len(talk.raw)))
+        if pipelined:
+            sender.join()
+        if not said[-1][1].ends:
+            client.shutdown(socket.SHUT_WR)
+        got.append(read_all(client))
+    assert script.over.wait(20)
+    return script.heard, b"".join(got)
+
+
+def check(script: Script, way: Way, whole: list[Talk], pipelined: bool) -> None:
+    expected = [(block(way.rewritten(talk, script.authority)), talk) for talk in whole]
+    sent = [(block(talk.lines), talk) for talk in whole]
+    script.talks = expected
+    direct = hold(script, script.upstream.address, expected, pipelined)
+    through = hold(script, way.lab.address(way.link), sent, pipelined)
+    same = [here == there for here, there in zip(direct, through, strict=True)]
+    assert same == [True, True], first_difference(direct, through)
+
+
+def first_difference(direct: Ends, through: Ends) -> str:
+    here, there = next(pair for pair in zip(direct, through, strict=True) if pair[0] != pair[1])
+    ends = (at for at, (one, other) in enumerate(zip(here, there, strict=False)) if one != other)
+    at = next(ends, min(len(here), len(there)))
+    return f"at {at}: {here[max(0, at - 80) : at + 80]!r} became {there[max(0, at - 80) : at + 80]!r}"
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Script]:
+    script = Script()
+    yield script
+    script.upstream.close()
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[list[Way]]:
+    """No attempt on the lane, one without and one with a fault armed that never strikes, both models."""
+    address = script.upstream.address
+    foreign = {"model": "compatible", "model_base_url": address.url + "/v1"}
+    found = []
+    with ExitStack() as stack:
+        for name, settings in (
+            ("bare", None),
+            ("quiet", {}),
+            ("armed", {"error_prob": 1e-12}),
+            ("foreign", foreign),
+        ):
+            folder: Path = tmp_path_factory.mktemp(name)
+            lab = stack.enter_context(gateway(folder, weather=address, model=address))
+            added = []
+            if settings is not None:
+                lab.begin(**settings)
+                world = f"Windtunnel-World: {lab.run_id}/e1".encode()
+                added = [world, f"Windtunnel-Translator: {lab.settings.translator_backend}".encode()]
+            found.append(Way(lab, "weather", added))
+            if name in ("quiet", "foreign"):
+                found.append(Way(lab, "model", [b"foreign"] if name == "foreign" else []))
+        yield found
+
+
+def batches(largest: int) -> st.SearchStrategy[list[Talk]]:
+    before = st.lists(talks(largest), min_size=AT_ONCE - 1, max_size=AT_ONCE - 1)
+    return st.tuples(before, talks(largest, last=True)).map(lambda pair: [*pair[0], pair[1]])
+
+
+@settings(
+    max_examples=REQUESTS // AT_ONCE,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+@given(batches(LARGEST), st.integers(0, 5), st.booleans())
+def test_not_a_byte_differs(
+    script: Script, ways: list[Way], whole: list[Talk], way: int, pipelined: bool
+) -> None:
+    check(script, ways[way], whole, pipelined)
+
+
+@pytest.mark.parametrize(("way", "framing"), [(0, "length"), (3, "chunks"), (5, "close")])
+def test_64_mib_each_way(script: Script, ways: list[Way], way: int, framing: str) -> None:
+    data = content(64 * MIB)
+    lines, body = [b"Content-Length: %d" % len(data)], data
+    if framing == "chunks":
+        lines, body = [b"Transfer-Encoding: chunked"], chunked(data, 1_000_003, b";x=y", b"T: u\r\n")
+    ends = framing == "close"
+    told = [b"HTTP/1.1 200 OK", *(lines if not ends else [b"Connection: close"])]
+    talk = Talk((b"PUT / HTTP/1.1", HOST, *lines), body, (block(told), body), ends=ends)
+    check(script, ways[way], [talk], pipelined=True)
