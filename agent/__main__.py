@@ -116,7 +116,7 @@ def _run(
     finally:
         runner.close()
     audience.close()
-    print_summary(console, summary, command(configuration.settings, str(configuration.prompts)))
+    print_summary(console, summary, command(runner.settings, str(configuration.prompts)))
     console.print(f"history: {configuration.logs}/runs/{run_id}", soft_wrap=True)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
@@ -124,6 +124,9 @@ def _run(
         _complain(configuration.logs, f"the run ended early: {record.reason}")
     elif summary.episodes and all(one.outcome == "invalid" for one in summary.episodes):
         _complain(configuration.logs, f"the lab failed in every episode: {summary.episodes[-1].why}")
+        return RUN_FAILED
+    elif summary.invalid_because:
+        _complain(configuration.logs, f"the run is invalid: {'; '.join(summary.invalid_because)}")
         return RUN_FAILED
     return 0 if record.completed else RUN_FAILED
 

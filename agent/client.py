@@ -25,6 +25,7 @@ from agent.errors import (
     TimedOut,
     ToolFailure,
 )
+from windtunnel.digest import body_digest
 from windtunnel.events import ToolTry
 from windtunnel.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
 
@@ -56,6 +57,7 @@ class _Seen:
         self.status: int | None = None
         self.error: str | None = None
         self.body = b""
+        self.digest = ""
 
 
 def _exchange(call: Call, route: Route, seen: _Seen) -> str:
@@ -66,6 +68,7 @@ def _exchange(call: Call, route: Route, seen: _Seen) -> str:
             seen.body += chunk
             if len(seen.body) > MAX_REPLY_BYTES:
                 raise BadReply("bad_reply", "larger than 4 MiB")
+    seen.digest = body_digest(seen.body)
     return _answer(reply, seen.body)
 
 
@@ -191,5 +194,6 @@ def _record(call: Call, route: Route, seen: _Seen) -> None:
             write=call.write,
             idempotency_key=call.idempotency_key,
             route=route,
+            reply_digest=seen.digest,
         )
     )

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, Attempt
 from windtunnel.baggage import Identity
+from windtunnel.digest import body_digest
 from windtunnel.events import ModelCall
 from windtunnel.settings import Settings
 from windtunnel.topology import Topology
@@ -36,22 +37,23 @@ class ModelTransport(httpx.BaseTransport):
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
         start = time.perf_counter()
         try:
-            response = self._inner.handle_request(request)
+            response, digest = self._inner.handle_request(request), ""
             if "event-stream" not in response.headers.get("content-type", ""):
-                response = _complete(response, start + seconds)
+                body = _body(response, start + seconds)
+                response, digest = _with_body(response, body), body_digest(body)
         except httpx.HTTPError as error:
             _record(attempt, start, None, type(error).__name__)
             raise
         error_name = f"http_{response.status_code}" if response.status_code >= 400 else None
-        _record(attempt, start, response.status_code, error_name)
+        _record(attempt, start, response.status_code, error_name, digest)
         return response
 
     def close(self) -> None:
         self._inner.close()
 
 
-def _complete(response: httpx.Response, deadline: float) -> httpx.Response:
-    """With all of its body. httpx bounds each wait for bytes, this bounds them all together."""
+def _body(response: httpx.Response, deadline: float) -> bytes:
+    """All of its body, as it came. httpx bounds each wait for bytes, this bounds them all together."""
     body = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
@@ -60,15 +62,19 @@ def _complete(response: httpx.Response, deadline: float) -> httpx.Response:
                 raise httpx.ReadTimeout("the reply did not end in time")
             if len(body) > MAX_REPLY_BYTES:
                 raise httpx.DecodingError("the reply is larger than 16 MiB")
+    return bytes(body)
+
+
+def _with_body(response: httpx.Response, body: bytes) -> httpx.Response:
     return httpx.Response(
         response.status_code,
         headers=response.headers,
-        stream=httpx.ByteStream(bytes(body)),
+        stream=httpx.ByteStream(body),
         extensions=response.extensions,
     )
 
 
-def _record(attempt: Attempt, start: float, status: int | None, error: str | None) -> None:
+def _record(attempt: Attempt, start: float, status: int | None, error: str | None, digest: str = "") -> None:
     who = attempt.context.identity
     ms = (time.perf_counter() - start) * 1000
     attempt.context.record(
@@ -81,6 +87,7 @@ def _record(attempt: Attempt, start: float, status: int | None, error: str | Non
             ms,
             status,
             error,
+            digest,
         )
     )
 
@@ -88,7 +95,7 @@ def _record(attempt: Attempt, start: float, status: int | None, error: str | Non
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
     """The client for the run. ``client`` is closed by who opened it."""
     return ChatGroq(
-        model=settings.model_name,
+        model_name=settings.model_name,
         api_key=SecretStr(key),
         base_url=topology.proxies["model"].url,
         timeout=settings.model_timeout,

@@ -48,7 +48,8 @@ def generator() -> str:
 
 def _wrk(address: Address, template: bytes, connections: int, seconds: int) -> Load:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        Path(script.name).write_text(_SCRIPT % template.decode().replace("\r\n", r"\r\n"))
+        text = template.decode().replace('"', r"\"").replace("\r\n", r"\r\n")
+        Path(script.name).write_text(_SCRIPT % text)
         options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script.name]
         done = subprocess.run(["wrk", *options, address.url], capture_output=True, text=True, check=True)
     if "Non-2xx" in done.stdout or "Socket errors" in done.stdout:

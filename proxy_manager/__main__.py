@@ -22,7 +22,7 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_app
-from windtunnel import lifeline
+from windtunnel import api_token, lifeline
 from windtunnel.config import LAB_FILE
 from windtunnel.state import State
 from windtunnel.topology import TOPOLOGY_VARIABLE, Topology, listen, topology_from
@@ -62,9 +62,14 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     def make_reconciler(state: State) -> Reconciler:
         return Reconciler(state, proxies, gateway, logs, topology.lab_id, topology.lane, time.time)
 
-    loop = Loop(
-        lambda: State(state_path), state_path, proxies, make_reconciler, topology.lab_id, topology.lane
-    )
+    # in a container the file belongs to another user than its reader's
+    mode = api_token.SHARED if os.environ.get("LISTEN_HOST") else api_token.OWN
+    token = api_token.token_of(state_path.parent, mode)
+
+    def open_state() -> State:
+        return State(state_path)
+
+    loop = Loop(open_state, state_path, proxies, make_reconciler, topology.lab_id, topology.lane)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop.set())
     orphaned = threading.Event()
@@ -75,7 +80,9 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
     lifeline.watch(os.environ, on_launchers_end)
     listener = _listen(topology)
-    server = waitress.create_server(create_app(loop, topology), sockets=[listener], threads=2)
+    server = waitress.create_server(
+        create_app(loop, topology, open_state, token), sockets=[listener], threads=2
+    )
     threading.Thread(target=server.run, name="status", daemon=True).start()
     loop.run()
     if topology.proxy_prefix:

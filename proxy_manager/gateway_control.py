@@ -16,6 +16,10 @@ class GatewayError(Exception):
     """The gateway did not answer or refused; the message says which."""
 
 
+class FaultsRefused(GatewayError):
+    """The gateway cannot have these faults; the message says why."""
+
+
 class GatewayControl:
     """Speaks to one gateway over a kept-alive connection. Raises ``GatewayError``."""
 
@@ -36,6 +40,11 @@ class GatewayControl:
             "settings_hash": settings_hash,
         }
         self._call("PUT", f"/lanes/{attempt.lane}", body, TIMEOUT_S)
+
+    def set_faults(self, attempt: AttemptRow, number: int, faults: str) -> None:
+        """The set is in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
+        body = {"episode": attempt.episode, "attempt": attempt.attempt, "number": number, "faults": faults}
+        self._call("PUT", f"/lanes/{attempt.lane}/faults", body, TIMEOUT_S)
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
         """Waits until the attempt has no open connection, then ends it; False if some were left."""
@@ -60,6 +69,9 @@ class GatewayControl:
         except (requests.RequestException, ValueError) as error:
             raise GatewayError(f"the gateway at {self._url} does not answer: {error}") from None
         if reply.status_code >= 400:
+            told = answer.get("error") if isinstance(answer, dict) else None
+            if isinstance(told, dict) and told.get("code") == "faults_refused":
+                raise FaultsRefused(str(told.get("message")))
             raise GatewayError(f"the gateway refused {method} {path}: {answer}")
         if not isinstance(answer, dict):
             raise GatewayError(f"the gateway answered {method} {path} with {type(answer).__name__}")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.in_force import FaultsInForce
 from proxy_manager.proxies import LaneProxies, describe
 from windtunnel.events import ToxicsChanged
 from windtunnel.history import Writer, history_file
@@ -28,11 +29,16 @@ log = logging.getLogger("proxy_manager")
 
 @dataclass
 class Status:
-    """What ``/status`` shows."""
+    """What ``/status`` shows. ``configuration``: of the faults set last, 0 where none were.
+
+    ``in_force_from``: where in the run in progress it came into force, if it has.
+    """
 
     run: str | None = None
     episode: str | None = None
     attempt: int | None = None
+    configuration: int = 0
+    in_force_from: str | None = None
     desired: list[dict[str, Any]] = field(default_factory=list)
     observed: list[dict[str, Any]] | None = None
 
@@ -61,6 +67,7 @@ class Reconciler:
         self._clock = clock
         self._dirty = True
         self._given_up: set[int] = set()
+        self._faults = FaultsInForce(state.configurations, gateway, lab_id, lane)
         self._looked = self._excused = clock()
         self._writer: tuple[str, Writer] | None = None
 
@@ -75,6 +82,7 @@ class Reconciler:
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
         leased = self._renew_lease()
+        self._faults.read()
         current: AttemptRow | None = None
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
             if leased is None or attempt.run_id != leased.run_id:
@@ -87,9 +95,13 @@ class Reconciler:
             self._show(current)
             if current.state == "requested":
                 self._arm(current, leased)
+            else:
+                self._faults.tell(current, leased)
         elif self._dirty or self.state.toxics_left(self._lab_id, self._lane):
             self.heal()
         self.status.run = leased.run_id if leased else None
+        self.status.configuration = self._faults.number
+        self.status.in_force_from = self._faults.since(self.status.run)
 
     # the lease
 
@@ -129,6 +141,8 @@ class Reconciler:
         try:
             observed = self._proxies.apply(plan)
             self._gateway.begin(attempt, run.settings_hash)
+            self._faults.forget()
+            self._faults.tell(attempt, run)
         except (ToxiproxyError, GatewayError) as error:
             if not attempt.disturbed:  # forgotten again if a later try arms it
                 self.state.disturb(attempt.id, str(error))

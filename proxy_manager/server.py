@@ -1,18 +1,27 @@
-"""What the manager tells: ``/health``, ``/ready``, ``/status``. Nothing here changes anything."""
+"""The manager's HTTP API: ``/health``, ``/ready``, ``/status``; ``/faults`` alone changes anything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 from flask import Flask
 from flask.typing import ResponseReturnValue
 
+from proxy_manager.live_faults import LiveFaults, blueprint
 from proxy_manager.loop import Loop
+from windtunnel.state import State
 from windtunnel.topology import Topology
 
+LARGEST_BODY = 1 << 20
 
-def create_app(loop: Loop, topology: Topology) -> Flask:
+
+def create_app(loop: Loop, topology: Topology, open_state: Callable[[], State], token: str) -> Flask:
+    """``token`` is what a request that changes something must bring."""
     app = Flask(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    live = LiveFaults(loop, topology, open_state)
+    app.register_blueprint(blueprint(live, token, {topology.manager.host}))
 
     @app.get("/health")
     def health() -> ResponseReturnValue:

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from tests.oracle.histories import armed, exchange, latency, model_call, timeout, tried
+from tests.oracle.histories import armed, exchange, latency, met, model_call, timeout, tried
 from windtunnel.evidence import gather
 from windtunnel.schedule import PlannedToxic
 
@@ -90,7 +90,7 @@ def test_a_toxic_that_this_version_does_not_know_is_not_called_observed(toxic):
     assert (fault.met, fault.observed, fault.why_not) == (True, False, "unknown_kind")
 
 
-UNAVAILABLE = {"kind": "unavailable", "status": 503}
+UNAVAILABLE = met()
 REFUSED = {"error": "http_503", "status": 503}
 
 
@@ -150,9 +150,65 @@ def test_a_failed_try_that_no_fault_explains_is_unexplained(events, unexplained)
 
 def test_the_order_of_events_does_not_matter():
     events = [armed(timeout(), latency("search")), exchange(try_=2, status=503, fault=UNAVAILABLE)]
-    events += [exchange(status=500, fault={"kind": "server_error", "status": 500}), tried(**REFUSED, try_=2)]
+    events += [exchange(status=500, fault=met("server_error", 500)), tried(**REFUSED, try_=2)]
     events += [tried(error="http_500", status=500), tried("search", ms=310), exchange("search")]
     expected = [fault.as_dict() for fault in gather(events).faults]
     for seed in range(20):
         shuffled = random.Random(seed).sample(events, len(events))
         assert [fault.as_dict() for fault in gather(shuffled).faults] == expected
+
+
+DIGEST = {"status": 200, "digest": "d1"}
+
+
+def fate(fault):
+    return fault.injected, fault.observed, fault.delivered, fault.why_not
+
+
+@pytest.mark.parametrize(
+    ("shows", "seen", "observed"),
+    [
+        (DIGEST, {"reply_digest": "d1"}, True),
+        (DIGEST, {"reply_digest": "d2"}, False),
+        (DIGEST, {}, True),  # the caller noted no digest: the status alone tells
+        (DIGEST, {"reply_digest": "d1", "error": "bad_reply", "status": 200}, True),
+        ({**DIGEST, "delay_ms": 500}, {"reply_digest": "d1", "ms": 20.0}, False),
+        ({**DIGEST, "delay_ms": 500}, {"reply_digest": "d1", "ms": 501.0}, True),
+        ({"lost": True}, {"error": "connection_reset"}, True),
+        ({"lost": True}, {}, False),
+        ({"delay_ms": 500}, {"ms": 460.0}, True),
+        ({"delay_ms": 500}, {"ms": 400.0}, False),
+        ({"delay_ms": 5000}, {"ms": 1001.0, "error": "read_timeout"}, True),  # as long as it could
+        ({"delay_ms": 5000, "lost": True}, {"ms": 20.0, "error": "connection_closed"}, False),
+    ],
+)
+def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observed):
+    fault = only_fault(tried(**seen), exchange(fault=met("stale", id="s", shows=shows)))
+    assert (fault.kind, fault.source, fault.id) == ("stale", "fault", "s")
+    assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
+
+
+def test_what_no_caller_can_see_is_delivered_when_it_is_injected():
+    fault = only_fault(tried(), exchange(fault=met("duplicate_request", id="d", shows=None)))
+    assert fate(fault) == (True, False, True, None)
+
+
+def test_a_fault_that_changed_nothing_is_met_and_says_why():
+    missed = met("stale", id="s", injected=False, shows=None, why_not="no_earlier_answer")
+    fault = only_fault(tried(), exchange(fault=missed))
+    assert (fault.stage, *fate(fault)) == ("met", False, False, False, "no_earlier_answer")
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen", "unexplained"),
+    [
+        (met("truncate", shows={"lost": True}), CLOSED, 0),
+        (met("wrong_value", shows=DIGEST), CLOSED, 0),
+        (met("delay", shows={"delay_ms": 50}), CLOSED, 0),
+        (met("delay", shows={"delay_ms": 500}), CLOSED, 1),  # the delay was not what ended it
+        (met("overflow", shows=None), {"error": "http_500", "status": 500}, 0),
+        (met("stale", shows=None, injected=False), {"error": "http_500", "status": 500}, 1),
+    ],
+)
+def test_a_failure_that_a_fault_of_the_gateway_explains(fault, seen, unexplained):
+    assert len(gather([tried(**seen), exchange(fault=fault)]).unexplained) == unexplained

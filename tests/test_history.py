@@ -25,6 +25,8 @@ from windtunnel.events import (
     EpisodeStarted,
     Event,
     Exchange,
+    FaultMet,
+    FaultsSet,
     ModelCall,
     Note,
     Report,
@@ -73,8 +75,11 @@ EVENTS = [
     Note(1.0, "warning", "mind"),
     Exchange(
         *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
-        *(0.5, 503, True, True, False, 90, 80, {"kind": "unavailable", "status": 503}),
+        *(0.5, 503, True, True, False, 90, 80),
+        [FaultMet("a", "delay", True, None, 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
+        *(2, "the client left"),
     ),
+    FaultsSet(1.0, "1-1", 1, 2, "{}"),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
 ]
 
@@ -106,10 +111,10 @@ def test_the_public_names_are_pinned():
     assert kinds == {
         *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCall"),
         *("AttemptEnded", "AttemptHealed", "WorldRead", "EpisodeJudged", "RunFinished", "Note"),
-        *("Exchange", "ToxicsChanged"),
+        *("Exchange", "FaultsSet", "ToxicsChanged"),
     }
     assert here - kinds == {
-        *("HistoryError", "Report", "Torn", "Writer"),
+        *("FaultMet", "HistoryError", "Report", "Torn", "Writer"),
         *("dump_line", "history_file", "parse_line", "read_file", "read_run", "strip_control"),
     }
 

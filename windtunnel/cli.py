@@ -1,4 +1,4 @@
-"""The command line: ``windtunnel demo``, ``windtunnel lab``, ``windtunnel judge``."""
+"""The command line: ``windtunnel demo``, ``lab``, ``judge`` and ``faults``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from windtunnel.config import Configuration, load_configuration
+from windtunnel.faults_cli import faults
 from windtunnel.history import HistoryError, Torn, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
@@ -108,6 +109,9 @@ def _draw_charts(configuration: Configuration, before: set[str]) -> None:
             tell(f"no charts: {error}")
         else:
             tell(f"charts: {folder}")
+
+
+main.add_command(faults)
 
 
 @main.group()

@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from windtunnel import lock
+from windtunnel.faults.presets import find_set
+from windtunnel.faults.sets import FaultSetError
 from windtunnel.settings import (
     Settings,
     SettingsError,
@@ -100,6 +102,7 @@ def load_configuration(
         *_of_config(config_path, config),
         Source("preset", preset or {}),
     ]
+    sources = [_with_fault_set(source) for source in sources]
     settings = resolve([*sources, Source("default", _default_model(sources, merged))])
     return Configuration(
         settings=settings,
@@ -110,6 +113,17 @@ def load_configuration(
         state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
     )
+
+
+def _with_fault_set(source: Source) -> Source:
+    """The source with its fault set in full, where it names a preset or a file."""
+    given = source.values.get("faults")
+    if not isinstance(given, str):
+        return source
+    try:
+        return Source(source.where, {**source.values, "faults": find_set(given).dump()})
+    except FaultSetError as error:
+        raise SettingsError(f"{source.where}: FAULTS: {error}") from None
 
 
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:

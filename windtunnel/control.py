@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlite3 import Error as DatabaseError
 from time import perf_counter
 
+from windtunnel.configurations import ConfigurationRow
 from windtunnel.schedule import PlannedToxic
 from windtunnel.settings import Settings
 from windtunnel.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
@@ -51,6 +52,7 @@ class Control:
         self._clock = clock
         self._sleep = sleep
         self._run: RunRow | None = None
+        self._looked = 0.0
         self._stop_beating = threading.Event()
         self._beating: threading.Thread | None = None
 
@@ -60,13 +62,23 @@ class Control:
         self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
     ) -> None:
         """Writes the run's row and waits for the lane; says so when another run has it."""
-        now = self._clock()
+        now = self._looked or self._clock()
         self._state.insert_run(run_id, lab_id, lane, settings.dump(), settings.hash, settings.seed, now)
         self._beating = threading.Thread(target=self._beat, args=(run_id,), name="heartbeat", daemon=True)
         self._beating.start()
         self._run = self._state.run(run_id)
         self._wait_for_manager(say)
         self._wait_for_lane(say)
+
+    def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
+        """The faults set last on the lab. Asked before ``lease``: what is set later is set in the run."""
+        self._looked = self._clock()
+        return self._state.configurations.latest(lab_id, lane)
+
+    def faults_set(self) -> ConfigurationRow | None:
+        """The faults set last since the run began, which stand in place of its own."""
+        run = self._row()
+        return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
 
     def _wait_for_manager(self, say: Callable[[str], None]) -> None:
         waited = 0.0

@@ -54,7 +54,10 @@ class AttemptArmed:
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One HTTP try at the model. ``ordinal`` counts the attempt's model requests from 1."""
+    """One HTTP try at the model. ``ordinal`` counts the attempt's model requests from 1.
+
+    ``reply_digest``: BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it was not read whole.
+    """
 
     t: float
     episode: str
@@ -64,6 +67,7 @@ class ModelCall:
     ms: float
     status: int | None
     error: str | None
+    reply_digest: str = ""
     event: Literal["model_call"] = "model_call"
 
 
@@ -73,7 +77,8 @@ class ToolTry:
 
     ``error`` is None for a valid reply of status below 400, ``http_<status>`` for any other status, else
     read_timeout, connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply.
-    ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway.
+    ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway. ``reply_digest``:
+    BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it did not come whole.
     """
 
     episode: str
@@ -93,6 +98,7 @@ class ToolTry:
     write: bool
     idempotency_key: str | None
     route: Literal["proxy", "direct"] = "proxy"
+    reply_digest: str = ""
     event: Literal["tool_try"] = "tool_try"
 
 
@@ -206,12 +212,33 @@ class Note:
 
 
 @dataclass(frozen=True)
+class FaultMet:
+    """A fault that struck one request, and what became of it.
+
+    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected.
+    ``delay_ms``: what it really added, as measured. ``shows``: what the caller must have seen if it was
+    delivered (``status`` and ``digest`` of the body, ``lost``, ``delay_ms``); None if it cannot see it.
+    ``content``: the caller got a body that the upstream did not give to this request.
+    """
+
+    id: str
+    kind: str
+    injected: bool
+    why_not: str | None = None
+    delay_ms: float = 0.0
+    shows: dict[str, Any] | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+    content: bool = False
+
+
+@dataclass(frozen=True)
 class Exchange:
     """One request as the gateway saw it; ``ms`` from its first request byte to its last reply byte.
 
     ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
-    the whole request. ``fault`` is what was injected: ``{"kind", "status"}``.
+    the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
+    those that struck, in the order of their set; ``configuration`` is the number of that set.
     """
 
     start: float
@@ -232,9 +259,25 @@ class Exchange:
     forwarded: bool
     request_bytes: int
     reply_bytes: int
-    fault: dict[str, Any] | None = None
+    faults: list[FaultMet] = field(default_factory=list)
+    configuration: int = 0
     error: str | None = None
     event: Literal["exchange"] = "exchange"
+
+
+@dataclass(frozen=True)
+class FaultsSet:
+    """A fault set took the place of the one before, from the next request of this attempt on.
+
+    ``number`` counts the configurations of the lab; exchanges name the one that they were decided under.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    number: int
+    faults: str
+    event: Literal["faults_set"] = "faults_set"
 
 
 # written by the manager (manager-<lane>.jsonl)
@@ -267,5 +310,6 @@ Event = (
     | RunFinished
     | Note
     | Exchange
+    | FaultsSet
     | ToxicsChanged
 )

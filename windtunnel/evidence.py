@@ -18,13 +18,13 @@ from windtunnel.events import (
     AttemptArmed,
     Event,
     Exchange,
+    FaultMet,
     ModelCall,
     ToolTry,
 )
 from windtunnel.schedule import PlannedToxic
 
 Stage = Literal["drawn", "armed", "met", "injected", "observed"]
-WhyNot = Literal["not_exercised", "not_seen", "unknown_kind"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,10 @@ class TryEvidence:
 class FaultRecord:
     """One fault and how far it came.
 
-    ``why_not`` says why it was not observed: ``not_exercised`` (no request crossed it), ``not_seen`` (the
-    caller's record does not show it), ``unknown_kind`` (this version knows no such toxic).
+    ``source``: a toxic, ``ERROR_PROB`` (``error``) or a fault set's entry ``id``. ``attributes``: a toxic's,
+    or the evidence of what the gateway did. ``why_not`` says why it was not observed: ``not_exercised`` (no
+    request crossed it), ``not_seen`` (the caller's record does not show it), ``unknown_kind`` (this version
+    knows no such toxic), or why the gateway did not inject it.
     """
 
     link: str
@@ -51,15 +53,16 @@ class FaultRecord:
     stream: str | None
     attempt: int
     attributes: Mapping[str, Any]
-    source: Literal["toxic", "error"]
+    source: Literal["toxic", "error", "fault"]
     drawn: bool
     armed: bool
     met: bool
     injected: bool
     observed: bool
     delivered: bool
-    why_not: WhyNot | None = None
+    why_not: str | None = None
     tries: tuple[TryEvidence, ...] = ()
+    id: str = ""
 
     @property
     def stage(self) -> Stage:
@@ -91,6 +94,9 @@ class Evidence:
     unexplained: tuple[Unexplained, ...] = ()
 
 
+_Key = tuple[int, str, str, int, int]
+
+
 @dataclass(frozen=True)
 class _Seen:
     """One try as its caller recorded it, at a tool or at the model, with the gateway's record of it."""
@@ -105,6 +111,7 @@ class _Seen:
     status: int | None
     error: str | None
     route: str
+    digest: str
     exchange: Exchange | None
 
     @property
@@ -148,9 +155,9 @@ def gather(events: Iterable[Event]) -> Evidence:
     """The evidence of one episode's events, which may come in any order."""
     records = _collect(list(events))
     toxics = [_toxic(records, one.attempt, plan) for one in records.armed for plan in one.toxics]
-    faulted = sorted((one for one in records.exchanges if one.fault), key=_order)
-    errors = [_error(records, one) for one in faulted]
-    return Evidence((*toxics, *errors), tuple(_unexplained(records)))
+    faulted = sorted((one for one in records.exchanges if one.faults), key=_order)
+    faults = [_fault(records, one, met) for one in faulted for met in one.faults]
+    return Evidence((*toxics, *faults), tuple(_unexplained(records)))
 
 
 def _collect(events: Sequence[Event]) -> _Records:
@@ -159,18 +166,30 @@ def _collect(events: Sequence[Event]) -> _Records:
     by_try = {(e.attempt, e.link, _print(e.link, e.fingerprint), e.call, e.try_): e for e in exchanges}
     records = _Records([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
     for event in events:
-        if isinstance(event, ToolTry):
-            key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
-            there = by_try.get(key) if event.route == "proxy" else None
-            outcome = (event.ms, event.timeout_ms, event.status, event.error, event.route)
-            records.seen.append(_Seen(*key, *outcome, there))
-        elif isinstance(event, ModelCall):
-            key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
-            outcome = (event.ms, 0.0, event.status, event.error, "proxy")
-            records.seen.append(_Seen(*key, *outcome, by_try.get(key)))
+        if isinstance(event, (ToolTry, ModelCall)):
+            records.seen.append(_seen(event, by_try))
     records.armed.sort(key=lambda one: one.attempt)
     records.seen.sort(key=_order)
     return records
+
+
+def _seen(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> _Seen:
+    if isinstance(event, ToolTry):
+        key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
+        timeout_ms, route = event.timeout_ms, str(event.route)
+    else:
+        key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
+        timeout_ms, route = 0.0, "proxy"
+    return _Seen(
+        *key,
+        ms=event.ms,
+        timeout_ms=timeout_ms,
+        status=event.status,
+        error=event.error,
+        route=route,
+        digest=event.reply_digest,
+        exchange=by_try.get(key) if route == "proxy" else None,
+    )
 
 
 def _order(one: Exchange | _Seen) -> tuple[int, str, str, int, int]:
@@ -187,7 +206,7 @@ def _toxic(records: _Records, attempt: int, plan: PlannedToxic) -> FaultRecord:
     reached = any((e.attempt, e.link) == (attempt, plan.link) for e in records.exchanges)
     shown = [_shows(plan, one) for one in crossing]
     observed = any(shown)
-    why_not: WhyNot | None = None
+    why_not: str | None = None
     if None in shown:
         why_not = "unknown_kind"
     elif not observed:
@@ -220,28 +239,44 @@ def _shows(plan: PlannedToxic, seen: _Seen) -> bool | None:
     return known.observed(plan.stream, attributes, seen.sighting)
 
 
-def _error(records: _Records, exchange: Exchange) -> FaultRecord:
-    """A fault that the gateway injected. Its draws exist only for tries made: drawn is injected."""
-    fault = exchange.fault or {}
-    status = fault.get("status")
+def _fault(records: _Records, exchange: Exchange, met: FaultMet) -> FaultRecord:
+    """A fault that the gateway drew for a try that was made."""
     caller = [one for one in records.seen if one.exchange is exchange]
-    observed = any(status is not None and one.status == status for one in caller)
+    shown = [met.injected and _sees(one, met) for one in caller]
+    observed = any(shown)
+    silent = observed or met.shows is None  # what a caller cannot see is no fault of its record
     return FaultRecord(
         link=exchange.link,
-        kind=str(fault.get("kind", "error")),
+        kind=met.kind,
         stream=None,
         attempt=exchange.attempt,
-        attributes={key: value for key, value in fault.items() if key != "kind"},
-        source="error",
+        attributes={key: value for key, value in met.evidence.items() if key != "kind" or met.id},
+        source="fault" if met.id else "error",
         drawn=True,
         armed=True,
         met=True,
-        injected=True,
+        injected=met.injected,
         observed=observed,
-        delivered=observed if caller else True,
-        why_not=None if observed else "not_seen",
-        tries=tuple(one.evidence(status is not None and one.status == status) for one in caller),
+        delivered=observed if caller and met.shows is not None else met.injected,
+        why_not=met.why_not or (None if silent else "not_seen"),
+        tries=tuple(one.evidence(shows) for one, shows in zip(caller, shown, strict=True)),
+        id=met.id,
     )
+
+
+def _sees(seen: _Seen, met: FaultMet) -> bool:
+    """Whether the caller's record of the try shows what the gateway did."""
+    shows = met.shows or {}
+    delay = float(shows.get("delay_ms", 0.0))
+    patience = seen.timeout_ms or (seen.ms if "timeout" in str(seen.error).lower() else delay)
+    if not shows or seen.ms < 0.9 * min(delay, patience):
+        return False
+    if delay > patience and seen.lost:
+        return True  # it gave up before the rest could come
+    if "lost" in shows:
+        return seen.lost
+    digest = shows.get("digest", "")
+    return "status" not in shows or (seen.status == shows["status"] and seen.digest in ("", digest))
 
 
 def _unexplained(records: _Records) -> Iterable[Unexplained]:
@@ -254,9 +289,16 @@ def _unexplained(records: _Records) -> Iterable[Unexplained]:
 
 def _explained(seen: _Seen, plan: PlannedToxic | None) -> bool:
     """By the gateway's fault, by the link's toxic, or because the service itself refused (4xx, not 429)."""
-    fault = seen.exchange.fault if seen.exchange else None
-    if fault and (seen.lost or fault.get("status") == seen.status):
+    faults = seen.exchange.faults if seen.exchange else []
+    if any(_explains(met, seen) for met in faults if met.injected):
         return True
     if seen.lost:
         return plan is not None and bool(_shows(plan, seen))
     return seen.status is not None and 400 <= seen.status < 500 and seen.status != 429
+
+
+def _explains(met: FaultMet, seen: _Seen) -> bool:
+    """A request that was changed may fail in any way; of a reply that was, nothing may have arrived."""
+    if met.shows is None or _sees(seen, met):
+        return True
+    return seen.lost and ("status" in met.shows or "lost" in met.shows)

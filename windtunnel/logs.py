@@ -13,6 +13,7 @@ from windtunnel.events import (
     AttemptArmed,
     AttemptEnded,
     Event,
+    FaultsSet,
     Note,
     ToolCall,
     ToolTry,
@@ -83,6 +84,15 @@ class Logs:
                     error_type=event.error_type,
                     duration=round(event.ms / 1000, 4),
                 )
+            case FaultsSet():
+                self.line(
+                    "faults_set",
+                    told_of(event),
+                    episode=event.episode,
+                    attempt=event.attempt,
+                    number=event.number,
+                    faults=event.faults,
+                )
             case Note():
                 self.line(event.level, event.message)
 
@@ -105,6 +115,17 @@ class Logs:
 
     def line(self, event: str, message: str, **fields: Any) -> None:
         self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
+
+
+def told_of(event: FaultsSet) -> str:
+    """That faults were set on the lab, in words."""
+    found = json.loads(event.faults) if event.faults else {}
+    ids = [str(one.get("id")) for key in ("faults", "toxics") for one in found.get(key, ())]
+    what = ", ".join(ids) or "none"
+    return (
+        f"configuration {event.number}: faults set on the lab: {what};"
+        f" in force in prompt {event.episode}, attempt {event.attempt}"
+    )
 
 
 def log_error(folder: Path, message: str) -> str | None:

@@ -21,6 +21,7 @@ from windtunnel.events import (
     AttemptHealed,
     EpisodeStarted,
     Event,
+    FaultsSet,
     Level,
     Note,
     RunFinished,
@@ -34,8 +35,9 @@ from windtunnel.history import (
     history_file,
     parse_line,
 )
+from windtunnel.inforce import toxics_in_force, with_faults_of_lab
 from windtunnel.judge import EpisodeJudgement, judge_episode
-from windtunnel.logs import Logs, agent_line
+from windtunnel.logs import Logs, agent_line, told_of
 from windtunnel.prompts import Prompt
 from windtunnel.schedule import plan_toxics
 from windtunnel.settings import Settings
@@ -91,7 +93,7 @@ class Runner:
         audience: Audience,
         redact: Callable[[str], str] = lambda text: text,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._topology = topology
         self._subject = subject
         self._control = control
@@ -139,7 +141,8 @@ class Runner:
         return record
 
     def _start(self, prompts: int) -> None:
-        topology, settings = self._topology, self._settings
+        self._take_faults_of_lab()
+        topology, settings = self._topology, self.settings
         self._emit(
             RunStarted(
                 time.time(),
@@ -153,6 +156,13 @@ class Runner:
             )
         )
         self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._audience.say)
+
+    def _take_faults_of_lab(self) -> None:
+        there = self._control.faults_of_lab(self._topology.lab_id, self._topology.lane)
+        self.settings, said = with_faults_of_lab(self.settings, there)
+        if said:
+            self.note("info", said)
+            self._audience.say(said)
 
     def _finish(self) -> None:
         record = self._record
@@ -180,7 +190,7 @@ class Runner:
         episode = f"{index:03d}"
         self._emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
         ended: list[AttemptEnded] = []
-        for attempt in range(1, self._settings.prompt_limit + 1):
+        for attempt in range(1, self.settings.prompt_limit + 1):
             self._audience.attempt_started(index, total, prompt.text, attempt)
             result = self._attempt(episode, attempt, prompt.text)
             if result is not None:
@@ -196,8 +206,9 @@ class Runner:
 
     def _attempt(self, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
         """One attempt, armed first and healed last; None if it could not be armed and so was not run."""
-        settings = self._settings
-        plan = plan_toxics(settings.seed, settings.toxic_prob, settings.toxic_specs, episode, attempt)
+        settings = self.settings
+        named = toxics_in_force(settings, self._control.faults_set())
+        plan = plan_toxics(settings.seed, settings.toxic_prob, settings.toxic_specs, episode, attempt, named)
         armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             why = f": {armed.why_not}" if armed.why_not else ""
@@ -219,7 +230,7 @@ class Runner:
 
     def _fly(self, episode: str, attempt: int, prompt: str) -> AttemptEnded:
         identity = Identity(self._record.run_id, episode, attempt)
-        context = AttemptContext(identity, self._settings, self._topology, self._emit)
+        context = AttemptContext(identity, self.settings, self._topology, self._emit)
         start, clock = time.time(), time.perf_counter()
         try:
             result = self._subject(prompt, context)
@@ -242,12 +253,20 @@ class Runner:
 
     def _judge(self, episode: str) -> EpisodeJudgement:
         for tail in self._tails:
-            self._record.events += tail.read()
+            self._take(tail.read())
         mine = [event for event in self._record.events if getattr(event, "episode", None) == episode]
         judgement = judge_episode(mine)
         self._record.judgements[episode] = judgement
         self._emit(judgement.as_event(time.time()))
         return judgement
+
+    def _take(self, events: Sequence[Event]) -> None:
+        """What gateway and manager wrote; of faults that were set meanwhile the people are told."""
+        self._record.events += events
+        for event in events:
+            if isinstance(event, FaultsSet):
+                self._logs.tell(event)
+                self._audience.say(told_of(event))
 
     def _read_world(self, episode: str) -> bool:
         """Records the world's side effects; False if they are what was last read."""

@@ -23,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from proxy_manager.toxics import ToxicSpec, parse_list
 from windtunnel.faults import REGISTRY
-from windtunnel.faults.sets import FaultSet, load_set
+from windtunnel.faults.scale import scaled
+from windtunnel.faults.sets import FaultSet, build_set, load_set
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 
@@ -69,7 +70,10 @@ class Settings(BaseModel):
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
         "auto", description="who translates"
     )
-    faults: str = Field("", description="a fault set: a file, a preset, or its canonical form")
+    faults: str = Field("", description="the fault set: a preset's name or a file")
+    chaos_level: Probability = Field(
+        1.0, description="times every probability of the fault set: 1 as written, 0 none"
+    )
 
     @field_validator("*", mode="before")
     @classmethod
@@ -84,10 +88,15 @@ class Settings(BaseModel):
     def _canonical_toxics(cls, text: str) -> str:
         return ",".join(str(spec) for spec in parse_list(text))
 
-    @field_validator("faults")
+    @field_validator("faults", mode="before")
     @classmethod
-    def _canonical_faults(cls, text: str) -> str:
-        return load_set(text, "fault set", REGISTRY).dump()
+    def _canonical_faults(cls, given: object) -> object:
+        """From a set, its plain data or its text; names and files are looked up by ``config``."""
+        if isinstance(given, FaultSet):
+            return given.dump()
+        if isinstance(given, dict):
+            return build_set(given, "fault set", REGISTRY).dump()
+        return load_set(given, "fault set", REGISTRY).dump() if isinstance(given, str) else given
 
     @field_validator("model_base_url")
     @classmethod
@@ -107,7 +116,8 @@ class Settings(BaseModel):
 
     @property
     def fault_set(self) -> FaultSet:
-        return load_set(self.faults, "fault set", REGISTRY)
+        """What is in force: as ``faults`` says, at ``chaos_level``."""
+        return scaled(load_set(self.faults, "fault set", REGISTRY), self.chaos_level)
 
     @property
     def model_name(self) -> str:

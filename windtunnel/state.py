@@ -1,4 +1,4 @@
-"""``state/state.db``: runs, attempts and toxics; what runner and manager tell each other.
+"""``state/state.db``: runs, attempts, toxics, configurations: what runner and manager tell each other.
 
 Every change of an attempt's state is a compare-and-set. Times are seconds since the epoch.
 """
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from windtunnel import configurations
+from windtunnel.configurations import Configurations
 from windtunnel.database import connect
 from windtunnel.schedule import PlannedToxic
 
@@ -85,7 +87,8 @@ class State:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = connect(path)
-        self._database.executescript(_SCHEMA)
+        self._database.executescript(_SCHEMA + configurations.SCHEMA)
+        self.configurations = Configurations(self._database)
 
     def close(self) -> None:
         self._database.close()

@@ -19,6 +19,7 @@ from windtunnel.events import (
 from windtunnel.evidence import FaultRecord
 from windtunnel.intervals import percentile, wilson
 from windtunnel.judge import EpisodeJudgement, judge_run
+from windtunnel.ledger import EntryLedger, account
 from windtunnel.oracle import OUTCOMES, Outcome
 from windtunnel.remarks import remarks
 from windtunnel.reproducible import obstacles
@@ -74,7 +75,11 @@ class Latency:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run has shown. ``remarks`` are for people: all that is not as it should be, in words."""
+    """What a run has shown. ``remarks`` are for people: all that is not as it should be, in words.
+
+    ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
+    ``entries``: what became of each fault of the fault sets in force.
+    """
 
     run_id: str
     seed: int
@@ -86,6 +91,8 @@ class Summary:
     success: Rate
     first_attempt: Rate
     faults: list[FaultCount]
+    entries: list[EntryLedger]
+    invalid_because: list[str]
     unexplained: int
     latency_ms: dict[str, Latency]
     arming_ms: dict[str, float | int | None]
@@ -107,6 +114,7 @@ class Summary:
             "success": asdict(self.success),
             "first_attempt": asdict(self.first_attempt),
             "faults": [asdict(one) for one in self.faults],
+            "entries": [asdict(one) for one in self.entries],
             "latency_ms": {link: asdict(one) for link, one in self.latency_ms.items()},
             "reproducible": self.reproducible,
         }
@@ -127,6 +135,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0, skipped_prompts: int | 
     outcomes = [episode.outcome for episode in judgement.episodes]
     first = [episode.first_attempt_outcome for episode in judgement.episodes]
     counts = Counter(outcomes)
+    ledger = account(started, events)
     return Summary(
         run_id=started.run_id,
         seed=started.seed,
@@ -138,13 +147,15 @@ def summarise(events: Iterable[Event], *, torn: int = 0, skipped_prompts: int | 
         success=rate(outcomes, started.prompts),
         first_attempt=rate(first, started.prompts),
         faults=_faults(judgement.episodes),
+        entries=ledger.entries,
+        invalid_because=ledger.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         latency_ms=_latencies(events),
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
-        remarks=list(remarks(judgement, torn, skipped_prompts)),
+        remarks=[*remarks(judgement, torn, skipped_prompts), *ledger.remarks()],
     )
 
 

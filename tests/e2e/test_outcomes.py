@@ -137,7 +137,7 @@ def test_another_attempt_gets_past_an_outage_of_the_first(hangar: Hangar) -> Non
 
 def test_a_retry_gets_past_a_transient_error(hangar: Hangar) -> None:
     flight = hangar.fly(error_prob=0.3, tool_limit=4)
-    injected = [one for one in flight.of(Exchange) if one.fault]
+    injected = [one for one in flight.of(Exchange) if one.faults]
     assert injected and not any(one.forwarded for one in injected)
     assert flight.summary.success.k > len(flight.outcomes) * 0.8
 

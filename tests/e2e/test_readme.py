@@ -59,7 +59,7 @@ def test_make_run(clone: Path) -> None:
     assert "windtunnel demo --seed 7" in done.stdout
     assert list((clone / "logs" / "charts").glob("*/overview.png"))
     assert (clone / "logs" / "agent.log").read_text(encoding="utf-8").count("\n") >= 24
-    assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db"]
+    assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db", "token"]
 
 
 @pytest.mark.parametrize("line", PLAYED)

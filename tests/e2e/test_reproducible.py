@@ -12,6 +12,10 @@ from windtunnel.summary import summarise
 FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}
 
 
+def fates(exchange: Exchange) -> list[tuple[object, ...]]:
+    return [(met.id, met.kind, met.injected, met.why_not, str(met.evidence)) for met in exchange.faults]
+
+
 def told(flight: Flight) -> list[object]:
     """Plan, faults and outcomes, without times, ports and run ids."""
     armed = [
@@ -19,7 +23,7 @@ def told(flight: Flight) -> list[object]:
         for e in flight.of(AttemptArmed)
     ]
     exchanges = [
-        (e.episode, e.attempt, e.link, e.fingerprint, e.call, e.try_, str(e.fault), e.status)
+        (e.episode, e.attempt, e.link, e.fingerprint, e.call, e.try_, fates(e), e.status)
         for e in flight.of(Exchange)
         if e.request_complete
     ]

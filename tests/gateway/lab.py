@@ -110,6 +110,7 @@ def gateway(
     for listener in sockets.values():
         listener.setblocking(False)
     ready: list[Callable[[], None]] = []
+    failures: list[dict[str, Any]] = []  # what the loop would only log
 
     async def serve() -> None:
         server = Gateway(
@@ -120,6 +121,7 @@ def gateway(
             head_timeout=head_timeout,
         )
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context))
         ready.append(lambda: loop.call_soon_threadsafe(server.stop))
         await server.serve()
 
@@ -133,6 +135,7 @@ def gateway(
         ready[0]()
         thread.join(10)
         assert not thread.is_alive()
+        assert failures == []
 
 
 class Upstream:

@@ -10,10 +10,10 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
-from windtunnel.catalog import LINKS
-from windtunnel.faults import FAULTS, RequestView
-from windtunnel.schedule import ERROR_KINDS, fingerprint, plan_error
-from windtunnel.settings import Settings
+from windtunnel.faults.base import Try
+from windtunnel.faults.http_error import HttpError
+from windtunnel.faults.message import Reply, Request
+from windtunnel.schedule import ERROR_KINDS, draw, fingerprint, plan_error
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -29,7 +29,9 @@ def test_the_errors_are_those_of_the_schedule(lab: Lab, method: str) -> None:
         assert reply.status_code == (planned.status if planned else 200)
         record = lab.exchanges(number)[-1]
         assert record.fingerprint == asked
-        assert record.fault == ({"kind": planned.kind, "status": planned.status} if planned else None)
+        assert [(met.id, met.kind, met.injected, met.evidence) for met in record.faults] == (
+            [("", planned.kind, True, {"kind": planned.kind, "status": planned.status})] if planned else []
+        )
         assert record.forwarded is (planned is None)
 
 
@@ -56,13 +58,23 @@ def test_what_an_error_looks_like(lab: Lab, status: int, code: str) -> None:
     assert (record.status, record.reply_complete, record.error) == (status, True, None)
 
 
+def given(seed: int, episode: str = "e1", **parameters: float) -> Reply | None:
+    """What the fault answers the first try of GET /x."""
+
+    def chance(purpose: str) -> float:
+        return draw(seed, episode, 1, "search", fingerprint("GET", "/x"), 1, 1, purpose)
+
+    request = Request(target="/x")
+    act = HttpError(**parameters).act(Try("search", "tool", request, episode, 1, 1, 1, 1, chance))
+    assert act is None or isinstance(act.answer, Reply)
+    return act.answer if act else None
+
+
 @pytest.mark.parametrize(("seconds", "header"), [(0, "0"), (0.2, "0.2"), (30, "30"), (0.00001, "0")])
 def test_retry_after_is_a_plain_number(seconds: float, header: str) -> None:
-    (fault,) = FAULTS
     seed = next(s for s in range(100) if drawn_status(s) == 429)
-    view = RequestView("search", "GET", "/x", fingerprint("GET", "/x"), "e1", 1, 1, 1)
-    reply = fault.act(view, Settings(seed=seed, error_prob=1, retry_after=seconds))
-    assert reply is not None and reply.headers == {"Retry-After": header}
+    reply = given(seed, chance=1, retry_after=seconds)
+    assert reply is not None and reply.header("Retry-After") == header
 
 
 def drawn_status(seed: int) -> int:
@@ -121,21 +133,14 @@ def test_hundreds_of_pipelined_requests_are_answered_in_turn(unheard: Lab) -> No
     assert [record.call for record in unheard.exchanges(1500)] == list(range(1, 1501))
 
 
-def test_a_client_that_left_before_its_body_was_whole_met_no_fault(unheard: Lab) -> None:
+def test_a_client_that_left_before_its_body_was_whole_met_a_fault_that_never_acted(unheard: Lab) -> None:
     with dial(unheard.address("search")) as client:
         client.sendall(b"PUT / HTTP/1.1\r\nContent-Length: 900000\r\n\r\n" + b"x" * 800_000)
     record = unheard.exchange()
-    assert (record.fault, record.status, record.request_complete) == (None, None, False)
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_no_fault_applies_where_its_probability_is_0(fault) -> None:
-    assert not any(fault.applies(link.name, Settings(seed=1, error_prob=0)) for link in LINKS)
+    assert (record.status, record.request_complete) == (None, False)
+    assert [(met.injected, met.why_not) for met in record.faults] == [(False, "cut_short")]
 
 
 def test_the_share_of_errors_is_that_of_the_setting() -> None:
-    settings = Settings(seed=3, error_prob=0.3)
-    (fault,) = FAULTS
-    views = [RequestView("search", "GET", "/", "f", f"e{n}", 1, 1, 1) for n in range(2000)]
-    hits = sum(fault.act(view, settings) is not None for view in views)
+    hits = sum(given(3, f"e{n}", chance=0.3) is not None for n in range(2000))
     assert 547 <= hits <= 653  # the 99 % interval of the binomial distribution

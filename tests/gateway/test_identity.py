@@ -52,7 +52,7 @@ def test_baggage_names_the_try(lab: Lab) -> None:
         200,
         *[True] * 3,
     )
-    assert record.reply_bytes == len(OK) and record.ms > 0 and record.error is record.fault is None
+    assert record.reply_bytes == len(OK) and record.ms > 0 and record.error is None and not record.faults
 
 
 def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None:
@@ -73,7 +73,7 @@ def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong
     lab.begin(error_prob=1)
     assert requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=5).status_code == 200
     record = lab.exchange()
-    assert (record.identity, record.fault, record.forwarded) == ("mismatch", None, True)
+    assert (record.identity, record.faults, record.forwarded) == ("mismatch", [], True)
     assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
 
 
@@ -143,5 +143,6 @@ def test_of_a_large_body_the_first_256_kib_count(lab: Lab) -> None:
 def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
     lab.begin()
     requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=5)
+    found = lab.exchanges()  # the record is written just after the reply has left
     line = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes()
-    assert lab.exchanges() == [Exchange(**json.loads(line))]
+    assert found == [Exchange(**json.loads(line))]

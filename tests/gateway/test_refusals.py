@@ -42,7 +42,7 @@ def test_malformed_requests_get_a_400(lab: Lab, request_: bytes, error_prob: flo
     reply = ask(lab.address("search"), request_)
     assert reply.startswith(b"HTTP/1.1 400 ") and b'"code": "bad_request"' in reply
     record = lab.exchange()
-    assert (record.status, record.request_complete, record.fault) == (400, False, None) and record.error
+    assert (record.status, record.request_complete, record.faults) == (400, False, []) and record.error
 
 
 def test_a_malformed_request_harms_no_other(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, Upstream, ask, dial, gateway, read_all, read_head, until
+from tests.gateway.lab import Lab, Upstream, ask, dial, gateway, read_all, read_head
 from windtunnel.topology import Address
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -233,17 +233,19 @@ def test_a_whole_request_is_delivered_though_its_client_left(lab: Lab) -> None:
 
 
 def test_a_client_that_leaves_takes_its_upstream_with_it(tmp_path: Path) -> None:
-    closed = threading.Event()
+    arrived, closed = threading.Event(), threading.Event()
 
     def serve(connection: socket.socket) -> None:
         _, rest = read_head(connection)
+        rest += read_all(connection, 3 - len(rest))
+        arrived.set()
         assert rest + read_all(connection) == b"par"
         closed.set()
 
     with behind(tmp_path, serve) as lab:
         with dial(lab.address("search")) as client:
             client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\npar")
-            until(lambda: lab.control("GET", "/lanes/0").json()["open"])
+            assert arrived.wait(5)
         assert closed.wait(5)
         record = lab.exchange()
         assert (record.request_complete, record.forwarded, record.status) == (False, False, None)

@@ -41,7 +41,10 @@ class Folder:
         )
 
     def lab(self, word: str, code: int = 0) -> str:
-        with self.start("windtunnel", "lab", word) as process:
+        return self.windtunnel("lab", word, code=code)
+
+    def windtunnel(self, *words: str, code: int = 0) -> str:
+        with self.start("windtunnel", *words) as process:
             said, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == code, said
         assert "Traceback" not in said
@@ -82,6 +85,9 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     assert folder.file()["lab_id"] in shown and '"ready": true' in shown and "gateway" in shown
     assert "a lab is up" in folder.lab("up", code=1)
 
+    assert "configuration 1: faults of light" in folder.windtunnel("faults", "set", "light")
+    assert "configuration 1: faults of light" in folder.windtunnel("faults", "status")
+
     with ToxiproxyClient(folder.toxiproxy) as client:
         client.add_toxic("search_proxy", "left", "latency", "upstream", {"latency": 5})
         first = folder.kill("manager")
@@ -94,6 +100,8 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     with folder.start("agent", "--prompts", str(prompts)) as agent:
         flown, _ = agent.communicate(timeout=PATIENCE_S)
     assert agent.returncode == 0, flown
+    assert "the lab's faults are in force: light (configuration 1)" in flown
+    assert "configuration 2: no faults" in folder.windtunnel("faults", "clear")
 
     assert "is down" in folder.lab("down")
     assert processes(folder.path) == {} and not (folder.state / "lab.json").exists()

@@ -6,6 +6,7 @@ from windtunnel.events import (
     AttemptHealed,
     EpisodeStarted,
     Exchange,
+    FaultMet,
     ModelCall,
     Report,
     RunFinished,
@@ -66,12 +67,19 @@ def called(result="{}", ok=True, link="weather", **more):
     return ToolCall(t=104.0, ok=ok, link=link, result=result, fallback_used=False, **fields | more)
 
 
+def met(kind="unavailable", status=503, id="", digest="", **more):
+    """A fault that answered a try, ERROR_PROB's by default."""
+    shows = {"status": status, "digest": digest}
+    evidence = {"kind": kind, "status": status}
+    return FaultMet(**{"id": id, "kind": kind, "injected": True, "shows": shows, "evidence": evidence} | more)
+
+
 def exchange(link="message", ms=2.0, status=200, fault=None, complete=(True, True), **more):
     fields = {"run": "run-1", "episode": EPISODE, "attempt": 1, "method": "GET", "target": "/"}
     fields |= {"fingerprint": "f1", "call": 1, "try_": 1, "identity": "baggage", "start": 103.0}
     fields |= {"request_complete": complete[0], "reply_complete": complete[1], "forwarded": not fault}
     fields |= {"request_bytes": 100, "reply_bytes": 50, "link": link, "ms": ms, "status": status}
-    return Exchange(**fields | {"fault": fault} | more)
+    return Exchange(**fields | {"faults": [fault] if fault else []} | more)
 
 
 def model_call(ordinal=1, try_=1, ms=10.0, status=200, error=None):

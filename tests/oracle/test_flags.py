@@ -1,6 +1,6 @@
 import pytest
 
-from tests.oracle.histories import called, exchange, sent, tried
+from tests.oracle.histories import called, exchange, met, sent, tried
 from windtunnel.oracle import is_late, is_misled, is_ungrounded, judge_value, parse_expect
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
@@ -60,7 +60,7 @@ def test_the_result_of_a_failed_call_grounds_nothing():
     assert is_ungrounded(filled(PARIS, 11.3), [called("error after 11.3 s", ok=False)])
 
 
-CONTENT = {"kind": "wrong_value", "content": True}
+CONTENT = met("wrong_value", 200, "wrong_value", content=True)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ CONTENT = {"kind": "wrong_value", "content": True}
         (CONTENT, 99, True),
         (CONTENT, 98, False),
         (CONTENT, 11.3, False),
-        ({"kind": "server_error", "status": 500}, 99, False),
+        (met("server_error", 500), 99, False),
         (None, 99, False),
     ],
 )

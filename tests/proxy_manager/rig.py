@@ -10,11 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from flask import Flask
+
 from proxy_manager.client import ToxiproxyClient
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
+from proxy_manager.server import create_app
 from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
 from windtunnel.events import ToxicsChanged
@@ -29,6 +32,8 @@ TIMEOUT = PlannedToxic("movie", "timeout", "downstream", {"timeout": 400})
 DOWN = PlannedToxic("weather", "down", "", {})
 PLAN = (LATENCY, TIMEOUT, DOWN)
 SETTINGS = Settings(seed=1, settle_bound=0.3)
+
+TOKEN = "of-the-test"
 
 _numbers = itertools.count()
 
@@ -126,6 +131,10 @@ def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[P
         stack.callback(lambda: plane.gateway.close())
         stack.callback(lambda: plane.reconciler.close())
         yield plane
+
+
+def app_of(plane: Plane, loop: Loop) -> Flask:
+    return create_app(loop, plane.topology, lambda: State(plane.state.path), TOKEN)
 
 
 @contextmanager

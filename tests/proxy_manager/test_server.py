@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from proxy_manager.server import create_app
 from tests.gateway.lab import until
-from tests.proxy_manager.rig import LATENCY, Plane, looping
+from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
 from windtunnel.catalog import LINKS
 
 
 def test_health_readiness_and_status(plane: Plane) -> None:
     with looping(plane) as loop:
-        client = create_app(loop, plane.topology).test_client()
+        client = app_of(plane, loop).test_client()
         assert client.get("/health").json == {"status": "OK"}
         until(lambda: client.get("/ready").status_code == 200)
         plane.request([LATENCY])
@@ -28,7 +27,7 @@ def test_not_ready_says_why_and_is_alive_all_the_same(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"
-    client = create_app(loop, plane.topology).test_client()
+    client = app_of(plane, loop).test_client()
     answer = client.get("/ready")
     assert (answer.status_code, answer.json) == (503, {"ready": False, "error": "no Toxiproxy"})
     assert client.get("/health").status_code == 200

@@ -15,6 +15,7 @@ from windtunnel.events import (
     EpisodeStarted,
     Event,
     Exchange,
+    FaultMet,
     ModelCall,
     Report,
     RunFinished,
@@ -123,14 +124,14 @@ class Flight:
                 status, seen, 120 if status else 0, False, None,
             )
         )  # fmt: skip
-        fault = {"kind": error.kind, "status": error.status} if error and status != 200 and status else None
+        faults = [_met(error)] if error and status != 200 and status else []
         # what a toxic on the way there stopped never came whole; on the way back it was answered
         asked = status is not None or bool(toxic and toxic.stream == "downstream")
-        forwarded = asked and not fault
+        forwarded = asked and not faults
         self.gateway.append(
             Exchange(
                 started, self.run_id, episode, 1, link, "GET", "/x", "f", 1, number, "baggage", min(ms, 4.0),
-                status or (200 if asked else None), asked, asked, forwarded, 80, 120, fault,
+                status or (200 if asked else None), asked, asked, forwarded, 80, 120, faults,
             )
         )  # fmt: skip
         return seen is None
@@ -147,3 +148,8 @@ class Flight:
         if error:
             return delay + base, f"http_{error.status}", error.status
         return delay + base, None, 200
+
+
+def _met(error: PlannedError) -> FaultMet:
+    evidence = {"kind": error.kind, "status": error.status}
+    return FaultMet("", error.kind, True, shows={"status": error.status, "digest": ""}, evidence=evidence)

@@ -10,6 +10,7 @@ from windtunnel.events import (
     EpisodeJudged,
     EpisodeStarted,
     Exchange,
+    FaultMet,
     RunStarted,
     ToolTry,
 )
@@ -32,10 +33,11 @@ def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
     )  # fmt: skip
 
 
-def _exchange(fault):
+def _exchange(kind):
+    met = FaultMet("", kind, True, shows={"status": 503})
     return Exchange(
         101.0, "r", "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
-        fault,
+        [met],
     )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def test_an_answered_try_crossed_a_fault_but_has_no_cause():
 def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
     refused = _try("http_503", 503)
     assert _only_try(_armed(timeout=400), refused).cause is None
-    injected = _exchange({"kind": "unavailable", "status": 503})
+    injected = _exchange("unavailable")
     assert _only_try(_armed(timeout=400), refused, injected).cause == "unavailable"
 
 

@@ -13,6 +13,7 @@ from tests.oracle.histories import (
     exchange,
     healed,
     latency,
+    met,
     model_call,
     run_finished,
     run_started,
@@ -23,6 +24,7 @@ from tests.oracle.histories import (
 from windtunnel.judge import judge_episode
 from windtunnel.oracle import OUTCOMES
 from windtunnel.report.console import MEANINGS, STYLES, episode_line, print_summary
+from windtunnel.settings import Settings
 from windtunnel.summary import summarise
 
 CLOSED = tried(error="connection_closed", ms=402)
@@ -59,11 +61,31 @@ def test_a_line_tells_what_was_met_and_not_seen_and_what_no_fault_explains():
 
 def test_a_line_counts_equal_faults_and_attempts():
     refused = {"error": "http_503", "status": 503}
-    fault = {"kind": "unavailable", "status": 503}
     tries = [tried(try_=n, **refused) for n in (1, 2)]
-    tries += [exchange(try_=n, status=503, fault=fault) for n in (1, 2)]
+    tries += [exchange(try_=n, status=503, fault=met()) for n in (1, 2)]
     again = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2)]
     assert line(*tries, *again, expect={}).endswith("message 503 x2; 2 attempts")
+
+
+def test_a_line_names_what_was_done_on_each_link_and_nothing_that_was_not():
+    lost = met("lose_reply", id="lose_reply", shows={"lost": True})
+    passed = met("stale", id="stale", injected=False, why_not="no_earlier_answer", shows=None)
+    done = [
+        exchange(faults=[lost, passed]),
+        exchange("weather", faults=[lost]),
+        exchange("weather", try_=2, faults=[lost]),
+    ]
+    assert line(*done, expect={}).endswith("message lose_reply; weather lose_reply x2")
+
+
+def test_an_invalid_run_says_so():
+    canary = {"faults": [{"fault": "truncate", "links": "message"}]}
+    start = run_started(faults=Settings(seed=1, faults=canary).faults)
+    out = io.StringIO()
+    events = [start, *episode(exchange()), run_finished()]
+    print_summary(Console(file=out, width=100), summarise(events))
+    assert "this run is invalid" in out.getvalue()
+    assert "fault truncate: 1 of 1 calls passed without it" in " ".join(out.getvalue().split())
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", "word " * 60, "x" * 500, "東京の天気" * 30])

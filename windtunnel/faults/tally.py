@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import NamedTuple
 
 from windtunnel.catalog import LINKS, MODEL_LINK
+from windtunnel.faults.aim import Aims, Group
 from windtunnel.faults.base import Dialect, Try
+from windtunnel.faults.due import Armed
 from windtunnel.faults.message import Reply, Request
 from windtunnel.faults.sets import Entry
 from windtunnel.faults.when import Moment
-from windtunnel.schedule import draw
+from windtunnel.schedule import digest, draw
 
 KEPT_REPLIES = 8
 
@@ -36,15 +37,19 @@ class Arrival(NamedTuple):
     try_: int
     elapsed_s: float
 
+    @property
+    def key(self) -> tuple[str, int, str, str, int, int]:
+        """What names it in the schedule's draws."""
+        return self.episode, self.attempt, self.link, self.fingerprint, self.call, self.try_
+
 
 @dataclass
 class _Count:
-    """What one entry matched on one link in one episode."""
+    """What a group matched in one episode; ``strikes`` how often each of it struck, and the last call."""
 
     ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
     tries: int = 0
-    strikes: int = 0
-    last_strike: int = 0
+    strikes: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class Tally:
@@ -53,21 +58,21 @@ class Tally:
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
         self._seed = seed
         self.entries = tuple(entries)
-        self._on = {link.name: _Index(e for e in self.entries if link.name in e.links) for link in LINKS}
-        self._counts: defaultdict[tuple[str, str, str], _Count] = defaultdict(_Count)
+        self._on = {link.name: Aims(e for e in self.entries if link.name in e.links) for link in LINKS}
+        self._counts: defaultdict[tuple[Group, str], _Count] = defaultdict(_Count)
         self._turns: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def armed(self, link: str) -> bool:
         """Whether anything could strike there, so that the gateway must hold requests."""
-        return bool(self._on[link].entries)
+        return self._on[link].any
 
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read beyond what its fingerprint takes."""
-        return any(entry.fault.needs_body or entry.only.reads_body for entry in self._on[link].entries)
+        return self._on[link].needs_body
 
     def remembers(self, link: str) -> bool:
-        return any(entry.fault.remembers for entry in self._on[link].entries)
+        return self._on[link].remembers
 
     def remember(self, episode: str, link: str, reply: Reply) -> None:
         """Keeps a whole natural reply for faults that give an earlier one again."""
@@ -79,26 +84,28 @@ class Tally:
         """The entries that strike this try, in the order of their set."""
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
-        struck = []
-        for entry in self._on[one.link].candidates(one.method, one.path):
-            if entry.aimless or entry.only.matches(one.read()):
-                this = self._struck(entry, one)
-                if this is not None:
-                    struck.append((entry, this))
-        return struck
+        number = _Number(self._seed, one)
+        struck = [
+            pair
+            for group in self._on[one.link].at(one.method, one.path, one.read)
+            for pair in self._of(group, one, number)
+        ]
+        return [(armed.entry, this) for armed, this in sorted(struck, key=lambda pair: pair[0].place)]
 
-    def _struck(self, entry: Entry, one: Arrival) -> Try | None:
-        count = self._counts[entry.id, one.episode, one.link]
-        key = (one.attempt, one.fingerprint, one.call)
-        ordinal = count.ordinals.setdefault(key, len(count.ordinals) + 1)
+    def _of(self, group: Group, one: Arrival, number: _Number) -> Iterator[tuple[Armed, Try]]:
+        """Those of the group that strike."""
+        count = self._counts[group, one.episode]
+        ordinal = count.ordinals.setdefault((one.attempt, one.fingerprint, one.call), len(count.ordinals) + 1)
         count.tries += 1
-        chance = self._chance(entry, one)
-        if not entry.always and not self._due(entry, one, count, ordinal, chance):
-            return None
-        if not entry.fault.wants(chance):
-            return None
-        count.strikes += 1
-        count.last_strike = ordinal
+        at = (ordinal, count.tries, self._turns[one.episode, one.attempt], one.elapsed_s)
+        for armed, chance in group.due.at(*at, number):
+            strikes, last = count.strikes.get(armed.place, (0, 0))
+            moment = Moment(*at, strikes, last)
+            if armed.entry.when.strikes(moment, chance):
+                count.strikes[armed.place] = strikes + 1, ordinal
+                yield armed, self._try(armed.entry, one, ordinal)
+
+    def _try(self, entry: Entry, one: Arrival, ordinal: int) -> Try:
         return Try(
             link=one.link,
             dialect=dialect_of(one.link, one.path),
@@ -108,56 +115,27 @@ class Tally:
             call=one.call,
             try_=one.try_,
             ordinal=ordinal,
-            chance=chance,
+            chance=partial(_chance, self._seed, entry.id, one),
             earlier=tuple(self._replies[one.episode, one.link]) if entry.fault.remembers else (),
         )
 
-    def _due(
-        self, entry: Entry, one: Arrival, count: _Count, ordinal: int, chance: Callable[[str], float]
-    ) -> bool:
-        moment = Moment(
-            calls=ordinal,
-            tries=count.tries,
-            turn=self._turns[one.episode, one.attempt],
-            elapsed_s=one.elapsed_s,
-            strikes=count.strikes,
-            last_strike=count.last_strike,
-        )
-        # no draw for what needs none: most entries are certain, or chosen by their counts
-        drawn = 0.0 if entry.when.probability == 1 and entry.when.window is None else chance("when")
-        return entry.when.strikes(moment, drawn)
 
-    def _chance(self, entry: Entry, one: Arrival) -> Callable[[str], float]:
-        def chance(purpose: str) -> float:
-            keyed = f"{entry.id}:{purpose}" if entry.id else purpose
-            key = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
-            return draw(self._seed, *key, keyed)
+class _Number:
+    """64 bits that are a try's own, hashed when they are first asked for."""
 
-        return chance
+    def __init__(self, seed: int, one: Arrival) -> None:
+        self._of = (seed, one)
+        self._number: int | None = None
+
+    def __call__(self) -> int:
+        if self._number is None:
+            seed, one = self._of
+            self._number = int.from_bytes(digest(seed, *one.key), "big")
+        return self._number
 
 
-class _Index:
-    """A link's entries by method and path, so that a request meets only those that could match it."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries = tuple(entries)
-        self._found: dict[tuple[str, str], Sequence[Entry]] = {}
-
-    def candidates(self, method: str, path: str) -> Sequence[Entry]:
-        try:
-            return self._found[method, path]
-        except KeyError:
-            found = tuple(filter(partial(_could_match, method, path), self.entries))
-            if len(self._found) < 4096:  # paths come from clients: there may be any number
-                self._found[method, path] = found
-            return found
-
-
-def _could_match(method: str, path: str, entry: Entry) -> bool:
-    only = entry.only
-    return (only.method is None or only.method.upper() == method) and (
-        only.path is None or fnmatchcase(path, only.path)
-    )
+def _chance(seed: int, name: str, one: Arrival, purpose: str) -> float:
+    return draw(seed, *one.key, f"{name}:{purpose}" if name else purpose)
 
 
 def dialect_of(link: str, path: str) -> Dialect:

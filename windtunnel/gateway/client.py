@@ -1,38 +1,39 @@
-"""One client's connection: its requests one after the other, forwarded or answered by a fault."""
+"""One client's connection, the side of the requests: one after the other, forwarded or held for faults."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from windtunnel.faults import Reply, error_body
-from windtunnel.gateway.answers import CONTINUE, render
-from windtunnel.gateway.edge import QUEUED, ClientEdge, Door
-from windtunnel.gateway.endpoint import Endpoint, rewrite
+from windtunnel.gateway.answers import CONTINUE, refusal
+from windtunnel.gateway.edge import DELAYED, QUEUED, Door
+from windtunnel.gateway.endpoint import rewrite
 from windtunnel.gateway.framing import BadBody
 from windtunnel.gateway.heads import BadHead, RequestHead, find_head
-from windtunnel.gateway.replies import ReplyReader
+from windtunnel.gateway.lane import Attempt
+from windtunnel.gateway.messages import ask_for_identity, reframed
+from windtunnel.gateway.playing import CLIENT_LEFT
+from windtunnel.gateway.replying import Replying
 from windtunnel.gateway.turn import Turn
-from windtunnel.gateway.upstream import Upstream
 
 _QUEUE_LIMIT = 64 * 1024
-_CLIENT_LEFT = "the client left before its reply was complete"
 
 
-class ClientConnection(ClientEdge):
+class ClientConnection(Replying):
     """Bytes are forwarded as they come; ``turn`` is the request in progress, later ones wait in line."""
 
     def __init__(self, door: Door) -> None:
         super().__init__(door)
-        self._turn: Turn | None = None
-        self._reader: ReplyReader | None = None
         self._pending = b""
         self._arrived = 0.0
-        self._eof = self._advancing = False
+        self._advancing = False
+        self._delay: asyncio.TimerHandle | None = None
+        self._delayed_since = 0.0
 
     # what the client does
 
     def data_received(self, data: bytes) -> None:
-        turn = self._turn
+        turn = self.turn
         if self.draining:
             return
         if turn is None:
@@ -53,27 +54,43 @@ class ClientConnection(ClientEdge):
         else:
             self._pending, self._arrived = data, time.perf_counter()
 
+    def take_early(self) -> None:
+        if self._pending:
+            early, self._pending = self._pending, b""
+            self.hold(QUEUED, False)
+            self.data_received(early)
+
     def eof_received(self) -> bool:
         """A client that has said all may still want its answer; one that stopped half-way is gone."""
-        self._eof = True
-        turn = self._turn
-        if turn is None or self.draining:
+        self.eof = True
+        turn = self.turn
+        if self.draining or self.hanging or not self._still_wants_answer():
             return False
-        if not turn.request_done:
-            turn.error = "the client left before its request was complete"
-            return False
-        if not self._pending and self.upstream is not None:
+        if not self._pending and self.upstream is not None and turn is not None and turn.held is None:
             self.upstream.send_eof()
         return True
+
+    def _still_wants_answer(self) -> bool:
+        turn = self.turn
+        if turn is not None and not turn.request_done:
+            turn.error = "the client left before its request was complete"
+        return turn is not None and turn.request_done
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
         self.stop_timer()
-        turn, upstream = self._turn, self.upstream
+        if self._delay is not None and self.turn is not None and self.turn.request_done:
+            return  # on a slow network too the request would arrive
+        self._stop_delay()
+        self._on_left()
+
+    def _on_left(self) -> None:
+        """The client is gone: so is what it had begun, but for a whole request that is on its way."""
+        turn, upstream = self.turn, self.upstream
         if turn is not None and turn.request_done and upstream is not None and upstream.connecting:
             upstream.close()  # a server reached directly would have had the request: it still gets it
             return
-        self._record(turn, _CLIENT_LEFT)
+        self.give_up(CLIENT_LEFT)
         if upstream is not None:
             if turn is None or turn.request_done:
                 upstream.close()
@@ -82,17 +99,20 @@ class ClientConnection(ClientEdge):
         self.leave()
 
     def end(self, reason: str) -> None:
-        """Closes both sides at once; a request in progress is recorded with that reason."""
-        self._record(self._turn, reason)
+        self._stop_delay()
         super().end(reason)
 
-    def _record(self, turn: Turn | None, error: str) -> None:
-        self._turn = None
-        if turn is not None:
-            turn.error = turn.error or error
-            turn.record()
+    def release(self, attempt: Attempt) -> None:
+        turn = self.turn
+        if self._delay is not None and turn is not None and turn.attempt is attempt:
+            self._on_delay_over()
+        super().release(attempt)
 
     # requests
+
+    def next_request(self) -> None:
+        if self._pending or self.eof:
+            self._advance()
 
     def _advance(self) -> None:
         """Takes up the requests that wait, one by one, as far as they go."""
@@ -100,12 +120,12 @@ class ClientConnection(ClientEdge):
             return
         self._advancing = True
         try:
-            while self._pending and self._turn is None and not self.draining and self._take_up():
+            while self._pending and self.turn is None and not self.draining and self._take_up():
                 pass
         finally:
             self._advancing = False
         self.hold(QUEUED, len(self._pending) > _QUEUE_LIMIT)
-        if self._eof and self._turn is None and not self.draining:
+        if self.eof and not self.draining and not self._still_wants_answer():
             self.transport.close()
 
     def _take_up(self) -> bool:
@@ -122,11 +142,11 @@ class ClientConnection(ClientEdge):
         self.stop_timer()
         turn = self._new_turn(head)
         data, self._pending = self._pending, b""
-        if turn.may_be_answered:
-            turn.held = []
+        if turn.may_be_struck:
+            turn.hold()
             if head.expects_continue and not turn.request_done:
                 turn.swallow_continue = True
-                self._write(turn, CONTINUE)
+                self.write(turn, CONTINUE)
         self._on_body(turn, data)
         return True
 
@@ -135,12 +155,12 @@ class ClientConnection(ClientEdge):
 
     def _new_turn(self, head: RequestHead) -> Turn:
         lane = self.door.lane
-        turn = self._turn = Turn(self.door.link, head, self._arrived)
+        turn = self.turn = Turn(self.door.link, head, self._arrived)
         turn.identify(lane.run, self.attempt if self.door.is_tool else lane.attempt)
         return turn
 
     def _on_body(self, turn: Turn, data: bytes) -> None:
-        """Takes what there is of the body (maybe nothing) and sends it on, unless a fault may answer."""
+        """Takes what there is of the body (maybe nothing) and sends it on, unless faults may act on it."""
         try:
             used = turn.take_body(data)
         except BadBody as error:
@@ -151,37 +171,89 @@ class ClientConnection(ClientEdge):
             data = data[:used]
         if turn.held is not None:
             turn.held.append(data)
-            if not turn.can_be_decided:
-                return
-            held = turn.decide()
-            if held is not None:
-                self._forward(turn, held)
-        elif self._reader is None and turn.answer is None:
+            if not turn.decided and turn.can_be_decided:
+                self._decide(turn)
+            return
+        if not turn.forwarding and not turn.answered_here:
             self._forward(turn, data)
-        elif turn.answer is None:
+        elif not turn.answered_here:
             self._send(data)
         if turn.request_done:
             self._on_request_done(turn)
 
+    def _decide(self, turn: Turn) -> None:
+        """Asks the faults; what they say is done now, or after the delay that they add."""
+        turn.decide()
+        delay = turn.plan.delay if turn.plan else 0.0
+        if not delay or turn.settling:
+            self._go_on(turn)
+            return
+        self._delayed_since = time.perf_counter()
+        self._delay = asyncio.get_running_loop().call_later(delay, self._on_delay_over)
+        self.hold(DELAYED, not turn.request_done)
+
+    def _on_delay_over(self) -> None:
+        turn = self.turn
+        self._stop_delay()
+        self.hold(DELAYED, False)
+        if turn is not None:
+            self._go_on(turn)
+
+    def _stop_delay(self) -> None:
+        """Ends the delay in progress, if any, and says how long it has been."""
+        if self._delay is None:
+            return
+        self._delay.cancel()
+        self._delay = None
+        if self.turn is not None and self.turn.plan is not None:
+            self.turn.plan.delayed(time.perf_counter() - self._delayed_since)
+
+    def _go_on(self, turn: Turn) -> None:
+        """What was held is forwarded, or thrown away if a fault answers."""
+        held = turn.take_held()
+        if not turn.answered_here:
+            self._forward(turn, held)
+        if turn.request_done and not (self.lost and turn.answered_here):
+            self._on_request_done(turn)
+        if self.lost and self.turn is turn:
+            self._on_left()
+
     def _forward(self, turn: Turn, body: bytes) -> None:
         """Sends the rewritten header block and what there is of the body, in one go."""
-        door = self.door
-        run = None if door.is_tool else door.lane.run
-        upstream = self.open_upstream(run.model if run else door.endpoint)
-        self._reader = ReplyReader(turn.head.method, turn.head.upgrade, turn.swallow_continue)
-        lab_headers = turn.attempt.lab_headers if door.is_tool and turn.attempt else b""
-        upstream.send(rewrite(turn.head, upstream.endpoint, lab_headers) + body)
+        turn.forwarding = True
+        head, body = self._changed_request(turn, body)
+        upstream = self.open_upstream(self.endpoint())
+        lab_headers = turn.attempt.lab_headers if self.door.is_tool and turn.attempt else b""
+        self.send(turn, upstream, head, rewrite(head, upstream.endpoint, lab_headers) + body)
+
+    @staticmethod
+    def _changed_request(turn: Turn, body: bytes) -> tuple[RequestHead, bytes]:
+        """The request as faults want it."""
+        head, made = turn.head, turn.plan
+        if made is None:
+            return head, body
+        if made.winner is not None and made.winner.act.request is not None:
+            changed = made.winner.guarded(reframed, made.winner.act.request, head)
+            if changed is not None:
+                head, body = changed
+                made.winner.changed()
+        asked = ask_for_identity(head) if made.line else ""
+        if asked not in ("", "identity"):
+            for met in made.line:
+                met.evidence["accept_encoding"] = asked
+        return head, body
 
     def _on_request_done(self, turn: Turn) -> None:
-        if turn.answer is not None:
-            self._answer(turn, turn.answer)
+        made = turn.plan
+        if made is not None and made.winner is not None and made.winner.act.answer is not None:
+            self.answer_by_fault(turn, made.winner, made.winner.act.answer)
             return
         if self.upstream is not None:
             turn.forwarded = not self.upstream.connecting
-            if self._eof and not self._pending:
+            if self.eof and not self._pending:
                 self.upstream.send_eof()
         if turn.reply_done:
-            self._finish(turn)
+            self.finish(turn)
 
     def _send(self, data: bytes) -> None:
         if self.upstream is not None:
@@ -189,109 +261,15 @@ class ClientConnection(ClientEdge):
 
     @property
     def _tunnel(self) -> bool:
-        return self._reader is not None and self._reader.tunnel
-
-    # what the upstream does
-
-    def new_upstream(self, endpoint: Endpoint) -> Upstream:
-        return Upstream(self, endpoint, self.door.connect_timeout)
-
-    def on_connected(self, upstream: Upstream) -> None:
-        turn = self._turn
-        if turn is not None and turn.request_done:
-            turn.forwarded = True
-        if self.lost:
-            self._record(turn, _CLIENT_LEFT)
-            self.leave()
-
-    def on_unreachable(self, upstream: Upstream, reason: str) -> None:
-        turn = self._turn
-        if upstream is not self.upstream or turn is None:
-            return
-        self.drop(upstream)
-        turn.error = reason
-        turn.keep_alive = turn.keep_alive and turn.request_done
-        if self.lost:
-            self._record(turn, reason)
-            self.leave()
-        else:
-            self._answer(turn, Reply(502, error_body("bad_gateway", reason)))
-
-    def on_reply(self, upstream: Upstream, data: bytes) -> None:
-        turn, reader = self._turn, self._reader
-        if upstream is not self.upstream or turn is None or reader is None or turn.reply_done:
-            self.drop(upstream)  # nobody asked: it cannot be the answer to anything
-            return
-        passed, surplus = reader.feed(data)
-        self._write(turn, passed)
-        if reader.head is not None:
-            turn.status = reader.head.status
-        if reader.tunnel and self._pending:
-            early, self._pending = self._pending, b""
-            self.hold(QUEUED, False)
-            self.data_received(early)
-        elif reader.done:
-            turn.reply_done = True
-            turn.keep_alive = turn.keep_alive and reader.keep_alive
-            if turn.head.expects_continue and not turn.request_done and not reader.continued:
-                turn.keep_alive = False  # the body may or may not follow: only a close is unambiguous
-            if surplus:
-                self.drop(upstream)
-            if turn.request_done or not turn.keep_alive:
-                self._finish(turn)
-
-    def on_upstream_end(self, upstream: Upstream, reason: str | None) -> None:
-        if upstream is not self.upstream:
-            return
-        self.drop(upstream)
-        turn, reader = self._turn, self._reader
-        if turn is None or reader is None:
-            return
-        turn.keep_alive = False
-        if not turn.reply_done:
-            self._write(turn, reader.take_rest())
-            turn.reply_done = reason is None and reader.ends_by_close
-            if not turn.reply_done:
-                where = "in the middle of" if turn.reply_bytes else "before"
-                detail = f": {reason}" if reason else ""
-                turn.error = reader.error or f"the upstream closed {where} its reply{detail}"
-        self._finish(turn)
-
-    # replies
-
-    def _write(self, turn: Turn, data: bytes) -> None:
-        if data:
-            self.transport.write(data)
-            turn.reply_bytes += len(data)
-            turn.ended = time.perf_counter()
-
-    def _answer(self, turn: Turn, reply: Reply) -> None:
-        """Gives the gateway's own reply and ends the turn."""
-        turn.status = reply.status
-        turn.reply_done = True
-        head_only = turn.head.method == "HEAD"
-        self._write(turn, render(reply, keep_alive=turn.keep_alive, head_only=head_only))
-        self._finish(turn)
-
-    def _finish(self, turn: Turn) -> None:
-        """The turn is over: it is recorded, and the connection goes on to the next or closes."""
-        turn.record()
-        self._turn = self._reader = None
-        if turn.keep_alive:
-            if self._pending or self._eof:
-                self._advance()
-            return
-        if self.upstream is not None:
-            self.drop(self.upstream)
-        self.close(unread=not turn.request_done)
+        return self.reader is not None and self.reader.tunnel
 
     def _refuse(self, error: BadHead) -> None:
         """Answers what is no request, and closes."""
-        turn = self._turn or self._new_turn(RequestHead("", "", [], len(self._pending)))
+        turn = self.turn or self._new_turn(RequestHead("", "", [], len(self._pending)))
         turn.request_done = turn.keep_alive = False
-        turn.answer, turn.error = None, str(error)
+        turn.plan, turn.error = None, str(error)
         self._pending = b""
-        if self._reader is not None and self._reader.begun:
-            self._finish(turn)
+        if self.reply_begun:
+            self.finish(turn)
         else:
-            self._answer(turn, Reply(error.status, error_body("bad_request", str(error))))
+            self.answer(turn, refusal(error.status, "bad_request", str(error)))

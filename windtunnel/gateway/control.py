@@ -15,8 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.sets import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.gateway.lane import Lane, Run
+from windtunnel.gateway.lane import ForeignLink, Lane, Run
 from windtunnel.history import Writer, history_file
 from windtunnel.settings import Settings, load_frozen
 from windtunnel.state import State
@@ -49,6 +51,11 @@ class _Begin(_Attempt):
     settings_hash: str
 
 
+class _Faults(_Attempt):
+    number: int = Field(ge=1)
+    faults: str
+
+
 class _Settle(_Attempt):
     bound_s: float = Field(ge=0, le=600)
 
@@ -66,9 +73,14 @@ class Runs:
         settings = load_frozen(self._frozen(run_id, settings_hash))
         path = history_file(self._logs, run_id, "gateway", lane)
         try:
-            return Run(run_id, settings, Writer(path), self._model(settings))
+            writer = Writer(path)
         except OSError as error:
             raise Refusal(503, "history_failed", f"{path} cannot be written: {error}") from None
+        try:
+            return Run(run_id, settings, writer, self._model(settings))
+        except ForeignLink as error:
+            writer.close()
+            raise Refusal(409, "foreign_link", str(error)) from None
 
     def _frozen(self, run_id: str, settings_hash: str) -> str:
         try:
@@ -110,6 +122,20 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
         lane.start_attempt(run, wanted.episode, wanted.attempt)
         return JSONResponse(_status(lane))
 
+    async def set_faults(request: Request) -> JSONResponse:
+        """That fault set is in force from the attempt's next request on, and for the rest of the run."""
+        lane, wanted = _lane(lanes, request), await _body(request, _Faults)
+        run, attempt = lane.run, lane.attempt
+        if run is None or attempt is None or not attempt.is_(wanted.episode, wanted.attempt):
+            raise Refusal(409, "other_attempt", f"the lane does not have attempt {wanted.attempt}")
+        try:
+            chosen = load_set(wanted.faults, f"configuration {wanted.number}", REGISTRY)
+            run.configure(wanted.number, chosen, wanted.episode, wanted.attempt)
+        except (FaultSetError, ForeignLink) as error:
+            raise Refusal(409, "faults_refused", str(error)) from None
+        _check_history(run)
+        return JSONResponse(_status(lane))
+
     async def settle(request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
         lane, wanted = _lane(lanes, request), await _body(request, _Settle)
@@ -132,6 +158,7 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
             Route("/", health),
             Route("/lanes/{lane:int}", show, methods=["GET"]),
             Route("/lanes/{lane:int}", begin, methods=["PUT"]),
+            Route("/lanes/{lane:int}/faults", set_faults, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", settle, methods=["POST"]),
         ],
         exception_handlers={Refusal: refuse, HTTPException: refuse_http},

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from dataclasses import dataclass
 from typing import cast
 
 from windtunnel.catalog import MODEL_LINK
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.gateway.lane import Lane
+from windtunnel.gateway.lane import Attempt, Lane
 from windtunnel.gateway.upstream import Upstream
 
 _LINGER_S = 1.0
-QUEUED, UPSTREAM_FULL = 1, 2
+_FLUSH_CHECK_S = 0.001
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
+QUEUED, UPSTREAM_FULL, DELAYED = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class ClientEdge(asyncio.Protocol):
         self.attempt = door.lane.attempt if door.is_tool else None
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # until connection_made
         self.upstream: Upstream | None = None
-        self.lost = self.draining = False
+        self.lost = self.draining = self.eof = False
         self._timer: asyncio.TimerHandle | None = None
         self._paused = 0
         self._full = self._left = False
@@ -70,17 +74,28 @@ class ClientEdge(asyncio.Protocol):
         self.transport.abort()
         self.leave()
 
+    def release(self, attempt: Attempt) -> None:
+        raise NotImplementedError
+
     # backpressure
 
     def pause_writing(self) -> None:
         self._full = True
-        if self.upstream is not None:
-            self.upstream.pause(True)
+        self.throttle()
 
     def resume_writing(self) -> None:
         self._full = False
+        self.throttle()
+
+    @property
+    def behind(self) -> bool:
+        """Whether more for the client would only pile up here."""
+        return self._full
+
+    def throttle(self) -> None:
+        """Stops reading from the upstream while the client is behind."""
         if self.upstream is not None:
-            self.upstream.pause(False)
+            self.upstream.pause(self.behind)
 
     def hold(self, why: int, hold: bool) -> None:
         """Stops reading from the client while there is a reason to."""
@@ -105,7 +120,7 @@ class ClientEdge(asyncio.Protocol):
             upstream = None
         if upstream is None:
             upstream = self.upstream = self.new_upstream(endpoint)
-            upstream.pause(self._full)
+            self.throttle()
         return upstream
 
     def new_upstream(self, endpoint: Endpoint) -> Upstream:
@@ -150,8 +165,20 @@ class ClientEdge(asyncio.Protocol):
         if not unread:
             self.transport.close()
             return
-        self.hold(QUEUED | UPSTREAM_FULL, False)
+        self.hold(QUEUED | UPSTREAM_FULL | DELAYED, False)
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.stop_timer()
         self.start_timer(_LINGER_S)
+
+    def reset(self) -> None:
+        """Resets the connection (RST), once what was written before has left for the kernel."""
+        self.draining = True
+        if self.transport.get_write_buffer_size() and not self.transport.is_closing():
+            asyncio.get_running_loop().call_later(_FLUSH_CHECK_S, self.reset)
+            return
+        if not self.transport.is_closing():
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
+            )
+        self.transport.abort()

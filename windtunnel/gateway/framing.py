@@ -38,14 +38,17 @@ class SizedBody:
 
 
 class EndlessBody:
-    """A body that lasts until its sender closes the connection."""
+    """A body that lasts until its sender closes the connection. ``sink`` is given what it carries."""
 
-    __slots__ = ("done",)
+    __slots__ = ("_sink", "done")
 
-    def __init__(self) -> None:
+    def __init__(self, sink: Sink | None = None) -> None:
         self.done = False
+        self._sink = sink
 
     def feed(self, data: bytes) -> int:
+        if self._sink is not None:
+            self._sink(data)
         return len(data)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from windtunnel.catalog import LINKS
-from windtunnel.faults import FAULTS, Fault
+from windtunnel.catalog import MODEL_LINK, TOOL_LINKS
+from windtunnel.events import FaultsSet
+from windtunnel.faults.http_error import HttpError
+from windtunnel.faults.sets import Entry, FaultSet
+from windtunnel.faults.tally import Tally
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.history import Writer
+from windtunnel.history import Writer, dump_line
 from windtunnel.settings import Settings
 from windtunnel.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
 
@@ -22,21 +26,57 @@ class Connection(Protocol):
     def end(self, reason: str) -> None:
         """Closes it at once; a request in progress is recorded with that reason."""
 
+    def release(self, attempt: Attempt) -> None:
+        """Ends what only a fault holds up: a delayed request of the attempt goes on, a reply is cut off."""
+
+
+class ForeignLink(ValueError):
+    """A fault set that would do to somebody else's server what is allowed only with the lab's own."""
+
 
 class Run:
-    """A run that has the lane: its frozen settings, its history, the faults that may strike by link."""
+    """A run that has the lane: its frozen settings, its history, and what may strike its requests.
+
+    ``tally`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
+    ``ForeignLink``.
+    """
 
     def __init__(self, run_id: str, settings: Settings, writer: Writer, model: Endpoint) -> None:
         self.run_id = run_id
         self.settings = settings
         self.settings_hash = settings.hash
         self.model = model
-        self.faults: dict[str, tuple[Fault, ...]] = {
-            link.name: tuple(fault for fault in FAULTS if fault.applies(link.name, settings))
-            for link in LINKS
-        }
+        self.tally = self._armed_with(settings.fault_set)
+        self.configuration = 0
         self.failure = ""
         self._writer = writer
+        self._began = time.perf_counter()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run's start."""
+        return time.perf_counter() - self._began
+
+    def configure(self, number: int, faults: FaultSet, episode: str, attempt: int) -> None:
+        """Arms another fault set; counts start anew, tries under way keep what was decided for them.
+
+        Recorded in the history as of that attempt, unless that configuration is in force already. Raises
+        ``ForeignLink``: then nothing has changed.
+        """
+        if number == self.configuration:
+            return
+        self.tally, self.configuration = self._armed_with(faults), number
+        self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump())))
+
+    def _armed_with(self, faults: FaultSet) -> Tally:
+        entries = [*_error_prob(self.settings), *faults.faults]
+        for entry in entries:
+            if entry.fault.lab_only and MODEL_LINK.name in entry.links and not self.model.is_lab:
+                raise ForeignLink(
+                    f"the fault {entry.id} is for the lab's own servers only, and the model behind the link"
+                    f" {MODEL_LINK.name} is not one of them: leave that link out of its links"
+                )
+        return Tally(self.settings.seed, entries)
 
     def write(self, line: str) -> None:
         """Appends to the history. What cannot be written is kept as ``failure``: the lane is then unfit."""
@@ -49,14 +89,24 @@ class Run:
         self._writer.close()
 
 
+def _error_prob(settings: Settings) -> list[Entry]:
+    """The lab's own errors on the tool links. Without an id, so that their draws are the schedule's."""
+    fault = HttpError(chance=settings.error_prob, retry_after=settings.retry_after)
+    return [Entry(fault, tuple(link.name for link in TOOL_LINKS))] if settings.error_prob else []
+
+
 class Attempt:
-    """One attempt in a run: how many tool-link connections it has open, and what has arrived in it."""
+    """One attempt in a run: how many tool-link connections it has open, and what has arrived in it.
+
+    ``settling``: it is over, so that no fault holds anything of it up any more.
+    """
 
     def __init__(self, run: Run, episode: str, number: int) -> None:
         self.run = run
         self.episode = episode
         self.number = number
         self.open = 0
+        self.settling = False
         self.lab_headers = (
             f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
@@ -119,11 +169,14 @@ class Lane:
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
         """Ends the attempt once it is quiet, or at the bound; how many connections are still open.
 
-        An attempt that the lane does not know has none.
+        What only a fault holds up is let go first. An attempt that the lane does not know has none.
         """
         attempt = next((a for a in (self.attempt, self._ended) if a and a.is_(episode, number)), None)
         if attempt is None:
             return 0
+        attempt.settling = True
+        for connection in tuple(self.connections):
+            connection.release(attempt)
         await attempt.quiet(bound_s)
         if self.attempt is attempt:
             self.attempt, self._ended = None, attempt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windtunnel.gateway.framing import BadBody, Body, ChunkedBody, EndlessBody, SizedBody
+from windtunnel.gateway.framing import BadBody, Body, ChunkedBody, EndlessBody, Sink, SizedBody
 from windtunnel.gateway.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
 
 
@@ -10,17 +10,33 @@ class ReplyReader:
     """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
 
     ``head`` is the final reply's, ``tunnel`` is set once the connection changed its protocol, ``error``
-    says what could not be read.
+    says what could not be read. ``sink`` is given what the final reply's body carries; ``block`` is its
+    header block, and ``interim`` how much of what the last ``feed`` passed on came before it.
     """
 
-    __slots__ = ("_body", "_method", "_start", "_swallow", "_upgrade", "error", "head", "tunnel")
+    __slots__ = (
+        "_body",
+        "_method",
+        "_sink",
+        "_start",
+        "_swallow",
+        "_upgrade",
+        "block",
+        "error",
+        "head",
+        "interim",
+        "tunnel",
+    )
 
-    def __init__(self, method: str, upgrade: bool, swallow_continue: bool) -> None:
+    def __init__(self, method: str, upgrade: bool, swallow_continue: bool, sink: Sink | None = None) -> None:
         self._method = method
         self._upgrade = upgrade
         self._swallow = swallow_continue
+        self._sink = sink
         self._start = b""
         self._body: Body | None = None
+        self.block = b""
+        self.interim = 0
         self.head: ReplyHead | None = None
         self.tunnel = False
         self.error: str | None = None
@@ -56,6 +72,7 @@ class ReplyReader:
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """What to pass on of these bytes, and what came after the reply's end."""
         if self._body is not None:
+            self.interim = 0
             used = self._take(self._body, data)
             return (data, b"") if used == len(data) else (data[:used], data[used:])
         data = self._start + data if self._start else data
@@ -69,6 +86,7 @@ class ReplyReader:
             if interim is not None:
                 passed, data = passed + interim, data[end:]
         assert self._body is not None
+        self.interim = len(passed)
         start = self.head.size if self.head else 0
         used = start + self._take(self._body, data[start:])
         if used == len(data) and not passed:
@@ -76,6 +94,7 @@ class ReplyReader:
         return passed + data[:used], data[used:]
 
     def _wait(self, passed: bytes, data: bytes) -> tuple[bytes, bytes]:
+        self.interim = len(passed)
         if len(data) <= MAX_HEAD:
             self._start = data
             return passed, b""
@@ -94,7 +113,7 @@ class ReplyReader:
                 return b""
             self._swallow = self._swallow or head.status == 100
             return block
-        self.head = head
+        self.head, self.block = head, block
         self._body = self._framing(head)
         return None
 
@@ -105,8 +124,8 @@ class ReplyReader:
         if head.bodiless or self._method == "HEAD":
             return SizedBody(0)
         if head.chunked:
-            return ChunkedBody()
-        return EndlessBody() if head.length is None else SizedBody(head.length)
+            return ChunkedBody(self._sink)
+        return EndlessBody(self._sink) if head.length is None else SizedBody(head.length, self._sink)
 
     def _take(self, body: Body, data: bytes) -> int:
         try:

@@ -4,34 +4,60 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
 from json.encoder import encode_basestring as _quote
 from typing import Literal
 
 from windtunnel.baggage import Identity, parse_baggage
 from windtunnel.catalog import MODEL_LINK
-from windtunnel.faults import Reply, RequestView
+from windtunnel.events import FaultMet
+from windtunnel.faults.message import Reply, Request
+from windtunnel.faults.tally import Arrival
 from windtunnel.gateway.framing import Body, ChunkedBody, SizedBody
 from windtunnel.gateway.heads import RequestHead
 from windtunnel.gateway.lane import Attempt, Run
+from windtunnel.gateway.messages import request_of
+from windtunnel.gateway.plan import Plan, plan
 from windtunnel.schedule import fingerprint
 
 MAX_FINGERPRINTED = 256 * 1024
+MAX_READ = 16 << 20
 # A body in absurdly small chunks: its framing is this much longer than what it carries, then we decide.
-_MAX_HELD = 4 * MAX_FINGERPRINTED
+_FRAMING = 4
 # The tries of an attempt mostly share one value: their first call of its kind, first try.
 _identity_of = lru_cache(maxsize=1024)(parse_baggage)
 _BOOL = ("false", "true")
 
 
 class _Payload(bytearray):
-    """The first part of what a body carries."""
+    """The first part of what a body carries: ``limit`` bytes of it. ``cut``: there was more."""
+
+    limit = MAX_FINGERPRINTED
+    cut = False
 
     def keep(self, data: bytes) -> None:
-        room = MAX_FINGERPRINTED - len(self)
+        room = self.limit - len(self)
+        self.cut = self.cut or len(data) > room
         if room > 0:
             self.extend(data[:room])
+
+
+class _Reading:
+    """The request as faults see it, made when the first of them looks at it."""
+
+    __slots__ = ("_body", "_head", "_made")
+
+    def __init__(self, head: RequestHead, body: bytes) -> None:
+        self._head = head
+        self._body = body
+        self._made: Request | None = None
+
+    def __call__(self) -> Request:
+        if self._made is None:
+            self._made = request_of(self._head, self._body)
+        return self._made
 
 
 @dataclass(slots=True, eq=False)
@@ -39,8 +65,8 @@ class Turn:
     """A request and its reply on one client connection.
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
-    are on the clock of ``perf_counter``. ``held`` is the request while a fault may still answer it, and
-    ``answer`` that fault's reply. The fingerprint is of the first 256 KiB of what the body carries.
+    are on the clock of ``perf_counter``. ``held`` is the request while faults may still act on it, and
+    ``plan`` what they do. The fingerprint is of the first 256 KiB of what the body carries.
     """
 
     link: str
@@ -66,7 +92,10 @@ class Turn:
     error: str | None = None
     keep_alive: bool = field(init=False)
     held: list[bytes] | None = None
-    answer: Reply | None = None
+    decided: bool = False
+    forwarding: bool = False
+    plan: Plan | None = None
+    configuration: int = 0
     swallow_continue: bool = False
     _payload: _Payload = field(default_factory=_Payload)
     _keyed: bool = False
@@ -103,6 +132,8 @@ class Turn:
             self._name(attempt.episode, attempt.number, sent)
             if sent and (sent.run != attempt.run.run_id or not attempt.is_(sent.episode, sent.attempt)):
                 self.identity = "mismatch"
+        if self.run is not None:  # taken again when faults are asked: the one in force then counts
+            self.configuration = self.run.configuration
 
     def _name(self, episode: str, number: int, sent: Identity | None) -> None:
         self.episode, self.number = episode, number
@@ -116,7 +147,8 @@ class Turn:
             return
         self._keyed = True
         if self.link != MODEL_LINK.name:
-            self.fingerprint = fingerprint(self.head.method, self.head.target, bytes(self._payload))
+            body = bytes(self._payload[:MAX_FINGERPRINTED])
+            self.fingerprint = fingerprint(self.head.method, self.head.target, body)
         self._payload.clear()
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
@@ -125,41 +157,65 @@ class Turn:
     # faults
 
     @property
-    def may_be_answered(self) -> bool:
-        """Whether a fault could answer it, so that it must be held until its body is known."""
-        return self.run is not None and bool(self.run.faults[self.link]) and self.identity != "mismatch"
+    def may_be_struck(self) -> bool:
+        """Whether a fault could strike it, so that it must be held until its body is known."""
+        return self.run is not None and self.run.tally.armed(self.link) and self.identity != "mismatch"
+
+    def hold(self) -> None:
+        """Begins to keep it, so much of it as the armed faults need."""
+        assert self.run is not None
+        self.held = []
+        if self.run.tally.needs_body(self.link):
+            self._payload.limit = MAX_READ
 
     @property
     def can_be_decided(self) -> bool:
-        return (
-            self.request_done
-            or len(self._payload) >= MAX_FINGERPRINTED
-            or self.request_bytes - self.head.size >= _MAX_HELD
-        )
+        limit = self._payload.limit
+        kept, framed = len(self._payload), self.request_bytes - self.head.size
+        return self.request_done or kept >= limit or framed >= _FRAMING * limit
 
-    def decide(self) -> bytes | None:
-        """What was held, to be forwarded; None if a fault answers instead."""
-        assert self.run is not None and self.held is not None
-        held, self.held = b"".join(self.held), None
+    def decide(self) -> None:
+        """Asks the armed faults, once."""
+        assert self.run is not None
+        self.decided = True
+        whole = self.request_done and not self._payload.cut
+        head = self.head
+        read = _Reading(head, bytes(self._payload))
         self._settle_key(self.run)
-        view = self._view()
-        for fault in self.run.faults[self.link]:
-            self.answer = fault.act(view, self.run.settings)
-            if self.answer is not None:
-                return None
+        self.configuration = self.run.configuration
+        key = (self.fingerprint, self.episode, self.number, self.call, self.try_, self.run.elapsed_s)
+        path = head.target.partition("?")[0]
+        struck = self.run.tally.strikes(Arrival(self.link, head.method, path, read, *key))
+        made = plan(struck, whole=whole) if struck else None
+        self.plan = made if made and made.mets else None
+
+    def take_held(self) -> bytes:
+        """What was held of it, to be forwarded."""
+        assert self.held is not None
+        held, self.held = b"".join(self.held), None
         return held
 
-    def _view(self) -> RequestView:
-        return RequestView(
-            link=self.link,
-            method=self.head.method,
-            target=self.head.target,
-            fingerprint=self.fingerprint,
-            episode=self.episode,
-            attempt=self.number,
-            call=self.call,
-            try_=self.try_,
-        )
+    @property
+    def answered_here(self) -> bool:
+        """Whether a fault answers in the upstream's place."""
+        return self.plan is not None and self.plan.answers
+
+    def miss(self, why: str) -> None:
+        """The faults that have not acted by now will not."""
+        if self.plan is not None:
+            self.plan.miss(why)
+
+    @property
+    def settling(self) -> bool:
+        """Whether its attempt is over, so that nothing may be held up any more."""
+        return self.attempt is not None and self.attempt.settling
+
+    @property
+    def memory(self) -> Callable[[Reply], None] | None:
+        """Where its natural reply is kept, if an armed fault may give it again."""
+        if self.run is None or not self.decided or not self.run.tally.remembers(self.link):
+            return None
+        return partial(self.run.tally.remember, self.episode, self.link)
 
     # the record
 
@@ -175,7 +231,7 @@ class Turn:
 
 def _line(turn: Turn, run: Run) -> str:
     """``windtunnel.events.Exchange`` as JSON, made by hand: every request pays for it."""
-    fault = json.dumps(turn.answer.record) if turn.answer and turn.reply_done else "null"
+    faults = _faults(turn.plan) if turn.plan else "[]"
     return (
         f'{{"start":{turn.started!r},"run":{_quote(run.run_id)},"episode":{_quote(turn.episode)}'
         f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(turn.head.method)}'
@@ -184,6 +240,11 @@ def _line(turn: Turn, run: Run) -> str:
         f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
         f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
         f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
-        f',"reply_bytes":{turn.reply_bytes},"fault":{fault}'
+        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"configuration":{turn.configuration}'
         f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
     )
+
+
+def _faults(plan: Plan) -> str:
+    met: list[FaultMet] = [met.record() for met in plan.mets]
+    return json.dumps([asdict(one) for one in met], ensure_ascii=False)

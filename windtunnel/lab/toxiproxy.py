@@ -45,12 +45,14 @@ def choose(wanted: str, environ: Mapping[str, str]) -> Choice:
 
 def check_toxics(choice: Choice, settings: Settings) -> None:
     """Raises ``SettingsError`` if the server is known to lack a kind that may be drawn."""
-    if choice.kind != "embedded" or not settings.toxic_prob:
+    if choice.kind != "embedded":
         return
-    for spec in settings.toxic_specs:
+    wanted = [(f"TOXICS={settings.toxics}", spec) for spec in settings.toxic_specs if settings.toxic_prob]
+    wanted += [(f"FAULTS: toxics: {entry.id}", entry.spec) for entry in settings.fault_set.toxics]
+    for where, spec in wanted:
         if spec.kind in NOT_EMBEDDED:
             raise SettingsError(
-                f"TOXICS={settings.toxics}: the embedded Toxiproxy has no {spec.kind} yet;"
+                f"{where}: the embedded Toxiproxy has no {spec.kind} yet;"
                 f" put {EXECUTABLE} on PATH, or name one that runs with --toxiproxy URL"
             )
 

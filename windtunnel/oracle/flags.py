@@ -45,7 +45,7 @@ def is_misled(slots: Iterable[FilledSlot], calls: Iterable[ToolCall], exchanges:
     faulted = {
         (one.attempt, one.link, one.fingerprint, one.call)
         for one in exchanges
-        if one.fault and one.fault.get("content") is True
+        if any(met.injected and met.content for met in one.faults)
     }
     results = [
         readable(call.result)

@@ -80,13 +80,23 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
 
 
 def _details(judgement: EpisodeJudgement) -> list[str]:
-    parts = []
-    for text, count in Counter(_fault(fault) for fault in judgement.faults if fault.met).items():
-        parts.append(f"{text} x{count}" if count > 1 else text)
+    parts = _delivered(judgement.faults)
     parts += [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
     parts += judgement.flags
     return parts + ([f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else [])
+
+
+def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
+    """By link, what was done there; a toxic that was met too, though it may not show."""
+    by_link: dict[str, Counter[str]] = {}
+    for fault in faults:
+        if fault.injected or (fault.met and fault.source == "toxic"):
+            by_link.setdefault(fault.link, Counter())[_fault(fault)] += 1
+    return [
+        f"{link} " + ", ".join(f"{what} x{count}" if count > 1 else what for what, count in found.items())
+        for link, found in by_link.items()
+    ]
 
 
 _SHORT = {"upstream": "up", "downstream": "down"}
@@ -94,11 +104,13 @@ _SHORT = {"upstream": "up", "downstream": "down"}
 
 def _fault(fault: FaultRecord) -> str:
     if fault.source == "error":
-        what = f"{fault.link} {fault.attributes.get('status', fault.kind)}"
-    else:
-        amount = fault.attributes.get(fault.kind)
+        what = str(fault.attributes.get("status", fault.kind))
+    elif fault.source == "toxic":
         stream = _SHORT.get(fault.stream or "", fault.stream)
-        what = " ".join(str(part) for part in (fault.link, fault.kind, amount, stream) if part)
+        parts = (fault.kind, fault.attributes.get(fault.kind), stream)
+        what = " ".join(str(part) for part in parts if part)
+    else:
+        what = fault.kind
     return _one_line(what if fault.delivered else f"{what} (not seen)")
 
 
@@ -136,10 +148,17 @@ def summary_table(summary: Summary, reproduce: str = "") -> RenderableType:
         blocks.append(_faults(summary))
     if summary.latency_ms:
         blocks.append(_latency(summary))
+    if summary.invalid_because:
+        blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
     if reproduce:
         last.append(Text(strip_control(reproduce), overflow="fold"))
     return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
+
+
+def _invalid(summary: Summary) -> Text:
+    text = "this run is invalid, the lab did not inject what it had to: "
+    return Text(text + _one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
 
 
 def _head(summary: Summary) -> Text:
@@ -181,9 +200,10 @@ def _rate(rate: Rate) -> str:
 
 
 def _faults(summary: Summary) -> Table:
-    table = _table("fault", "drawn", "met", "delivered")
-    for count in summary.faults:
-        table.add_row(Text(_one_line(count.kind)), str(count.drawn), str(count.met), str(count.delivered))
+    table = _table("fault", "drawn", "met", "injected", "delivered")
+    for one in summary.faults:
+        counts = (one.drawn, one.met, one.injected, one.delivered)
+        table.add_row(Text(_one_line(one.kind)), *map(str, counts))
     return table
 
 

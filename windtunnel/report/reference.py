@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
 
 import click
 
 from proxy_manager.toxics import TOXICS
+from windtunnel.report.catalogue import faults_page, read_seen
+from windtunnel.report.fields import default_of, range_of
 from windtunnel.settings import NAMES, Settings
 
 MADE = "made by `make docs`; do not edit"
@@ -23,7 +24,7 @@ def settings_page() -> str:
     rows = ["| setting | default | range | meaning |", "|---|---|---|---|"]
     for name in NAMES:
         field = Settings.model_fields[name]
-        rows.append(f"| `{name.upper()}` | {_default(name)} | {_range(name)} | {field.description} |")
+        rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
     intro = (
         "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
         " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
@@ -39,25 +40,7 @@ def _default(name: str) -> str:
         return "drawn"
     if name == "model":
         return "`scripted`, with `GROQ_API_KEY` `groq`"
-    value = Settings.model_fields[name].default
-    if isinstance(value, bool):
-        value = "on" if value else "off"
-    return f"`{value}`" if value != "" else ""
-
-
-def _range(name: str) -> str:
-    field = Settings.model_fields[name]
-    options = get_args(field.annotation)
-    if options and all(isinstance(option, str) for option in options):
-        return ", ".join(f"`{option}`" for option in options)
-    if field.annotation is bool:
-        return "on, off"
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    limits: list[Any] = [one for entry in field.metadata for one in getattr(entry, "metadata", [entry])]
-    bounds = [
-        f"{signs[sign]} {getattr(one, sign):g}" for one in limits for sign in signs if hasattr(one, sign)
-    ]
-    return ", ".join(bounds)
+    return default_of(Settings.model_fields[name])
 
 
 def toxics_page() -> str:
@@ -82,6 +65,18 @@ def toxics_page() -> str:
         " has latency, timeout, reset_peer and down; the others need the real server."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
+
+
+def faults_reference() -> str:
+    """``docs/faults.md``."""
+    intro = (
+        "What a fault set may name: `windtunnel demo --faults FILE|PRESET`, or `windtunnel faults set` on a"
+        " lab that is up. `windtunnel faults show NAME` shows one of them, or a preset with its true rates."
+        " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
+        " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
+        " factor on every probability of the set: 1 is as written, 0 is none."
+    )
+    return _page("Faults", intro, *faults_page(read_seen()).splitlines())
 
 
 def commands_page() -> str:
@@ -110,7 +105,7 @@ def dotenv_example() -> str:
     ]
     for name in NAMES:
         field = Settings.model_fields[name]
-        limits = _range(name).replace("`", "")
+        limits = range_of(field).replace("`", "")
         default = "" if name in ("seed", "model") else _default(name).strip("`")
         lines += [
             f"# {field.description}" + (f" ({limits})" if limits else ""),
@@ -140,6 +135,7 @@ def _page(title: str, intro: str, *lines: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/toxics.md": toxics_page,
+    "docs/faults.md": faults_reference,
     "docs/commands.md": commands_page,
     ".env.example": dotenv_example,
 }

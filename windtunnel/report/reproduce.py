@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from windtunnel.faults.presets import preset_of
 from windtunnel.settings import NAMES, Settings
 
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
@@ -20,7 +21,12 @@ def command(settings: Settings, prompts: str) -> str:
     for name in NAMES:
         value = getattr(settings, name)
         if name != "seed" and value != getattr(defaults, name):
-            words += ["--" + name.replace("_", "-"), str(value)]
+            words += ["--" + name.replace("_", "-"), _short(name, str(value))]
     if prompts != "agent/prompts.json":
         words += ["--prompts", prompts]
     return shlex.join(words)
+
+
+def _short(name: str, value: str) -> str:
+    """A fault set that is a preset's goes by its name."""
+    return (preset_of(value) if name == "faults" else None) or value

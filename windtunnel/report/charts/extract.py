@@ -23,6 +23,7 @@ from windtunnel.events import (
 from windtunnel.evidence import FaultRecord, TryEvidence, Unexplained, gather
 from windtunnel.history import HistoryError
 from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
+from windtunnel.report.charts.groups import group_of
 
 SELF_TEST = "self-test subject: scripted model"
 E = TypeVar("E")
@@ -132,12 +133,13 @@ class _Seen:
         """
         if self.route == "direct":
             return None, None
-        mine = [record for record in records if self._is_in(record)]
+        acted = (record for record in records if record.injected or record.source == "toxic")
+        mine = [record for record in acted if self._is_in(record)]
         refused = bool(self.error and self.error.startswith("http_"))
-        possible = [record for record in mine if record.source == "error" or not refused]
+        possible = [record for record in mine if record.source != "toxic" or not refused]
         showing = [record for record in possible if self._shows(record)]
-        explains = next((record.kind for record in reversed(showing or possible)), None)
-        return explains if self.error else None, mine[-1].kind if mine else None
+        explains = next((_drawn_as(record) for record in reversed(showing or possible)), None)
+        return explains if self.error else None, _drawn_as(mine[-1]) if mine else None
 
     def _is_in(self, record: FaultRecord) -> bool:
         here = (record.attempt, record.link) == (self.attempt, self.link)
@@ -157,6 +159,10 @@ class _Seen:
                 unexplained.remove(one)
                 return True
         return False
+
+
+def _drawn_as(record: FaultRecord) -> str:
+    return record.kind if record.source == "toxic" else group_of(record.kind)
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
@@ -179,11 +185,12 @@ def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
     """What the gateway did to single requests."""
     spans = []
     for one in sorted(_all(events, Exchange), key=lambda event: event.start):
-        if one.fault:
-            start = one.start - zero
-            spans.append(
-                FaultSpan(one.link, str(one.fault.get("kind")), start, start + one.ms / 1000, toxic=False)
-            )
+        start = one.start - zero
+        spans += [
+            FaultSpan(one.link, group_of(met.kind), start, start + one.ms / 1000, toxic=False)
+            for met in one.faults
+            if met.injected
+        ]
     return spans
 
 

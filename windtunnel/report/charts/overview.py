@@ -71,7 +71,7 @@ def _bottom(sheet: Page, selection: Selection) -> None:
 def _armed(selection: Selection) -> str:
     toxics = sum(span.toxic for span in selection.spans)
     errors = len(selection.spans) - toxics
-    injected = f", {count(errors, 'HTTP error')} injected" if errors else ""
+    injected = f", {count(errors, 'fault')} injected at the gateway" if errors else ""
     return f"{count(toxics, 'toxic')} armed (bars){injected}"
 
 

@@ -43,8 +43,16 @@ FAULTS: dict[str, str] = {
     "server_error": "#7b3294",
     "unavailable": "#a36bb8",
     "rate_limit": "#c2a5cf",
+    # groups of the catalogue's other faults
+    "other_error": "#e3d3ea",
+    "delayed": "#44bb99",
+    "lost_or_cut": "#88ccee",
+    "wrong_in_form": "#999933",
+    "wrong_in_content": "#cc6677",
+    "model_misled": "#c49a6c",
+    "context_changed": "#8da0cb",
 }
-OTHER = "#44bb99"
+OTHER = "#d0c9a8"
 
 
 def outcome_color(name: str) -> str:

@@ -1,0 +1,111 @@
+"""``/faults``: the fault set of a lab that is up, shown, set and cleared."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from flask import Blueprint, request
+from flask.typing import ResponseReturnValue
+
+from proxy_manager.access import Refused, check
+from proxy_manager.loop import Loop
+from windtunnel.configurations import ConfigurationRow
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.presets import preset
+from windtunnel.faults.scale import scaled
+from windtunnel.faults.sets import FaultSet, FaultSetError, build_set
+from windtunnel.state import State
+from windtunnel.topology import Topology
+
+# the loop takes a step at once; this long only when something is wrong
+BOUND_S = 5.0
+KEYS = {"faults", "source", "chaos_level"}
+
+
+class LiveFaults:
+    """Writes configurations into ``state.db``; the loop brings them into force."""
+
+    def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State]) -> None:
+        self._loop = loop
+        self._lab = (topology.lab_id, topology.lane)
+        self._open_state = open_state
+
+    def show(self) -> dict[str, Any]:
+        with self._open_state() as state:
+            return self._shown(state.configurations.latest(*self._lab))
+
+    def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
+        """Answers once the loop has seen to it. Raises ``Refused``."""
+        if self._loop.error is not None or self._loop.reconciler is None:
+            raise Refused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
+        with self._open_state() as state:
+            number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
+            end = time.monotonic() + BOUND_S
+            while time.monotonic() < end:
+                row = state.configurations.of_number(*self._lab, number)
+                if row is not None and row.refused:
+                    raise Refused(409, "faults_refused", row.refused)
+                if self._loop.reconciler.status.configuration >= number:
+                    return self._shown(row)
+                time.sleep(0.002)
+        raise Refused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
+
+    def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
+        if row is None:
+            return {"number": 0, "faults": None, "source": "", "from": None}
+        status = self._loop.reconciler.status if self._loop.reconciler else None
+        here = status.in_force_from if status and status.configuration == row.number else None
+        later = "the next attempt" if status and status.run else "the next run without faults of its own"
+        faults = json.loads(row.faults) if row.faults else None
+        return {
+            "number": row.number,
+            "faults": faults,
+            "source": row.source,
+            "from": f"from {here or later} on",
+        }
+
+
+def blueprint(live: LiveFaults, token: str, hosts: Collection[str]) -> Blueprint:
+    """The routes. ``hosts``: names of this machine besides loopback that a request may be meant for."""
+    routes = Blueprint("faults", __name__)
+
+    @routes.get("/faults")
+    def show() -> ResponseReturnValue:
+        return live.show()
+
+    @routes.put("/faults")
+    def set_() -> ResponseReturnValue:
+        check(request, token, hosts)
+        return live.set(*_wanted(request.get_json(silent=True)))
+
+    @routes.delete("/faults")
+    def clear() -> ResponseReturnValue:
+        check(request, token, hosts)
+        return live.set(FaultSet(), "clear")
+
+    @routes.errorhandler(Refused)
+    def refuse(error: Refused) -> ResponseReturnValue:
+        return {"error": {"code": error.code, "message": str(error)}}, error.status
+
+    return routes
+
+
+def _wanted(body: Any) -> tuple[FaultSet, str]:
+    """The set and what it is called. ``faults``: a set as in a file, or a preset's name."""
+    if not isinstance(body, dict) or not body.keys() <= KEYS or "faults" not in body:
+        raise Refused(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}')
+    given, level = body["faults"], body.get("chaos_level", 1)
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
+        raise Refused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
+    try:
+        found = preset(given) if isinstance(given, str) else build_set(given, "faults", REGISTRY)
+    except FaultSetError as error:
+        raise Refused(400, "bad_faults", str(error)) from None
+    chosen = scaled(found, level)
+    if not chosen.faults and not chosen.toxics:
+        raise Refused(400, "bad_faults", "no fault in it can strike; to remove those set: DELETE /faults")
+    name = given if isinstance(given, str) else str(body.get("source") or "a set")
+    return chosen, name[:200]

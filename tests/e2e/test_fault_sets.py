@@ -1,0 +1,102 @@
+"""Fault sets in runs of the lab's agent: the canary, and faults set while the lab is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent.loop import Agent
+from agent.models import build_model, open_client
+from tests.e2e.flight import Flight, Hangar, sample
+from windtunnel.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
+from windtunnel.lab.live import LiveFaults
+from windtunnel.settings import Settings
+from windtunnel.subject import AttemptContext, SubjectResult
+
+PROMPT = sample("temperature in Paris")
+CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
+DEFAULTS = {"seed": 1, "toxic_prob": 0, "error_prob": 0}
+
+
+@pytest.fixture
+def live(hangar: Hangar) -> Iterator[LiveFaults]:
+    """The lab's own faults; none are left behind."""
+    live = LiveFaults(hangar.lab.topology.manager, hangar.configuration.state.parent)
+    yield live
+    live.clear()
+
+
+def dumped(faults: dict[str, Any]) -> str:
+    return Settings(seed=1, faults=faults).faults
+
+
+def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
+    """A run of three prompts; the action is taken at the beginning of that episode."""
+    settings = Settings(**DEFAULTS)
+    with open_client(settings) as client:
+        agent = Agent(build_model(settings, hangar.lab.topology, "none", client), "the lab's agent")
+
+        def subject(prompt: str, context: AttemptContext) -> SubjectResult:
+            if context.identity.episode == episode:
+                action()
+            return agent(prompt, context)
+
+        subject.name = agent.name  # type: ignore[attr-defined]
+        return hangar.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
+
+
+def test_a_canary_strikes_every_call(hangar: Hangar) -> None:
+    flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
+    [entry] = flight.summary.entries
+    assert entry.met == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
+    assert entry.canary == "held"
+    assert flight.summary.invalid_because == []
+    assert flight.outcomes == ["honest_failure"]
+
+
+def test_a_canary_that_no_call_meets_is_unknown_and_said(hangar: Hangar) -> None:
+    flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
+    assert [entry.canary for entry in flight.summary.entries] == ["unknown"]
+    assert any("not exercised" in remark for remark in flight.summary.remarks)
+
+
+def test_a_sets_toxic_is_armed_on_the_model_link_too(hangar: Hangar) -> None:
+    toxic = {"toxic": "latency", "links": ["model", "weather"], "with": {"latency": 30}, "stream": "upstream"}
+    flight = hangar.fly(PROMPT, faults={"toxics": [toxic]})
+    [armed] = flight.of(AttemptArmed)
+    assert [toxic.link for toxic in armed.toxics] == ["weather", "model"]
+    assert {fault.link for fault in flight.summary.episodes[0].faults if fault.delivered} == {
+        "weather",
+        "model",
+    }
+
+
+def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_the_next_attempt(
+    hangar: Hangar, live: LiveFaults
+) -> None:
+    toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
+    flight = meanwhile(hangar, "002", lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
+    [event] = flight.of(FaultsSet)
+    assert (event.episode, event.attempt) == ("002", 1)
+    under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
+    assert under == {("001", 0), ("002", event.number), ("003", event.number)}
+    assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
+    [entry] = flight.summary.entries
+    assert (entry.configuration, entry.canary) == (event.number, "held")
+    assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
+
+
+def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(hangar: Hangar, live: LiveFaults) -> None:
+    live.set(dumped(CANARY), "mine")
+    flight = meanwhile(hangar, "003", live.clear)
+    assert flight.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
+    assert flight.outcomes == ["honest_failure", "honest_failure", "success"]
+    assert not flight.summary.reproducible
+
+
+def test_a_run_with_faults_of_its_own_keeps_them(hangar: Hangar, live: LiveFaults) -> None:
+    live.set(dumped(CANARY), "mine")
+    flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
+    assert flight.outcomes == ["success"]

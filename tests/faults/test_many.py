@@ -1,0 +1,107 @@
+"""Many armed faults: the index strikes just what asking every entry by itself would."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.draws import Draws, chance_of
+from windtunnel.faults.message import Request
+from windtunnel.faults.sets import build_set
+from windtunnel.faults.tally import Arrival, Tally
+from windtunnel.faults.when import Moment
+from windtunnel.schedule import digest
+
+VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1]])
+HEADERS = st.sampled_from(["X-User", "x-user", "X-Other"])
+FIELDS = st.sampled_from(["to", "by.name", "by"])
+PATHS = ["/", "/message", "/message/1", "/events"]
+SMALL = st.integers(1, 4)
+ONLY = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["GET", "post"]),
+        "path": st.sampled_from([*PATHS, "/message*", "*", "/[me]*"]),
+        "header": st.dictionaries(HEADERS, VALUES.filter(lambda value: isinstance(value, str)), max_size=2),
+        "json": st.dictionaries(FIELDS, VALUES, max_size=2),
+    },
+)
+WHEN = st.fixed_dictionaries(
+    {"probability": st.sampled_from([0, 0.3, 0.7, 1.0, 1.0])},
+    optional={
+        "nth": st.one_of(SMALL, st.sampled_from(["2-", "2-3"])),
+        "after": st.integers(0, 3),
+        "first": SMALL,
+        "every": SMALL,
+        "of": st.sampled_from(["call", "try"]),
+        "turns": st.sampled_from([1, "1-2", "2-"]),
+        "window": st.sampled_from([{"start": 2}, {"end": 3}, {"start": 1, "end": 4, "ramp": 2}]),
+        "persistent": st.booleans(),
+        "at_most": SMALL,
+        "cooldown": SMALL,
+    },
+)
+ENTRY = st.fixed_dictionaries(
+    {"fault": st.just("status"), "when": WHEN, "only": ONLY},
+    optional={"links": st.sampled_from(["search", "all"])},
+)
+REQUESTS = st.builds(
+    Request,
+    method=st.sampled_from(["GET", "POST"]),
+    target=st.sampled_from(PATHS).map(lambda path: path + "?q=1"),
+    headers=st.lists(st.tuples(HEADERS, st.sampled_from(["a", "Bob", ""])), max_size=3).map(tuple),
+    body=st.one_of(
+        st.sampled_from([b"", b"{", b"[" * 9000]),
+        st.dictionaries(FIELDS, st.one_of(VALUES, st.just({"name": "Bob"}))).map(
+            lambda value: json.dumps(value).encode()
+        ),
+    ),
+)
+TRIES = st.lists(
+    st.tuples(
+        REQUESTS, st.sampled_from(["search", "model"]), SMALL, st.integers(1, 2), st.sampled_from("ef")
+    ),
+    max_size=12,
+)
+
+
+def one_by_one(entries, arrivals) -> Iterator[list[str]]:
+    """What strikes each, every entry asked by itself."""
+    calls, tries, strikes = defaultdict(dict), Counter(), defaultdict(list)
+    turns = Counter()
+    for one in arrivals:
+        if one.link == "model":
+            turns[one.episode] = max(turns[one.episode], one.call)
+        struck = []
+        for entry in entries:
+            if one.link not in entry.links or not entry.only.matches(one.read()):
+                continue
+            key = (entry.id, one.link, one.episode)
+            ordinal = calls[key].setdefault((one.fingerprint, one.call), len(calls[key]) + 1)
+            tries[key] += 1
+            before = strikes[key]
+            last = before[-1] if before else 0
+            moment = Moment(ordinal, tries[key], turns[one.episode], one.elapsed_s, len(before), last)
+            number = int.from_bytes(digest(1, *one.key), "big")
+            if entry.when.strikes(moment, chance_of(Draws([f"{entry.id}:when"]).of(number)[0])):
+                before.append(ordinal)
+                struck.append(entry.id)
+        yield struck
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ENTRY, max_size=12), TRIES)
+def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries):
+    entries = build_set({"faults": given_entries}, "f", REGISTRY).faults
+    arrivals = [
+        Arrival(link, request.method, request.path, lambda r=request: r, "f", episode, 1, call, try_, n * 0.5)
+        for n, (request, link, call, try_, episode) in enumerate(tries)
+    ]
+    tally = Tally(1, entries)
+    found = [[entry.id for entry, _ in tally.strikes(one)] for one in arrivals]
+    assert found == list(one_by_one(entries, arrivals))

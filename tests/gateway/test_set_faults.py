@@ -1,0 +1,66 @@
+"""Faults set at the gateway while an attempt is in progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.gateway.lab import Lab
+from windtunnel.events import FaultsSet
+from windtunnel.settings import Settings
+
+UNAVAILABLE = Settings(seed=1, faults={"faults": [{"fault": "unavailable", "links": "search"}]}).faults
+
+
+def set_faults(lab: Lab, faults: str = UNAVAILABLE, number: int = 1, **more: Any) -> requests.Response:
+    body = {"episode": "e1", "attempt": 1, "number": number, "faults": faults, **more}
+    return lab.control("PUT", "/lanes/0/faults", body)
+
+
+def ask(lab: Lab, call: int) -> int:
+    headers = lab.identity(call=call)
+    return requests.get(lab.url("search", "/size/1"), headers=headers, timeout=5).status_code
+
+
+def test_they_are_in_force_from_the_next_request_and_gone_when_cleared(lab: Lab) -> None:
+    lab.begin()
+    statuses = [ask(lab, 1)]
+    assert set_faults(lab).status_code == 200
+    statuses.append(ask(lab, 2))
+    assert set_faults(lab, "", 2).status_code == 200
+    statuses.append(ask(lab, 3))
+    assert statuses == [200, 503, 200]
+    exchanges = [event for event in lab.exchanges(5) if not isinstance(event, FaultsSet)]
+    assert [(one.configuration, len(one.faults)) for one in exchanges] == [(0, 0), (1, 1), (2, 0)]
+
+
+def test_told_twice_they_are_set_once(lab: Lab) -> None:
+    lab.begin()
+    assert {set_faults(lab).status_code for _ in range(2)} == {200}
+    ask(lab, 1)
+    assert [event.number for event in lab.exchanges(2) if isinstance(event, FaultsSet)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"episode": "e2"}, (409, "other_attempt")),
+        ({"attempt": 2}, (409, "other_attempt")),
+        ({"number": 0}, (400, "bad_request")),
+        ({"faults": '{"faults": [{"fault": "truncat"}]}'}, (409, "faults_refused")),
+        ({"faults": "["}, (409, "faults_refused")),
+    ],
+)
+def test_what_cannot_be_set_is_refused_and_changes_nothing(
+    lab: Lab, change: dict[str, Any], expected: tuple[int, str]
+) -> None:
+    lab.begin()
+    answer = set_faults(lab, **change)
+    assert (answer.status_code, answer.json()["error"]["code"]) == expected
+    assert ask(lab, 1) == 200 and lab.exchange().configuration == 0
+
+
+def test_without_a_run_they_are_refused(lab: Lab) -> None:
+    assert set_faults(lab).json()["error"]["code"] == "other_attempt"

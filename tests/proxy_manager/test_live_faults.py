@@ -1,0 +1,158 @@
+"""Faults set, shown and cleared on a lab that is up, over the manager's HTTP API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from tests.gateway.lab import until
+from tests.proxy_manager.rig import TOKEN, Plane, app_of, looping
+from windtunnel.events import FaultsSet
+from windtunnel.faults.presets import preset
+from windtunnel.history import history_file, read_file
+
+HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+SET = {"faults": [{"fault": "truncate", "links": ["search"]}]}
+
+
+@pytest.fixture
+def client(plane: Plane) -> Iterator[FlaskClient]:
+    with looping(plane) as loop:
+        plane.clock.now = time.time()
+        until(lambda: loop.error is None)
+        yield app_of(plane, loop).test_client()
+
+
+def put(client: FlaskClient, faults: Any = SET, **headers: str | None) -> TestResponse:
+    given = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    kept = {name: value for name, value in given.items() if value is not None}
+    return client.put("/faults", json={"faults": faults}, headers=kept)
+
+
+def error(answer: TestResponse) -> tuple[int, str]:
+    return answer.status_code, answer.json["error"]["code"]
+
+
+def faults_set(plane: Plane) -> list[FaultsSet]:
+    path = history_file(plane.folder / "logs", "run-1", "gateway", 0)
+    found = list(read_file(path)) if path.exists() else []
+    return [event for event in found if isinstance(event, FaultsSet)]
+
+
+def armed(plane: Plane, attempt: int = 1) -> int:
+    attempt_id = plane.request([], attempt=attempt)
+    until(lambda: plane.attempt(attempt_id).state == "armed")
+    return attempt_id
+
+
+def test_with_no_run_they_wait_for_the_next(client: FlaskClient, plane: Plane) -> None:
+    assert client.get("/faults").json == {"number": 0, "faults": None, "source": "", "from": None}
+    answer = put(client).json
+    assert (answer["number"], answer["source"]) == (1, "a set")
+    assert answer["from"] == "from the next run without faults of its own on"
+    assert answer["faults"]["faults"][0]["fault"] == "truncate"
+    assert client.get("/faults").json == answer
+    assert client.get("/status").json["configuration"] == 1
+
+
+def test_in_an_attempt_they_are_in_force_at_once_and_recorded(client: FlaskClient, plane: Plane) -> None:
+    armed(plane)
+    answer = put(client, "light").json
+    assert answer["from"] == "from run run-1, prompt 001, attempt 1 on"
+    [event] = faults_set(plane)
+    assert (event.number, event.episode, event.attempt) == (1, "001", 1)
+    assert event.faults == preset("light").dump()
+
+
+def test_cleared_nothing_is_in_force(client: FlaskClient, plane: Plane) -> None:
+    armed(plane)
+    put(client)
+    answer = client.delete("/faults", json={}, headers=HEADERS).json
+    assert (answer["number"], answer["faults"]) == (2, None)
+    assert [(event.number, event.faults) for event in faults_set(plane)][1:] == [(2, "")]
+
+
+def test_between_attempts_they_wait_for_the_next_and_then_stay(client: FlaskClient, plane: Plane) -> None:
+    first = armed(plane)
+    plane.state.move_attempt(first, "armed", "finished", plane.clock())
+    until(lambda: plane.attempt(first).state == "healed")
+    assert put(client).json["from"] == "from the next attempt on"
+    assert faults_set(plane) == []
+    armed(plane, attempt=2)
+    assert [(event.number, event.attempt) for event in faults_set(plane)] == [(1, 2)]
+    assert client.get("/faults").json["from"].startswith("from run run-1, prompt 001, attempt 2")
+
+
+def test_those_of_an_earlier_time_are_not_in_force_in_a_later_run(client: FlaskClient, plane: Plane) -> None:
+    put(client)
+    plane.clock.now += 1
+    armed(plane)
+    assert faults_set(plane) == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Authorization": None}, (401, "token")),
+        ({"Authorization": "Bearer wrong"}, (401, "token")),
+        ({"Authorization": TOKEN}, (401, "token")),
+        ({"Host": "lab.example"}, (403, "foreign_host")),
+        ({"Host": "["}, (403, "foreign_host")),
+        ({"Origin": "http://lab.example"}, (403, "foreign_origin")),
+        ({"Origin": "null"}, (403, "foreign_origin")),
+        ({"Content_Type": "text/plain"}, (415, "not_json")),
+    ],
+)
+def test_who_may_not_is_refused(
+    client: FlaskClient, headers: dict[str, Any], expected: tuple[int, str]
+) -> None:
+    assert error(put(client, **headers)) == expected
+    assert client.get("/faults").json["number"] == 0
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000"])
+def test_loopback_by_any_name_may_and_so_may_a_page_of_its_own(client: FlaskClient, host: str) -> None:
+    assert put(client, Host=host, Origin=f"http://{host}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"faults": "ligth"}, "did you mean 'light'"),
+        (
+            {"faults": {"faults": [{"fault": "truncat"}]}},
+            "faults[1]: fault 'truncat' is unknown; did you mean",
+        ),
+        ({"faults": [1]}, "must be a mapping"),
+        ({"faults": {}}, "DELETE /faults"),
+        ({"faults": "light", "chaos_level": 2}, "0 .. 1"),
+        ({"faults": "light", "more": 1}, "send"),
+        ([], "send"),
+    ],
+)
+def test_what_is_no_set_is_refused(client: FlaskClient, body: Any, said: str) -> None:
+    answer = client.put("/faults", json=body, headers=HEADERS)
+    assert answer.status_code == 400 and said in answer.json["error"]["message"]
+
+
+def test_what_the_gateway_cannot_have_is_refused_and_the_one_before_stays(
+    client: FlaskClient, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed(plane)
+    put(client)
+    monkeypatch.setattr("windtunnel.gateway.control.REGISTRY", {})
+    assert error(put(client, "light")) == (409, "faults_refused")
+    assert client.get("/faults").json["number"] == 1
+    assert [event.number for event in faults_set(plane)] == [1]
+
+
+def test_a_manager_that_is_not_ready_says_so(plane: Plane) -> None:
+    with looping(plane) as loop:
+        until(lambda: loop.error is None)
+    loop._error = "no Toxiproxy"
+    assert error(put(app_of(plane, loop).test_client())) == (503, "not_ready")

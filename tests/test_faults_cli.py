@@ -1,0 +1,91 @@
+"""``windtunnel faults``: the catalogue and fault sets on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windtunnel.cli import main
+from windtunnel.faults import FAULTS
+from windtunnel.faults.presets import preset_names
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(*arguments: str, code: int = 0, **environ: str) -> Result:
+    result = CliRunner().invoke(main, ["faults", *arguments], env={"MANAGER_HOST": "127.0.0.2", **environ})
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_the_list_has_every_fault_once_with_place_and_family():
+    lines = call().output.splitlines()
+    names = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert [name for name in names if name in {fault.name for fault in FAULTS}] == [f.name for f in FAULTS]
+    assert next(line for line in lines if line.startswith("truncate ")).split()[1:4] == [
+        "any",
+        "link",
+        "http",
+    ]
+    assert f"presets: {', '.join(preset_names())}" in lines
+
+
+@pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
+def test_a_fault_shows_its_page(kind):
+    shown = call("show", kind.name).output
+    assert shown.startswith(f"## {kind.name}\n")
+    for name, info in kind.model_fields.items():
+        assert f"| `{info.alias or name}` |" in shown and (info.description or "") in shown
+
+
+def test_a_set_shows_its_true_rates_at_a_level():
+    Path("mine.yaml").write_text(
+        "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
+        " {fault: stale, links: search, when: {nth: 2}}]\n"
+        "toxics: [{toxic: latency, when: {probability: 0.5}}]\n"
+    )
+    shown = call("show", "mine.yaml", "--chaos-level", "0.5").output
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "what for" in rows
+    assert "empty search 25 % of tries" in rows
+    assert "stale search 37.5 % of tries nth 2" in rows
+    assert "latency (toxic latency:300) tools 25 % of attempts" in rows
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_shows_its_entries(name):
+    assert "% of tries" in call("show", name).output
+    assert "(no fault can strike)" in call("show", name, "--chaos-level", "0").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "lose_rply"], "no fault, preset or file is called 'lose_rply'; did you mean 'lose_reply'?"),
+        (["show", "hevy"], "did you mean 'heavy'?"),
+        (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
+        (["set", "hevy"], "'hevy' is no file, and no preset is called so; did you mean 'heavy'?"),
+        (["set", "light", "--chaos-level", "0"], "no fault in it can strike"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments, said):
+    assert said in call(*arguments, code=2).output
+
+
+@pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
+def test_without_a_lab_it_says_how_to_get_one(arguments):
+    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+    Path("state").mkdir()
+    Path("state/token").write_text("x")
+    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+
+
+def test_without_a_lab_there_is_no_status():
+    assert "start one: windtunnel lab up" in call("status", code=1).output

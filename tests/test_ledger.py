@@ -1,0 +1,105 @@
+"""The ledger of a run's fault sets, and its canaries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.oracle.histories import episode, exchange, run_finished, run_started
+from windtunnel.events import FaultMet, FaultsSet
+from windtunnel.ledger import account
+from windtunnel.settings import Settings
+from windtunnel.summary import summarise
+
+CANARY = {"fault": "truncate", "links": ["message", "search"]}
+
+
+def dumped(*entries):
+    return Settings(seed=1, faults={"faults": list(entries)}).faults
+
+
+def met(id="truncate", why_not=None, **more):
+    return FaultMet(id=id, kind=id, injected=why_not is None, why_not=why_not, **more)
+
+
+def accounted(entry, *exchanges, **settings):
+    return account(run_started(faults=dumped(entry), **settings), exchanges)
+
+
+def with_faults(*faults, **more):
+    return exchange(faults=list(faults), **more)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "verdict", "because"),
+    [
+        ([with_faults(met()), with_faults(met(), try_=2)], "held", ""),
+        ([with_faults(met()), with_faults(try_=2)], "invalid", "1 of 2 calls passed without it"),
+        ([with_faults(met(why_not="too_large"))], "invalid", "1 of 1: too_large"),
+        ([with_faults(met(why_not="failed: KeyError"))], "invalid", "1 of 1: failed: KeyError"),
+        ([with_faults(met(why_not="nothing_to_change"))], "unknown", ""),
+        ([with_faults(link="weather")], "unknown", ""),
+        ([], "unknown", ""),
+        ([with_faults(request_complete=False), with_faults(identity="mismatch")], "unknown", ""),
+    ],
+)
+def test_a_certain_fault_strikes_every_call_to_which_it_applies(exchanges, verdict, because):
+    [entry] = accounted(CANARY, *exchanges).entries
+    assert (entry.canary, entry.because) == (verdict, because)
+
+
+@pytest.mark.parametrize("entry", [{**CANARY, "when": {"probability": 0.5}}, {"fault": "flap"}])
+def test_one_that_may_pass_is_no_canary(entry):
+    [found] = accounted(entry, with_faults()).entries
+    assert found.canary is None and found.met == 1
+
+
+def test_the_chaos_level_counts():
+    [found] = accounted(CANARY, with_faults(), chaos_level=0.5).entries
+    assert found.canary is None
+
+
+def test_selectors_are_heeded_as_far_as_the_history_tells():
+    posts = {**CANARY, "only": {"method": "POST", "path": "/message"}}
+    to_bob = {**CANARY, "only": {"json": {"to": "Bob"}}}
+    gets = [with_faults(method="GET"), with_faults(target="/other")]
+    assert accounted(posts, *gets).entries[0].met == 0
+    assert accounted(to_bob, with_faults(), with_faults(met(), try_=2)).entries[0].canary == "held"
+
+
+def test_each_configuration_has_its_own():
+    later = FaultsSet(105.0, "001", 1, 3, dumped({"fault": "empty"}))
+    calls = [with_faults(met()), with_faults(met("empty"), try_=2, configuration=3)]
+    found = account(run_started(faults=dumped(CANARY)), [*calls, later]).entries
+    assert [(one.configuration, one.id, one.met, one.canary) for one in found] == [
+        (0, "truncate", 1, "held"),
+        (3, "empty", 1, "held"),
+    ]
+
+
+def test_what_came_to_nothing_is_told():
+    rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
+    ledger = account(run_started(faults=dumped(CANARY, rare)), [])
+    assert list(ledger.remarks()) == [
+        "not exercised, no call met them: canaries (whether they arrive is unknown): truncate",
+        "not exercised, no call met them: faults: empty",
+    ]
+    missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
+    assert list(missed.remarks()) == [
+        "fault truncate struck 1 of 1 calls and changed none: nothing_to_change x1"
+    ]
+
+
+def test_a_set_that_this_version_cannot_read_is_told():
+    ledger = account(run_started(faults='{"faults": [{"fault": "of old"}]}'), [])
+    assert ledger.entries == [] and "fault 'of old' is unknown" in "".join(ledger.remarks())
+
+
+def test_a_run_whose_canary_died_is_invalid():
+    start = run_started(faults=dumped(CANARY))
+    summary = summarise([start, *episode(with_faults()), run_finished()])
+    assert summary.invalid_because == ["fault truncate: 1 of 1 calls passed without it"]
+    assert summary.as_json()["entries"][0]["canary"] == "invalid"
+    fine = summarise([start, *episode(replace(with_faults(), faults=[met()])), run_finished()])
+    assert fine.invalid_because == []

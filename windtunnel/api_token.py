@@ -1,0 +1,34 @@
+"""The token that a lab's changing routes ask for: a file in ``state/``, read by whoever may."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+TOKEN_FILE = "token"
+OWN, SHARED = 0o600, 0o660
+
+
+def token_of(state: Path, mode: int = OWN) -> str:
+    """The folder's token, made if there is none. Raises ``OSError``."""
+    path = state / TOKEN_FILE
+    if not path.exists():
+        _make(path, mode)
+    return path.read_text(encoding="ascii").strip()
+
+
+def _make(path: Path, mode: int) -> None:
+    """Whole or not at all, so that of several that start at once all read the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{TOKEN_FILE}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, secrets.token_hex(16).encode())
+        os.fchmod(descriptor, mode)
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.close(descriptor)
+        temporary.unlink()

@@ -1,0 +1,141 @@
+"""Which of many armed faults are aimed at a request, without asking each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import translate
+from functools import cached_property
+from typing import Any
+
+from windtunnel.faults.due import Armed, Due
+from windtunnel.faults.message import Request
+from windtunnel.faults.only import Only, field
+from windtunnel.faults.sets import Entry
+
+_MOST_KEPT = 4096  # methods and paths come from clients: there may be any number
+_WILD = re.compile(r"[*?\[]")
+_SCALAR = (str, int, float, type(None))
+
+
+class Group:
+    """Entries that are aimed at the same requests, so that what they count is the same."""
+
+    def __init__(self, only: Only, armed: Sequence[Armed]) -> None:
+        self.only = only
+        self.due = Due(armed)
+        self._method = only.method.upper() if only.method is not None else None
+        self._path = re.compile(translate(only.path)).match if only.path is not None else None
+
+    def could_match(self, method: str, path: str) -> bool:
+        return (self._method is None or self._method == method) and (
+            self._path is None or self._path(path) is not None
+        )
+
+
+class Aims:
+    """A link's entries. One with no chance at all is left out."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        armed = [Armed(place, one) for place, one in enumerate(entries) if one.when.probability > 0]
+        self.any = bool(armed)
+        self.needs_body = any(one.entry.fault.needs_body or one.entry.only.reads_body for one in armed)
+        self.remembers = any(one.entry.fault.remembers for one in armed)
+        alike: defaultdict[str, list[Armed]] = defaultdict(list)
+        for one in armed:
+            alike[repr(one.entry.only)].append(one)
+        self._groups = [Group(same[0].entry.only, same) for same in alike.values()]
+        self._found: dict[tuple[str, str], _Shelf] = {}
+        self._shelves: dict[tuple[Group, ...], _Shelf] = {}
+
+    def at(self, method: str, path: str, read: Callable[[], Request]) -> Sequence[Group]:
+        """The groups that are aimed at that request, which is read only if one of them asks for more."""
+        key = (method, path)
+        shelf = self._found.get(key)
+        if shelf is None:
+            shelf = self._shelf(*key)
+            if len(self._found) < _MOST_KEPT:
+                self._found[key] = shelf
+        return shelf.at(read)
+
+    def _shelf(self, method: str, path: str) -> _Shelf:
+        groups = tuple(group for group in self._groups if group.could_match(method, path))
+        shelf = self._shelves.get(groups)
+        if shelf is None:
+            shelf = _Shelf(groups)
+            if len(self._shelves) < _MOST_KEPT:
+                self._shelves[groups] = shelf
+        return shelf
+
+
+class _Shelf:
+    """Groups that match by method and path: those that ask for no more, others by a value they ask for."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._plain: list[Group] = []
+        self._asked: list[Group] = []
+        self._by_header: defaultdict[str, defaultdict[str, list[Group]]] = defaultdict(_lists)
+        self._by_field: defaultdict[str, defaultdict[Any, list[Group]]] = defaultdict(_lists)
+        for group in groups:
+            self._place(group).append(group)
+
+    def _place(self, group: Group) -> list[Group]:
+        only = group.only
+        for name, value in only.header.items():
+            if not _WILD.search(value):
+                return self._by_header[name.lower()][value]
+        for name, wanted in only.json_.items():
+            if isinstance(wanted, _SCALAR):
+                return self._by_field[name][wanted]
+        return self._asked if only.header or only.json_ else self._plain
+
+    def at(self, read: Callable[[], Request]) -> Sequence[Group]:
+        if not (self._asked or self._by_header or self._by_field):
+            return self._plain
+        request = read()
+        look = _Look(request.headers, request.body, request.method, request.target)
+        return [*self._plain, *(group for group in self._possible(look) if group.only.matches(look))]
+
+    def _possible(self, look: _Look) -> Iterator[Group]:
+        yield from self._asked
+        for name, by_value in self._by_header.items():
+            yield from by_value.get(look.header(name), ())
+        for name, by_wanted in self._by_field.items():
+            found = look.field(name)
+            if isinstance(found, _SCALAR):
+                yield from by_wanted.get(found, ())
+
+
+def _lists() -> defaultdict[Any, list[Group]]:
+    return defaultdict(list)
+
+
+class _Look(Request):
+    """A request that is read once, however many ask."""
+
+    @cached_property
+    def _named(self) -> dict[str, str]:
+        named: dict[str, str] = {}
+        for name, value in self.headers:
+            key = name.lower()
+            named[key] = f"{named[key]}, {value}" if key in named else value
+        return named
+
+    @cached_property
+    def _parsed(self) -> Any:
+        try:
+            return super().json()
+        except ValueError as error:
+            return error
+
+    def header(self, name: str) -> str:
+        return self._named.get(name.lower(), "")
+
+    def json(self) -> Any:
+        if isinstance(self._parsed, ValueError):
+            raise self._parsed
+        return self._parsed
+
+    def field(self, dotted: str) -> Any:
+        return field(self._parsed, dotted)

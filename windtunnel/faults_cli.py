@@ -1,0 +1,133 @@
+"""``windtunnel faults``: the catalogue, and fault sets on a lab that is up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from proxy_manager.toxics import nearest
+from windtunnel.config import Configuration, load_configuration
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.presets import find_set, preset, preset_names
+from windtunnel.faults.scale import scaled
+from windtunnel.faults.sets import FaultSet, FaultSetError
+from windtunnel.lab.live import LiveFaults, LiveFaultsError
+from windtunnel.report.catalogue import fault_page, list_rows, set_rows
+from windtunnel.report.console import plain_console
+from windtunnel.settings import SettingsError
+
+_level = click.option(
+    "--chaos-level", type=click.FloatRange(0, 1), default=1.0, help="times every probability: 1 as written"
+)
+
+
+class _Group(click.Group):
+    """What is wrong with a set, or with the lab, in one line for people."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (FaultSetError, SettingsError) as error:
+            raise click.UsageError(str(error), None) from None
+        except LiveFaultsError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group("faults", cls=_Group, invoke_without_command=True)
+@click.pass_context
+def faults(context: click.Context) -> None:
+    """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
+    if context.invoked_subcommand is None:
+        _print(("fault", "where", "family", "what it does"), list_rows())
+        click.echo(f"\npresets: {', '.join(preset_names())}\nmore: windtunnel faults show NAME")
+
+
+@faults.command("show")
+@click.argument("name")
+@_level
+def show(name: str, chaos_level: float) -> None:
+    """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
+    if name in REGISTRY:
+        click.echo(fault_page(REGISTRY[name]), nl=False)
+        return
+    if name in preset_names():
+        found = preset(name)
+    elif Path(name).exists():
+        found = find_set(name)
+    else:
+        raise FaultSetError(
+            f"no fault, preset or file is called {name!r}{nearest(name, (*REGISTRY, *preset_names()))}"
+        )
+    if found.description:
+        click.echo(" ".join(found.description.split()) + "\n")
+    _print_set(found, chaos_level)
+    click.echo(
+        f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
+        " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
+        " hold. TOXIC_PROB and ERROR_PROB come besides."
+    )
+
+
+def _print_set(found: FaultSet, level: float = 1.0) -> None:
+    rows = set_rows(found, level)
+    _print(("entry", "links", "true rate", "conditions"), rows)
+    if not rows:
+        click.echo("(no fault can strike)")
+
+
+@faults.command("set")
+@click.argument("fault_set")
+@_level
+def set_(fault_set: str, chaos_level: float) -> None:
+    """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
+    chosen = scaled(find_set(fault_set), chaos_level)
+    if not chosen.faults and not chosen.toxics:
+        raise FaultSetError(
+            f"{fault_set}: no fault in it can strike; to remove those set: windtunnel faults clear"
+        )
+    source = fault_set if chaos_level == 1 else f"{fault_set} at chaos level {chaos_level:g}"
+    _tell(_live().set(chosen.dump(), source))
+
+
+@faults.command("clear")
+def clear() -> None:
+    """Remove the faults of the lab that is up; those that a run's own settings draw too."""
+    _tell(_live().clear())
+
+
+@faults.command("status")
+def status() -> None:
+    """Show the faults in force on the lab that is up."""
+    _tell(_live().status())
+
+
+def _live() -> LiveFaults:
+    configuration: Configuration = load_configuration(os.environ)
+    return LiveFaults(configuration.topology.manager, configuration.state.parent)
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    number, where = answer["number"], answer["from"]
+    if not number:
+        click.echo("no faults were set on this lab; each run has those of its own settings")
+        return
+    what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
+    click.echo(f"configuration {number}: {what}; in force {where}")
+    if answer["faults"]:
+        _print_set(find_set(json.dumps(answer["faults"])))
+
+
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    plain_console().print(table)

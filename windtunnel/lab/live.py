@@ -1,0 +1,70 @@
+"""Fault sets of a lab that is up, through its manager's HTTP API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from windtunnel.api_token import TOKEN_FILE
+from windtunnel.topology import Address
+
+TIMEOUT_S = 10.0
+
+
+class LiveFaultsError(Exception):
+    """The lab did not answer or refused; the message says which and what to do."""
+
+
+class LiveFaults:
+    """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``."""
+
+    def __init__(self, manager: Address, state: Path) -> None:
+        self._url = manager.url + "/faults"
+        self._token = state / TOKEN_FILE
+
+    def set(self, faults: str, source: str) -> dict[str, Any]:
+        """``faults``: the set's canonical text. Answers once it is in force, or is known not to be."""
+        return self._call("PUT", {"faults": json.loads(faults), "source": source})
+
+    def clear(self) -> dict[str, Any]:
+        return self._call("DELETE", {})
+
+    def status(self) -> dict[str, Any]:
+        return self._call("GET", None)
+
+    def _call(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        headers = {} if body is None else {"Authorization": f"Bearer {self._read_token()}"}
+        with requests.Session() as session:
+            session.trust_env = False
+            try:
+                answer = session.request(method, self._url, json=body, headers=headers, timeout=TIMEOUT_S)
+                content = answer.json()
+            except (requests.RequestException, ValueError):
+                raise LiveFaultsError(
+                    f"no lab answers at {self._url}; start one: windtunnel lab up"
+                ) from None
+        if answer.status_code >= 400:
+            raise LiveFaultsError(_message(content, answer.status_code))
+        if not isinstance(content, dict) or "number" not in content:
+            raise LiveFaultsError(f"what answers at {self._url} is no lab's manager")
+        return content
+
+    def _read_token(self) -> str:
+        try:
+            return self._token.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            raise LiveFaultsError(
+                f"{self._token} is not there: no lab is up; start one: windtunnel lab up"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise LiveFaultsError(f"{self._token} cannot be read: {error}") from None
+
+
+def _message(content: Any, status: int) -> str:
+    try:
+        return str(content["error"]["message"])
+    except (KeyError, TypeError):
+        return f"the manager answered with status {status}"
