@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from proxy_manager.toxics import NOT_EMBEDDED
-from windtunnel.settings import Settings, SettingsError
+from windtunnel.settings import SettingsError
 from windtunnel.topology import LOOPBACK, Address
 
 EXECUTABLE = "toxiproxy-server"
@@ -41,18 +40,6 @@ def choose(wanted: str, environ: Mapping[str, str]) -> Choice:
         return Choice("url", _checked(environ["TOXIPROXY_URL"], "TOXIPROXY_URL"))
     found = shutil.which(EXECUTABLE, path=environ.get("PATH"))
     return Choice("executable", executable=found) if found else Choice("embedded")
-
-
-def check_toxics(choice: Choice, settings: Settings) -> None:
-    """Raises ``SettingsError`` if the server is known to lack a kind that may be drawn."""
-    if choice.kind != "embedded" or not settings.toxic_prob:
-        return
-    for spec in settings.toxic_specs:
-        if spec.kind in NOT_EMBEDDED:
-            raise SettingsError(
-                f"TOXICS={settings.toxics}: the embedded Toxiproxy has no {spec.kind} yet;"
-                f" put {EXECUTABLE} on PATH, or name one that runs with --toxiproxy URL"
-            )
 
 
 def answers(url: str) -> bool:
