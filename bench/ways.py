@@ -1,0 +1,207 @@
+"""The ways to one upstream: straight, through Toxiproxy, mitmproxy, and the gateway. Each a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from windtunnel.baggage import Identity
+from windtunnel.catalog import LINKS
+from windtunnel.settings import Source, resolve
+from windtunnel.state import State
+from windtunnel.topology import LOOPBACK, TOPOLOGY_VARIABLE, Address, address_of, bind, default_topology
+
+FREE = Address(LOOPBACK, 0)
+BODY = json.dumps({"results": [{"position": n, "title": "t" * 40} for n in range(6)]}).encode()[:490]
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(BODY),
+    BODY,
+)
+RUN, EPISODE = "bench", "e1"
+HEADERS = {
+    "Host": "tool:6000",
+    "User-Agent": "python-requests/2.32",
+    "Accept-Encoding": "gzip, deflate",
+    "Accept": "*/*",
+    "Connection": "keep-alive",
+    **Identity(RUN, EPISODE, 1, 1, 1).headers("search"),
+}
+REQUEST = (
+    "GET /serp?q=number+%d HTTP/1.1\r\n"
+    + "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    + "\r\n"
+).encode()
+MITMPROXY = "mitmproxy==11.0.2"
+
+
+@dataclass(frozen=True)
+class Toxiproxy:
+    """A running server: its name for people, its API, its one proxy, its process."""
+
+    name: str
+    api: Address
+    proxy: Address
+    pid: int
+
+
+@contextmanager
+def upstream() -> Iterator[Address]:
+    """Answers every header block with ``REPLY``."""
+    with child([sys.executable, "-m", "bench.ways"], capture=True) as process:
+        assert process.stdout is not None
+        yield Address(LOOPBACK, int(process.stdout.readline()))
+
+
+def real_toxiproxy() -> str | None:
+    """The real server's program, if there is one."""
+    return os.environ.get("TOXIPROXY_SERVER") or shutil.which("toxiproxy-server")
+
+
+@contextmanager
+def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
+    """A server with one proxy, ``bench``: the embedded one without a program."""
+    api, proxy = free_address(), free_address()
+    program = [binary] if binary else [sys.executable, "-m", "proxy_manager.embedded"]
+    with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
+        until_open(api)
+        body = {"name": "bench", "listen": str(proxy), "upstream": str(behind), "enabled": True}
+        _post("POST", api.url + "/proxies", body)
+        yield Toxiproxy("real" if binary else "embedded", api, proxy, process.pid)
+
+
+@contextmanager
+def gateway(folder: Path, behind: Address, *, attempt: bool) -> Iterator[tuple[int, Address]]:
+    """The gateway's process id and its search link, with an attempt on its lane or without."""
+    folder.mkdir(parents=True)
+    base = default_topology("bench")
+    topology = replace(
+        base,
+        services=dict.fromkeys(base.services, behind),
+        gateways={link.name: free_address() for link in LINKS},
+        control=free_address(),
+    )
+    topology.dump(folder / "topology.json")
+    environ = {
+        TOPOLOGY_VARIABLE: str(folder / "topology.json"),
+        "STATE_DB": str(folder / "state.db"),
+        "LOGS_DIR": str(folder / "logs"),
+    }
+    with child([sys.executable, "-m", "windtunnel.gateway"], environ) as process:
+        until_open(topology.control)
+        if attempt:
+            _begin(folder / "state.db", topology.control)
+        yield process.pid, topology.gateways["search"]
+
+
+def _begin(state_db: Path, control: Address) -> None:
+    # a chance so small that no error is drawn, yet every request is held, fingerprinted and drawn for
+    settings = resolve([Source("bench", {"seed": 1, "error_prob": 1e-12})])
+    with State(state_db) as state:
+        state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
+    body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}
+    _post("PUT", control.url + "/lanes/0", body)
+
+
+@contextmanager
+def mitmproxy(behind: Address) -> Iterator[Address]:
+    """mitmproxy in reverse mode, in a virtual environment of its own under the user's cache folder.
+
+    Raises ``OSError`` or ``subprocess.SubprocessError`` if it cannot be installed.
+    """
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "windtunnel" / f"{MITMPROXY}-py{sys.version_info.major}.{sys.version_info.minor}"
+    ready, program = folder / "ready", folder / "bin" / "mitmdump"
+    if not ready.exists():
+        install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", MITMPROXY]
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, timeout=120)
+        subprocess.run(install, check=True, timeout=600, capture_output=True)
+        ready.touch()
+    proxy = free_address()
+    where = ["--listen-host", proxy.host, "--listen-port", str(proxy.port)]
+    options = ["--quiet", "--set", f"confdir={folder / 'conf'}", "--mode", f"reverse:{behind.url}"]
+    with child([str(program), *options, *where]):
+        until_open(proxy)
+        yield proxy
+
+
+@contextmanager
+def child(
+    command: list[str], environ: Mapping[str, str] | None = None, *, capture: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the block."""
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **(environ or {})},
+        stdout=subprocess.PIPE if capture else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _post(method: str, url: str, body: Mapping[str, Any]) -> None:
+    request = urllib.request.Request(url, json.dumps(body).encode(), method=method)
+    urllib.request.urlopen(request, timeout=5).close()
+
+
+def rss_mib(pid: int) -> float:
+    """A process's resident memory."""
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return round(int(shown.stdout) / 1024, 1)
+
+
+def free_address() -> Address:
+    with bind(FREE) as listener:
+        return address_of(listener)
+
+
+def until_open(address: Address) -> None:
+    """Waits until somebody listens there, at most 20 s. Raises ``OSError``."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection((address.host, address.port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+class _Answer(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        if data.endswith(b"\r\n\r\n"):
+            self._transport.write(REPLY)
+
+
+async def _serve_upstream() -> None:
+    listener = bind(FREE)
+    print(address_of(listener).port, flush=True)
+    server = await asyncio.get_running_loop().create_server(_Answer, sock=listener)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    uvloop.run(_serve_upstream())
