@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup run test lint bench docs lock clean
+.PHONY: help setup run test lint bench docs conformance lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -32,6 +32,9 @@ bench: setup     ## figures, as ratios measured side by side
 
 docs: setup      ## renew the generated pages
 	@$(BIN)/python -m windtunnel.report.reference
+
+conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
+	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 lock:            ## renew the lock files (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build pyproject.toml -o requirements.lock

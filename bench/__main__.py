@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import gateway, lab
+from bench import gateway, lab, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -35,9 +35,14 @@ def main() -> None:
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         found["sample"] = sample
-    ratios = gateway.measure_gateway()
-    print(f"gateway: {ratios} (target: p50 at most 2.5 times Toxiproxy's)")
-    found["gateway"] = ratios
+    found["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
+    print(
+        f"embedded Toxiproxy beside the real one: {beside} (targets: p50 at most 2, per_second at least 0.33)"
+    )
+    found["gateway"] = ratios = gateway.measure_gateway()
+    print(f"gateway: {ratios} (targets: ratio at most 2.5, crowd_ratio at least 0.5, times_mitmproxy 8)")
+    found["memory"] = memory = gateway.measure_memory()
+    print(f"gateway's memory: {memory} (target: flat)")
     print(json.dumps(found, default=str))
 
 

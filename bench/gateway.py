@@ -32,10 +32,10 @@ def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
-        server, proxy = stack.enter_context(ways.toxiproxy(upstream))
+        toxiproxy = stack.enter_context(ways.toxiproxy(upstream, ways.real_toxiproxy()))
         _, busy = stack.enter_context(ways.gateway(Path(folder) / "busy", upstream, attempt=True))
         _, bare = stack.enter_context(ways.gateway(Path(folder) / "bare", upstream, attempt=False))
-        targets = {"direct": upstream, "toxiproxy": proxy, "gateway": busy, "gateway_bare": bare}
+        targets = {"direct": upstream, "toxiproxy": toxiproxy.proxy, "gateway": busy, "gateway_bare": bare}
         try:
             targets["mitmproxy"] = stack.enter_context(ways.mitmproxy(upstream))
         except (OSError, subprocess.SubprocessError) as error:
@@ -43,7 +43,7 @@ def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
         one = _in_turn(targets, 1, rounds, seconds)
         crowd = _in_turn(targets, CROWD, rounds, seconds)
     return {
-        "toxiproxy_server": server,
+        "toxiproxy_server": toxiproxy.name,
         "load": generator(),
         "p50_us": _figures(one, lambda got: got.p50_us),
         "per_second": _figures(one, lambda got: got.per_second),
@@ -90,9 +90,9 @@ def measure_memory(requests: int = 200_000) -> dict[str, Any]:
         upstream = stack.enter_context(ways.upstream())
         pid, busy = stack.enter_context(ways.gateway(Path(folder) / "busy", upstream, attempt=True))
         _at_least(busy, WARM_UP)
-        before = _rss_mib(pid)
+        before = ways.rss_mib(pid)
         done = _at_least(busy, requests)
-        return {"requests": done, "rss_mib_before": before, "rss_mib_after": _rss_mib(pid)}
+        return {"requests": done, "rss_mib_before": before, "rss_mib_after": ways.rss_mib(pid)}
 
 
 def _at_least(address: Address, requests: int) -> int:
@@ -100,13 +100,6 @@ def _at_least(address: Address, requests: int) -> int:
     while done < requests:
         done += load(address, ways.REQUEST, CROWD, 1).requests
     return done
-
-
-def _rss_mib(pid: int) -> float:
-    shown = subprocess.run(
-        ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True
-    ).stdout
-    return round(int(shown) / 1024, 1)
 
 
 if __name__ == "__main__":

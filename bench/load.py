@@ -24,11 +24,12 @@ request = function() n = n %% 2000 + 1; return requests[n] end
 
 @dataclass(frozen=True)
 class Load:
-    """What came of it; ``p50_us`` is the median of the time that one request took, in microseconds."""
+    """What came of it; ``p50_us`` and ``p99_us``: what one request took, in microseconds."""
 
     requests: int
     per_second: float
     p50_us: float
+    p99_us: float
 
 
 def load(address: Address, template: bytes, connections: int, seconds: int) -> Load:
@@ -56,16 +57,20 @@ def _wrk(address: Address, template: bytes, connections: int, seconds: int) -> L
         raise RuntimeError(f"wrk at {address}: {done.stdout}")
     count = re.search(r"(\d+) requests in", done.stdout)
     rate = re.search(r"Requests/sec:\s+([0-9.]+)", done.stdout)
-    median = re.search(r"50%\s+([0-9.]+)(us|ms|s)", done.stdout)
-    assert count and rate and median, done.stdout
-    return Load(int(count[1]), float(rate[1]), float(median[1]) * _UNITS[median[2]])
+    taken = {
+        share: float(time_) * _UNITS[unit]
+        for share, time_, unit in re.findall(r"(50|99)%\s+([0-9.]+)(us|ms|s)", done.stdout)
+    }
+    assert count and rate and len(taken) == 2, done.stdout
+    return Load(int(count[1]), float(rate[1]), taken["50"], taken["99"])
 
 
 async def _own(address: Address, template: bytes, connections: int, seconds: int) -> Load:
     until = time.perf_counter() + seconds
     work = [_ask(address, template, number, until) for number in range(connections)]
     taken = [time_ for times in await asyncio.gather(*work) for time_ in times]
-    return Load(len(taken), len(taken) / seconds, statistics.median(taken) * 1e6)
+    cuts = statistics.quantiles(taken, n=100)
+    return Load(len(taken), len(taken) / seconds, cuts[49] * 1e6, cuts[98] * 1e6)
 
 
 async def _ask(address: Address, template: bytes, number: int, until: float) -> list[float]:

@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,16 @@ IDLE: Mapping[str, Any] = {"error_prob": 1e-12}
 MITMPROXY = "mitmproxy==11.0.2"
 
 
+@dataclass(frozen=True)
+class Toxiproxy:
+    """A running server: its name for people, its API, its one proxy, its process."""
+
+    name: str
+    api: Address
+    proxy: Address
+    pid: int
+
+
 @contextmanager
 def upstream() -> Iterator[Address]:
     """Answers every header block with ``REPLY``."""
@@ -56,17 +66,21 @@ def upstream() -> Iterator[Address]:
         yield Address(LOOPBACK, int(process.stdout.readline()))
 
 
+def real_toxiproxy() -> str | None:
+    """The real server's program, if there is one."""
+    return os.environ.get("TOXIPROXY_SERVER") or shutil.which("toxiproxy-server")
+
+
 @contextmanager
-def toxiproxy(behind: Address) -> Iterator[tuple[str, Address]]:
-    """The name of the server and its proxy's address; the real one if there is one."""
-    binary = os.environ.get("TOXIPROXY_SERVER") or shutil.which("toxiproxy-server")
+def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
+    """A server with one proxy, ``bench``: the embedded one without a program."""
     api, proxy = free_address(), free_address()
     program = [binary] if binary else [sys.executable, "-m", "proxy_manager.embedded"]
-    with child([*program, "--host", api.host, "--port", str(api.port)]):
+    with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
         until_open(api)
         body = {"name": "bench", "listen": str(proxy), "upstream": str(behind), "enabled": True}
         _post("POST", api.url + "/proxies", body)
-        yield ("real" if binary else "embedded"), proxy
+        yield Toxiproxy("real" if binary else "embedded", api, proxy, process.pid)
 
 
 @contextmanager
@@ -148,6 +162,12 @@ def child(
 def _post(method: str, url: str, body: Mapping[str, Any]) -> None:
     request = urllib.request.Request(url, json.dumps(body).encode(), method=method)
     urllib.request.urlopen(request, timeout=5).close()
+
+
+def rss_mib(pid: int) -> float:
+    """A process's resident memory."""
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return round(int(shown.stdout) / 1024, 1)
 
 
 def free_address() -> Address:

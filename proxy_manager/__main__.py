@@ -62,9 +62,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     def make_reconciler(state: State) -> Reconciler:
         return Reconciler(state, proxies, gateway, logs, topology.lab_id, topology.lane, time.time)
 
-    # in a container the file belongs to another user than its reader's
-    mode = api_token.SHARED if os.environ.get("LISTEN_HOST") else api_token.OWN
-    token = api_token.token_of(state_path.parent, mode)
+    token = api_token.token_of(state_path.parent)
 
     def open_state() -> State:
         return State(state_path)

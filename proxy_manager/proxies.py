@@ -33,14 +33,16 @@ class LaneProxies:
         """Creates what is missing; where each link's proxy is to be dialled.
 
         A port that is taken is replaced the first time; later on it stays what it was, since callers know it.
+        Where the topology says what to listen on, callers know that: it stays, name and port.
         """
         addresses = {}
         for name, link in self._names.items():
-            known = self._listening.get(link)
+            told = self._topology.proxy_listen.get(link)
+            known = str(told) if told else self._listening.get(link)
             listen = known or str(self._topology.listen_address(link))
             upstream = str(self._topology.gateways[link])
             proxy = self._client.ensure_proxy(name, listen, upstream, replace_taken=known is None)
-            self._listening[link] = proxy.listen
+            self._listening[link] = known or proxy.listen
             addresses[link] = Address(self._topology.proxies[link].host, Address.parse(proxy.listen).port)
         return addresses
 

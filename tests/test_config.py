@@ -29,6 +29,14 @@ def dotenv(text):
     Path(".env").write_text(text, encoding="utf-8")
 
 
+def test_the_direct_way_needs_one():
+    apart = {"FALLBACK": "direct", "PROXY_HOST": "proxies"}
+    with pytest.raises(SettingsError, match=r"compose\.direct\.yaml"):
+        load_configuration(apart)
+    assert load_configuration({**apart, "SERVICES_HOST": "{service}"}).settings.fallback == "direct"
+    assert load_configuration({"FALLBACK": "direct"}).settings.fallback == "direct"
+
+
 LADDER = ["command line", "environment", ".env", "config.json", "preset", "default"]
 
 

@@ -47,10 +47,12 @@ def test_numbers_are_given_once(tmp_path, state):
         assert sorted(pool.map(add, range(24))) == list(range(1, 25))
 
 
-@pytest.mark.parametrize("mode", [OWN, SHARED])
-def test_the_token_is_made_once_and_read_by_whoever_may(tmp_path, mode):
+@pytest.mark.parametrize(("folder", "mode"), [(0o755, OWN), (0o2770, SHARED), (0o700, SHARED)])
+def test_the_token_is_made_once_and_as_open_as_its_folder(tmp_path, folder, mode):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(folder)
     with ThreadPoolExecutor(8) as pool:
-        [token] = set(pool.map(lambda _: token_of(tmp_path / "state", mode), range(8)))
+        [token] = set(pool.map(lambda _: token_of(tmp_path / "state"), range(8)))
     path = tmp_path / "state" / TOKEN_FILE
     assert len(token) == 32 and path.read_text() == token
     assert stat.S_IMODE(path.stat().st_mode) == mode

@@ -44,9 +44,14 @@ REGISTRIES = [
 ]
 
 
+# names of things that contain one: Toxiproxy's image, and Debian's package of the Docker engine
+ALLOWED = {("ghcr", "io"): rb"(?!/shopify/toxiproxy\b)", ("docker", "io"): rb"(?![/:.\w])"}
+
+
 @pytest.mark.parametrize("parts", REGISTRIES, ids="-".join)
 def test_no_file_names_a_registry(tracked, parts):
-    assert found(tracked, rb"\b" + re.escape(".".join(parts)).encode() + rb"\b") == []
+    name = re.escape(".".join(parts)).encode()
+    assert found(tracked, rb"\b" + name + rb"\b" + ALLOWED.get(parts, b"")) == []
 
 
 @pytest.mark.parametrize("option", ["index-url", "extra-index-url", "find-links", "trusted-host"])

@@ -75,6 +75,7 @@ def test_variables_name_the_hosts_of_the_parties():
             "SERVICES_HOST": "{service}",
             "PROXY_HOST": "toxiproxy",
             "GATEWAY_HOST": "gateway",
+            "CONTROL_HOST": "gateway-control",
             "MANAGER_HOST": "manager",
             "TOXIPROXY_URL": "http://control:8474",
             "PROXY_LISTEN_HOST": "0.0.0.0",
@@ -83,7 +84,7 @@ def test_variables_name_the_hosts_of_the_parties():
     assert str(topology.services["search"]) == "search_tool:5000"
     assert str(topology.proxies["search"]) == "toxiproxy:6000"
     assert str(topology.gateways["search"]) == "gateway:7000"
-    assert (str(topology.control), str(topology.manager)) == ("gateway:7070", "manager:8000")
+    assert (str(topology.control), str(topology.manager)) == ("gateway-control:7070", "manager:8000")
     assert topology.toxiproxy == "http://control:8474"
     assert str(topology.listen_address("search")) == "0.0.0.0:6000"
 

@@ -8,20 +8,25 @@ from contextlib import suppress
 from pathlib import Path
 
 TOKEN_FILE = "token"
-OWN, SHARED = 0o600, 0o660
+OWN, SHARED = 0o600, 0o666
 
 
-def token_of(state: Path, mode: int = OWN) -> str:
+def token_of(state: Path) -> str:
     """The folder's token, made if there is none. Raises ``OSError``."""
     path = state / TOKEN_FILE
     if not path.exists():
-        _make(path, mode)
+        state.mkdir(parents=True, exist_ok=True)
+        _make(path, _mode(state))
     return path.read_text(encoding="ascii").strip()
+
+
+def _mode(folder: Path) -> int:
+    """As open as its folder: in Compose that lets in its owner and the services, who are other users."""
+    return OWN if folder.stat().st_mode & 0o007 else SHARED
 
 
 def _make(path: Path, mode: int) -> None:
     """Whole or not at all, so that of several that start at once all read the same one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TOKEN_FILE}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

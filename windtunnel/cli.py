@@ -1,4 +1,4 @@
-"""The command line: ``windtunnel demo``, ``lab``, ``judge`` and ``faults``."""
+"""The command line: ``windtunnel demo``, ``lab``, ``judge``, ``faults`` and ``toxiproxy``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from typing import Any
 
 import click
 
+from windtunnel.catalog import TOXIPROXY_PORT
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.faults_cli import faults
 from windtunnel.history import HistoryError, Torn, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
-from windtunnel.lab.toxiproxy import check_toxics, choose
+from windtunnel.lab.process import python
+from windtunnel.lab.toxiproxy import choose
 from windtunnel.logs import log_error
 from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
 from windtunnel.summary import summarise
+from windtunnel.topology import LOOPBACK
 
 USAGE_ERROR = 2
 
@@ -65,7 +68,6 @@ def demo(
     try:
         configuration = _configuration(out, prompts, given)
         choice = choose(toxiproxy, configuration.environ)
-        check_toxics(choice, configuration.settings)
     except SettingsError as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # said on the console, which is enough if the log cannot be written
@@ -159,3 +161,26 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
     print_summary(console, summary, command(settings, "agent/prompts.json"))
+
+
+@main.command()
+@click.option("--host", default=LOOPBACK, show_default=True, help="host of the HTTP API")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=TOXIPROXY_PORT,
+    show_default=True,
+    help="its port; 0: any",
+)
+@click.option("--config", metavar="FILE", help="proxies to start with: what POST /populate takes")
+@click.option("--proxy-metrics", is_flag=True, help="count bytes, for Prometheus at /metrics")
+def toxiproxy(host: str, port: int, config: str | None, proxy_metrics: bool) -> None:
+    """Run the embedded Toxiproxy by itself, for clients of every language. Ctrl-C ends it."""
+    arguments = ["--host", host, "--port", str(port)]
+    if config:
+        arguments += ["--config", config]
+    if proxy_metrics:
+        arguments.append("--proxy-metrics")
+    # in place of this process: nothing stands between a terminal's signals and the server
+    serve = python("proxy_manager.embedded", *arguments)
+    os.execv(serve[0], serve)

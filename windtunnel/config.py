@@ -104,6 +104,11 @@ def load_configuration(
     ]
     sources = [_with_fault_set(source) for source in sources]
     settings = resolve([*sources, Source("default", _default_model(sources, merged))])
+    if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
+        raise SettingsError(
+            "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
+            " `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
+        )
     return Configuration(
         settings=settings,
         topology=_topology(merged, config, config_path, state.parent),

@@ -115,8 +115,8 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     """This process's topology.
 
     ``WINDTUNNEL_TOPOLOGY`` names the launcher's file. Without it: the catalog's ports, on the hosts of
-    ``SERVICES_HOST`` (``{service}`` in it stands for the service's name), ``PROXY_HOST``,
-    ``GATEWAY_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and ``PROXY_LISTEN_HOST``, all loopback unless set.
+    ``SERVICES_HOST`` (``{service}`` in it stands for the service's name), ``PROXY_HOST``, ``GATEWAY_HOST``,
+    ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and ``PROXY_LISTEN_HOST``, all loopback unless set.
     """
     path = environ.get(TOPOLOGY_VARIABLE)
     if path:
@@ -135,7 +135,7 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
         proxies={row.name: Address(proxy_host, row.proxy_port) for row in LINKS},
         gateways={row.name: Address(gateway_host, row.gateway_port) for row in LINKS},
         manager=Address(environ.get("MANAGER_HOST") or LOOPBACK, MANAGER_PORT),
-        control=Address(gateway_host, CONTROL_PORT),
+        control=Address(environ.get("CONTROL_HOST") or LOOPBACK, CONTROL_PORT),
         toxiproxy=environ.get("TOXIPROXY_URL") or base.toxiproxy,
         proxy_listen=listen,
     )

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import posixpath
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy_manager.embedded.errors import ApiError
+from proxy_manager.embedded.json_text import dump
+from proxy_manager.embedded.metrics import CONTENT_TYPE, Metrics
 from proxy_manager.embedded.proxies import ProxyCollection
 from proxy_manager.embedded.proxy import Proxy
 
 VERSION = "2.12.0"
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
 NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+REQUEST_ID = "X-Toxiproxy-Request-Id"
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def create_api(proxies: ProxyCollection) -> Starlette:
+def create_api(proxies: ProxyCollection, metrics: Metrics) -> ASGIApp:
     """The ASGI application. Changes are made one at a time, in the order in which they came."""
-    api = _Api(proxies)
+    api = _Api(proxies, metrics)
     proxy, toxics, toxic = "/proxies/{proxy}", "/proxies/{proxy}/toxics", "/proxies/{proxy}/toxics/{toxic}"
     table: dict[str, dict[str, Handler]] = {
         "/reset": {"POST": api.reset},
@@ -45,17 +51,36 @@ def create_api(proxies: ProxyCollection) -> Starlette:
             "DELETE": api.toxic_delete,
         },
         "/version": {"GET": api.version},
-        "/metrics": {"GET": api.metrics},
     }
+    if metrics.enabled:
+        table["/metrics"] = dict.fromkeys(METHODS, api.metrics)
     routes = [Route(path, api.entry(methods), methods=METHODS) for path, methods in table.items()]
     app = Starlette(routes=routes, exception_handlers={404: _not_found})
     app.router.redirect_slashes = False
-    return app
+    return _CleanPaths(app)
+
+
+class _CleanPaths:
+    """Sends who asks for ``//proxies`` or ``/proxies/../version`` to the path that is meant."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (path := _clean(scope["path"])) != scope["path"]:
+            query = scope["query_string"].decode("latin-1")
+            location = quote(path, safe="/$&+,:;=@~") + (f"?{query}" if query else "")
+            answer = _empty(301, scope["method"])
+            answer.headers["Location"] = location
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 class _Api:
-    def __init__(self, proxies: ProxyCollection) -> None:
+    def __init__(self, proxies: ProxyCollection, metrics: Metrics) -> None:
         self._proxies = proxies
+        self._metrics = metrics
         self._changing = asyncio.Lock()
 
     def entry(self, methods: dict[str, Handler]) -> Handler:
@@ -64,18 +89,26 @@ class _Api:
         async def handle(request: Request) -> Response:
             handler = methods.get(request.method)
             if handler is None:
-                return Response(status_code=405)
-            if request.headers.get("user-agent", "").startswith("Mozilla/"):
-                # a page that a browser shows must not be able to steer the server
-                return PlainTextResponse("User agent not allowed\n", 403, NO_SNIFF)
-            try:
-                async with self._changing:
-                    return await handler(request)
-            except ApiError as error:
-                text = _dump({"error": error.message, "status": error.status}) + "\n"
-                return PlainTextResponse(text, error.status, NO_SNIFF)
+                return _empty(405, request.method)
+            answer = await self._answered(handler, request)
+            answer.headers[REQUEST_ID] = secrets.token_hex(10)
+            return answer
 
         return handle
+
+    async def _answered(self, handler: Handler, request: Request) -> Response:
+        if request.headers.get("user-agent", "").startswith("Mozilla/"):
+            # a page that a browser shows must not be able to steer the server
+            return PlainTextResponse("User agent not allowed\n", 403, NO_SNIFF)
+        try:
+            await request.body()  # kept: who sends slowly must not hold up the others
+            async with self._changing:
+                return await handler(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except ApiError as error:
+            text = dump({"error": error.message, "status": error.status}) + "\n"
+            return PlainTextResponse(text, error.status, NO_SNIFF)
 
     def _proxy(self, request: Request) -> Proxy:
         return self._proxies.get(request.path_params["proxy"])
@@ -129,21 +162,27 @@ class _Api:
         return Response(status_code=204)
 
     async def version(self, request: Request) -> Response:
-        return _answer({"version": VERSION}, media_type="application/json;charset=utf-8")
+        text = f'{{"version": "{VERSION}"}}\n'
+        return Response(text, media_type="application/json;charset=utf-8")
 
     async def metrics(self, request: Request) -> Response:
-        """How many proxies and toxics there are (the real server counts bytes, where it is asked to)."""
-        described = self._proxies.json().values()
-        toxics = sum(len(proxy["toxics"]) for proxy in described)
-        return PlainTextResponse(f"toxiproxy_proxies {len(described)}\ntoxiproxy_toxics {toxics}\n")
+        return Response(self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _answer(value: Any, status: int = 200) -> Response:
+    return Response(dump(value), status, media_type="application/json")
 
 
-def _answer(value: Any, status: int = 200, media_type: str = "application/json") -> Response:
-    return Response(_dump(value), status, media_type=media_type)
+def _empty(status: int, method: str) -> Response:
+    answer = Response(status_code=status)
+    if method == "HEAD":
+        del answer.headers["content-length"]  # unlike a body's, nobody's length is not told
+    return answer
+
+
+def _clean(path: str) -> str:
+    clean = posixpath.normpath("/" + path.lstrip("/"))
+    return clean + "/" if path.endswith("/") and clean != "/" else clean
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

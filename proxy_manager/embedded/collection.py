@@ -7,12 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from proxy_manager.embedded import errors
-from proxy_manager.embedded.decode import FLOAT, INT, STRING, first_value, read_fields, sub_object
+from proxy_manager.embedded.decode import (
+    FLOAT,
+    KEEP,
+    STRING,
+    Reader,
+    field,
+    fields,
+    mismatch,
+    read_fields,
+    read_into,
+)
+from proxy_manager.embedded.json_text import Object, first_value
 from proxy_manager.embedded.toxics import STAGES, Stage
-from proxy_manager.toxics import NOT_EMBEDDED
 
 STREAMS = ("upstream", "downstream")
-_FIELDS = {"name": STRING, "type": STRING, "stream": STRING, "toxicity": FLOAT}
+WRAPPER = "toxics.ToxicWrapper"
+_FIELDS = fields("ToxicWrapper", {"name": STRING, "type": STRING, "stream": STRING, "toxicity": FLOAT})
+_UPDATE = 'struct { Attributes interface {} "json:\\"attributes\\""; Toxicity float32 "json:\\"toxicity\\"" }'
 
 
 @dataclass(eq=False)
@@ -78,22 +90,21 @@ class ToxicCollection:
 
     def create(self, body: bytes) -> ArmedToxic:
         """Adds the toxic that a request body describes, to open connections too."""
-        value = first_value(body)
-        toxic = self._described(value)
+        toxic = self._described(first_value(body))
         self._chains[toxic.direction].append(toxic)
         for link in tuple(self._links[toxic.direction]):
             link.add(toxic)
         return toxic
 
     def update(self, name: str, body: bytes) -> ArmedToxic:
-        """Changes attributes; name, type and stream stay."""
+        """Changes attributes and toxicity; name, type and stream stay."""
         toxic = self.get(name)
-        value = first_value(body)
-        toxicity = read_fields(value, "", {"toxicity": FLOAT}).get("toxicity", toxic.toxicity)
-        attributes = _attributes(value, toxic.stage)
-        _check_toxicity(toxicity)
-        toxic.toxicity = toxicity
-        toxic.attributes.update(attributes)
+        readers = {
+            "attributes": _attributes(toxic.stage, toxic.attributes),
+            "toxicity": field(".toxicity", FLOAT),
+        }
+        found = read_fields(first_value(body), _UPDATE, readers)
+        toxic.toxicity = found.get("toxicity", toxic.toxicity)
         for link in tuple(self._links[toxic.direction]):
             link.update(toxic)
         return toxic
@@ -110,31 +121,48 @@ class ToxicCollection:
 
     def _described(self, value: Any) -> ArmedToxic:
         """Checks in the order of the real server, so that the same one of several errors is named."""
-        fields = read_fields(value, "ToxicWrapper", _FIELDS)
-        sub_object(value, "attributes", "ToxicWrapper")
-        stream = fields.get("stream", "downstream")
+        found = read_fields(value, WRAPPER, _FIELDS | {"attributes": _any_attributes()})
+        stream = found.get("stream", "downstream")
         if stream.lower() not in STREAMS:
             raise errors.invalid_stream()
-        kind = fields.get("type", "")
-        if kind in NOT_EMBEDDED:
-            raise errors.not_embedded(f"toxic type {kind}")
+        kind = found.get("type", "")
         if kind not in STAGES:
             raise errors.invalid_toxic_type()
-        name = fields.get("name") or f"{kind}_{stream}"
+        name = found.get("name") or f"{kind}_{stream}"
         if any(toxic.name == name for toxic in self):
             raise errors.toxic_already_exists()
         stage = STAGES[kind]
-        attributes = dict.fromkeys(stage.fields, 0) | _attributes(value, stage)
-        toxicity = fields.get("toxicity", 1)
-        _check_toxicity(toxicity)
-        return ArmedToxic(name, stage, stream, toxicity, attributes)
+        attributes = dict.fromkeys(stage.fields, 0)
+        read_fields(value, WRAPPER, {"attributes": _attributes(stage, attributes)})
+        return ArmedToxic(name, stage, stream, found.get("toxicity", 1.0), attributes)
 
 
-def _attributes(value: Any, stage: type[Stage]) -> dict[str, int]:
-    given = sub_object(value, "attributes", "ToxicWrapper")
-    return read_fields(given, f"{stage.__name__}Toxic.attributes", dict.fromkeys(stage.fields, INT))
+def _any_attributes() -> Reader:
+    """Reads them before the toxic's type is known: an object, or null, which nothing may follow."""
+    seen_null = False
+
+    def read(value: Any) -> Any:
+        nonlocal seen_null
+        if value is None:
+            seen_null = True
+        elif seen_null or not isinstance(value, Object):
+            go_type = "toxics.Toxic" if seen_null else "toxics.NoopToxic"
+            raise mismatch(value, f"struct field ToxicWrapper.attributes of type {go_type}")
+        return KEEP
+
+    return read
 
 
-def _check_toxicity(toxicity: float) -> None:
-    if toxicity < 1:
-        raise errors.not_embedded("toxicity below 1")
+def _attributes(stage: type[Stage], attributes: dict[str, int]) -> Reader:
+    """Changes the attributes in place, those before one that does not fit too, as in the real server."""
+    readers = fields(f"{stage.struct}.attributes", dict.fromkeys(stage.fields, stage.integer))
+    seen_null = False
+
+    def read(value: Any) -> Any:
+        nonlocal seen_null
+        seen_null = seen_null or value is None
+        if not seen_null:
+            read_into(attributes, value, f"struct field .attributes of type toxics.{stage.struct}", readers)
+        return KEEP
+
+    return read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from proxy_manager.embedded.collection import ToxicCollection
@@ -72,11 +73,18 @@ class End(asyncio.Protocol):
 class Connection:
     """Dials the upstream for an accepted client, and joins the two under the proxy's toxics."""
 
-    def __init__(self, upstream: str, toxics: ToxicCollection, on_end: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        toxics: ToxicCollection,
+        count: Callable[[str, str, int], None],
+        on_end: Callable[[Connection], None],
+    ) -> None:
         self.client = End(self._accepted, self._end_lost)
         self._upstream: End | None = None
         self._address = upstream
         self._toxics = toxics
+        self._count = count
         self._on_end = on_end
         self._links: tuple[tuple[str, Link], ...] = ()
         self._dialling: asyncio.Task[None] | None = None
@@ -109,8 +117,8 @@ class Connection:
         near, far = client.transport, upstream.transport
         for toxic in self._toxics:
             toxic.stage.on_accept((near.get_extra_info("socket"), far.get_extra_info("socket")))
-        up = Link(loop, near, far, self._toxics.chain("upstream"))
-        down = Link(loop, far, near, self._toxics.chain("downstream"))
+        up = Link(loop, near, far, self._toxics.chain("upstream"), partial(self._count, "upstream"))
+        down = Link(loop, far, near, self._toxics.chain("downstream"), partial(self._count, "downstream"))
         self._links = (("upstream", up), ("downstream", down))
         for direction, link in self._links:
             self._toxics.open(direction, link)

@@ -1,89 +1,128 @@
-"""Reads request bodies as the real server does: the first JSON value, names in any case, typed fields."""
+"""Request bodies as the real server takes them: keys in any case, typed fields, its words for errors."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy_manager.embedded.errors import bad_request_body
+from proxy_manager.embedded.json_text import Number, Object, as_float32
 
 # the types of fields, by the name that the real server gives them
 STRING = "string"
 BOOL = "bool"
-INT = "int64"
+INT64 = "int64"
+INT = "int"
 FLOAT = "float32"
 
 INT_LIMIT = 2**63
+KEEP = object()  # what a reader gives for null: the field stays as it is
+
+Reader = Callable[[Any], Any]
 
 
-def first_value(body: bytes) -> Any:
-    """The first JSON value of the body; raises ``ApiError`` (400)."""
-    text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
-    if not text:
-        raise bad_request_body("EOF")
-    try:
-        return json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)[0]
-    except ValueError as error:
-        position = getattr(error, "pos", 0)
-        if position >= len(text):
-            raise bad_request_body("unexpected EOF") from error
-        raise bad_request_body(
-            f"invalid character {text[position]!r} looking for beginning of value"
-        ) from error
-    except RecursionError as error:
-        raise bad_request_body("exceeded max depth") from error
+class Mismatch(Exception):
+    """A value that does not fit where it stands; its text says so."""
 
 
-def read_fields(value: Any, struct: str, types: Mapping[str, str]) -> dict[str, Any]:
-    """The known fields of a JSON object that are there and not null, checked; others are ignored."""
+def mismatch(value: Any, place: str, shown: str = "") -> Mismatch:
+    return Mismatch(f"json: cannot unmarshal {shown or kind_of(value)} into Go {place}")
+
+
+def field(label: str, wanted: str) -> Reader:
+    """Reads a scalar. ``label`` is the field as errors name it."""
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return KEEP
+        found = _scalar(value, wanted)
+        if found is None:
+            shown = (
+                f"number {value.text}" if isinstance(value, Number) and wanted not in (STRING, BOOL) else ""
+            )
+            raise mismatch(value, f"struct field {label} of type {wanted}", shown)
+        return found
+
+    return read
+
+
+def fields(struct: str, types: Mapping[str, str]) -> dict[str, Reader]:
+    return {name: field(f"{struct}.{name}", wanted) for name, wanted in types.items()}
+
+
+def opaque(label: str, go_type: str) -> Reader:
+    """An object whose content does not matter."""
+
+    def read(value: Any) -> Any:
+        if value is not None and not isinstance(value, Object):
+            raise mismatch(value, f"struct field {label} of type {go_type}")
+        return KEEP
+
+    return read
+
+
+def read_into(found: dict[str, Any], value: Any, place: str, readers: Mapping[str, Reader]) -> None:
+    """Puts the known fields of a JSON object into ``found``, others are ignored.
+
+    Reads on after a field that does not fit, as the real server does, and raises the first ``Mismatch`` at
+    the end.
+    """
     if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise bad_request_body(f"json: cannot unmarshal {_kind(value)} into Go value of type {struct}")
-    known = {name.lower(): name for name in types}
+        return
+    if not isinstance(value, Object):
+        raise mismatch(value, place)
+    folded = {name.casefold(): name for name in readers}
+    wrong: Mismatch | None = None
+    for key, item in value.pairs:
+        name = folded.get(key.casefold())
+        if name is None:
+            continue
+        try:
+            read = readers[name](item)
+        except Mismatch as error:
+            wrong = wrong or error
+        else:
+            if read is not KEEP:
+                found[name] = read
+    if wrong:
+        raise wrong
+
+
+def read_fields(value: Any, go_type: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The known fields of a request body's object; raises ``ApiError`` (400)."""
     found: dict[str, Any] = {}
-    for key, field in value.items():
-        name = known.get(key.lower())
-        if name is not None and field is not None:
-            found[name] = _checked(field, types[name], f"{struct}.{name}")
+    try:
+        read_into(found, value, f"value of type {go_type}", readers)
+    except Mismatch as error:
+        raise bad_request_body(str(error)) from None
     return found
 
 
-def sub_object(value: Any, name: str, struct: str) -> Any:
-    """The object under that name, None if absent or null; anything else is a 400."""
-    for key, field in value.items() if isinstance(value, dict) else ():
-        if key.lower() == name:
-            if field is None or isinstance(field, dict):
-                return field
-            place = f"Go struct field {struct}.{name} of type toxics.NoopToxic"
-            raise bad_request_body(f"json: cannot unmarshal {_kind(field)} into {place}")
-    return None
-
-
-def _checked(field: Any, wanted: str, place: str) -> Any:
-    kind = _kind(field)
-    fits = {
-        STRING: kind == "string",
-        BOOL: kind == "bool",
-        FLOAT: kind == "number",
-        INT: isinstance(field, int) and kind == "number" and -INT_LIMIT <= field < INT_LIMIT,
-    }[wanted]
-    if fits:
-        return field
-    shown = f"number {field}" if kind == "number" and wanted == INT else kind
-    raise bad_request_body(f"json: cannot unmarshal {shown} into Go struct field {place} of type {wanted}")
-
-
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
-    if isinstance(value, (int, float)):
+    if isinstance(value, Number):
         return "number"
     if isinstance(value, str):
         return "string"
-    return "array" if isinstance(value, list) else "object"
+    return "object" if isinstance(value, Object) else "array"
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+def _scalar(value: Any, wanted: str) -> Any:
+    """The value as that type, None if it is none."""
+    if wanted == STRING:
+        return value if isinstance(value, str) else None
+    if wanted == BOOL:
+        return value if isinstance(value, bool) else None
+    if not isinstance(value, Number):
+        return None
+    if wanted == FLOAT:
+        try:
+            return as_float32(value.text)
+        except OverflowError:
+            return None
+    if not re.fullmatch(r"-?[0-9]{1,19}", value.text):
+        return None
+    number = int(value.text)
+    return number if -INT_LIMIT <= number < INT_LIMIT else None

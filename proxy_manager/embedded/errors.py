@@ -42,8 +42,3 @@ def toxic_already_exists() -> ApiError:
 
 def toxic_not_found() -> ApiError:
     return ApiError("toxic not found", 404)
-
-
-def not_embedded(what: str) -> ApiError:
-    """For what the real server can do and this one cannot yet: said, rather than pretended."""
-    return ApiError(f"{what} is not in the embedded Toxiproxy; use a real server (TOXIPROXY_URL)", 400)

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from proxy_manager.embedded import errors
-from proxy_manager.embedded.decode import BOOL, STRING, first_value, read_fields
+from proxy_manager.embedded.decode import BOOL, STRING, field, fields, kind_of, opaque, read_fields
+from proxy_manager.embedded.json_text import first_value
+from proxy_manager.embedded.metrics import Metrics
 from proxy_manager.embedded.proxy import Proxy
 
-_FIELDS = {"name": STRING, "listen": STRING, "upstream": STRING, "enabled": BOOL}
+_TEXTS = {"name": STRING, "listen": STRING, "upstream": STRING}
+_PROXY = "toxiproxy.Proxy"
+_FIELDS = fields("Proxy", _TEXTS | {"enabled": BOOL}) | {"Logger": opaque("Proxy.Logger", "zerolog.Logger")}
+_ROW = f'struct {{ {_PROXY}; Enabled *bool "json:\\"enabled\\"" }}'
+_ROW_FIELDS = fields(".Proxy", _TEXTS) | {
+    "enabled": field(".enabled", BOOL),
+    "Logger": opaque(".Proxy.Logger", "zerolog.Logger"),
+}
 
 
 class ProxyCollection:
     """Creates, changes and deletes proxies from request bodies."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._proxies: dict[str, Proxy] = {}
+        self._metrics = metrics
 
     def json(self) -> dict[str, Any]:
         return {name: proxy.json() for name, proxy in sorted(self._proxies.items())}
@@ -27,19 +37,19 @@ class ProxyCollection:
             raise errors.proxy_not_found() from None
 
     async def create(self, body: bytes) -> Proxy:
-        fields = read_fields(first_value(body), "Proxy", _FIELDS)
-        _require(fields)
-        if fields["name"] in self._proxies:
+        found = read_fields(first_value(body), _PROXY, _FIELDS)
+        _require(found)
+        if found["name"] in self._proxies:
             raise errors.proxy_already_exists()
-        return await self._add(fields)
+        return await self._add(found)
 
     async def update(self, name: str, body: bytes) -> Proxy:
         proxy = self.get(name)
-        fields = read_fields(first_value(body), "Proxy", _FIELDS)
+        found = read_fields(first_value(body), _PROXY, _FIELDS)
         await proxy.update(
-            fields.get("listen", proxy.listen),
-            fields.get("upstream", proxy.upstream),
-            fields.get("enabled", proxy.enabled),
+            found.get("listen", proxy.listen),
+            found.get("upstream", proxy.upstream),
+            found.get("enabled", proxy.enabled),
         )
         return proxy
 
@@ -47,18 +57,19 @@ class ProxyCollection:
         """Creates the proxies that are absent or differ; ``done`` has those finished, even if it raises."""
         value = first_value(body)
         if value is not None and not isinstance(value, list):
-            raise errors.bad_request_body("json: cannot unmarshal the body, an array of proxies is needed")
-        rows = [read_fields(row, "Proxy", _FIELDS) for row in value or ()]
-        for number, fields in enumerate(rows, start=1):
-            _require(fields, f" at proxy {number}")
-        for fields in rows:
-            existing = self._proxies.get(fields["name"])
+            kind = kind_of(value)
+            raise errors.bad_request_body(f"json: cannot unmarshal {kind} into Go value of type []{_ROW}")
+        rows = [read_fields(row, _ROW, _ROW_FIELDS) for row in value or ()]
+        for number, row in enumerate(rows, start=1):
+            _require(row, f" at proxy {number}")
+        for row in rows:
+            existing = self._proxies.get(row["name"])
             if existing is not None:
-                if not await existing.differs(fields.get("listen", ""), fields["upstream"]):
+                if not await existing.differs(row.get("listen", ""), row["upstream"]):
                     done.append(existing)
                     continue
                 existing.stop()
-            done.append(await self._add(fields))
+            done.append(await self._add(row))
 
     def delete(self, name: str) -> None:
         self.get(name).stop()
@@ -75,7 +86,7 @@ class ProxyCollection:
             proxy.stop()
 
     async def _add(self, fields: dict[str, Any]) -> Proxy:
-        proxy = Proxy(fields["name"], fields.get("listen", ""), fields["upstream"])
+        proxy = Proxy(fields["name"], fields.get("listen", ""), fields["upstream"], self._metrics)
         if fields.get("enabled", True):
             await proxy.start()
         self._proxies[proxy.name] = proxy

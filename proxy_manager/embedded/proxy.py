@@ -9,17 +9,19 @@ from proxy_manager.embedded.collection import ToxicCollection
 from proxy_manager.embedded.connection import Connection, End
 from proxy_manager.embedded.errors import ApiError
 from proxy_manager.embedded.listening import join_host_port, listener, resolve
+from proxy_manager.embedded.metrics import Metrics
 
 
 class Proxy:
     """A proxy as the API sees it; ``listen`` has the real port once it has listened. Raises ``ApiError``."""
 
-    def __init__(self, name: str, listen: str, upstream: str) -> None:
+    def __init__(self, name: str, listen: str, upstream: str, metrics: Metrics) -> None:
         self.name = name
         self.listen = listen
         self.upstream = upstream
         self.enabled = False
         self.toxics = ToxicCollection()
+        self._metrics = metrics
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
 
@@ -71,6 +73,7 @@ class Proxy:
             self.stop()
 
     def _accept(self) -> End:
-        connection = Connection(self.upstream, self.toxics, self._connections.discard)
+        count = self._metrics.counter(self.name, self.listen, self.upstream)
+        connection = Connection(self.upstream, self.toxics, count, self._connections.discard)
         self._connections.add(connection)
         return connection.client

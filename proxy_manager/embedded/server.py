@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import uvicorn
 import uvloop
 
 from proxy_manager.embedded.api import create_api
+from proxy_manager.embedded.metrics import Metrics
 from proxy_manager.embedded.proxies import ProxyCollection
 
 
 class EmbeddedServer:
-    """``run`` serves until ``stop`` (from any thread), SIGTERM or SIGINT; then all proxies are closed."""
+    """``run`` serves until ``stop`` (from any thread), SIGTERM or SIGINT; then all proxies are closed.
 
-    def __init__(self, listener: socket.socket) -> None:
+    ``populate`` creates the first proxies and ``ready`` is called once requests are taken.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        proxy_metrics: bool = False,
+        populate: Callable[[ProxyCollection], Awaitable[None]] | None = None,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
         self._listener = listener
-        self._proxies = ProxyCollection()
+        metrics = Metrics(enabled=proxy_metrics)
+        self._proxies = ProxyCollection(metrics)
+        self._populate = populate
+        self._ready = ready
         config = uvicorn.Config(
-            create_api(self._proxies),
+            create_api(self._proxies, metrics),
             http="httptools",
             ws="none",
             lifespan="off",
@@ -33,7 +47,7 @@ class EmbeddedServer:
         self._server = uvicorn.Server(config)
 
     def run(self) -> None:
-        """Blocks. Call it from the main thread, which the signals reach."""
+        """Blocks. Call it from the main thread, which the signals reach. Raises what ``populate`` raises."""
         before = _ignore_after(signal.SIGTERM), _ignore_after(signal.SIGINT)
         try:
             uvloop.run(self._serve())
@@ -46,6 +60,9 @@ class EmbeddedServer:
 
     async def _serve(self) -> None:
         try:
+            if self._populate:
+                await self._populate(self._proxies)
+            self._ready()  # the socket listens already: who connects now is served in a moment
             await self._server.serve(sockets=[self._listener])
         finally:
             self._proxies.stop()

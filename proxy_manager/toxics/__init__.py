@@ -24,9 +24,6 @@ TOXICS: tuple[Toxic, ...] = (
     Down(),
 )
 
-# what the embedded server has not yet
-NOT_EMBEDDED = frozenset({"bandwidth", "slow_close", "slicer", "limit_data"})
-
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 
@@ -39,7 +36,6 @@ def toxic(kind: str) -> Toxic:
 
 
 __all__ = [
-    "NOT_EMBEDDED",
     "STREAMS",
     "TOXICS",
     "Attribute",

@@ -1,28 +1,85 @@
-"""Every test here runs against the embedded server and, where there is one, the real Toxiproxy."""
+"""Every test here runs against the embedded server and, where there is one, the real Toxiproxy.
 
+``TOXIPROXY_CONFORMANCE_URL`` names a server that runs already: then only that one is tested.
+"""
+
+import contextlib
 import itertools
 import json
+import os
+import socket
+from pathlib import Path
 
 import pytest
 import urllib3
 
 from proxy_manager.client import ToxiproxyClient
-from tests.conformance.servers import Rig, Upstream, embedded_server, real_server, real_server_path
+from tests.conformance.page import Results, page
+from tests.conformance.servers import Line, Rig, Upstream, embedded_server, real_server, real_server_path
+from tests.support import required
 
+URL_VARIABLE = "TOXIPROXY_CONFORMANCE_URL"
+PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 _numbers = itertools.count()
+_results = pytest.StashKey[Results]()
 
 
-@pytest.fixture(scope="session", params=["embedded", "real"])
-def server_url(request):
-    if request.param == "embedded":
-        with embedded_server() as url:
-            yield url
-        return
+def pytest_addoption(parser):
+    parser.addoption("--write-conformance", action="store_true", help="renew docs/conformance.md")
+
+
+def pytest_configure(config):
+    config.stash[_results] = Results()
+
+
+def pytest_generate_tests(metafunc):
+    if "server_url" in metafunc.fixturenames and not hasattr(metafunc.module, "server_url"):
+        servers = ["given"] if os.environ.get(URL_VARIABLE) else ["embedded", "real"]
+        metafunc.parametrize("server_url", servers, indirect=True, scope="session")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    for server in _servers_of(item):
+        item.config.stash[_results].note(item.module.__name__, item.originalname, server, report)
+
+
+def _servers_of(item):
+    if "two" in getattr(item, "fixturenames", ()):
+        return ["embedded", "given" if os.environ.get(URL_VARIABLE) else "real"]
+    server = item.callspec.params.get("server_url") if hasattr(item, "callspec") else None
+    return [server] if server else []
+
+
+def pytest_sessionfinish(session):
+    if session.config.getoption("--write-conformance", default=False):
+        PAGE.write_text(page(session.config.stash[_results]), encoding="utf-8")
+
+
+def real_or_skip():
     path = real_server_path()
-    if path is None:
-        pytest.skip("no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH")
-    with real_server(path) as url:
+    if path is not None:
+        return path
+    reason = "no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH"
+    if required("toxiproxy"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def server_url(request):
+    with _server(request.param) as url:
+        with urllib3.PoolManager() as pool:
+            version = pool.request("GET", f"{url}/version").json()["version"]
+        request.config.stash[_results].versions[request.param] = version
         yield url
+
+
+def _server(which):
+    if which == "given":
+        return contextlib.nullcontext(os.environ[URL_VARIABLE].rstrip("/"))
+    return embedded_server() if which == "embedded" else real_server(real_or_skip())
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +91,7 @@ def client(server_url):
 @pytest.fixture
 def name(client):
     """A proxy name that no other test uses; what has it is deleted afterwards."""
-    name = f"proxy_{next(_numbers)}"
+    name = f"conformance_{os.getpid()}_{next(_numbers)}"
     yield name
     client.delete_proxy(name)
 
@@ -57,6 +114,14 @@ def api(server_url):
 
 
 @pytest.fixture
+def proxy(api, name):
+    body = {"name": name, "upstream": "127.0.0.1:9", "listen": "localhost:0"}
+    status, proxy = api("POST", "/proxies", body)
+    assert status == 201
+    return proxy
+
+
+@pytest.fixture
 def upstream():
     upstream = Upstream()
     yield upstream
@@ -65,8 +130,15 @@ def upstream():
 
 @pytest.fixture
 def rig(client, name, upstream):
-    state = client.ensure_proxy(name, "127.0.0.1:0", upstream.address)
-    rig = Rig(client, state, upstream)
+    rig = Rig(client, client.ensure_proxy(name, "127.0.0.1:0", upstream.address), upstream=upstream)
     yield rig
-    for connection in rig.dialled:
-        connection.close()
+    rig.close()
+
+
+@pytest.fixture
+def line(client, name):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        line = Line(client, client.ensure_proxy(name, "127.0.0.1:0", address), listener=listener)
+        yield line
+        line.close()

@@ -51,11 +51,11 @@ def answers(client: ToxiproxyClient) -> bool:
 
 
 @contextlib.contextmanager
-def embedded_server(port: int = 0) -> Iterator[str]:
+def embedded_server(port: int = 0, *arguments: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", port)) as listener:
         environ = os.environ | {"WINDTUNNEL_SOCKETS": json.dumps({"toxiproxy": listener.fileno()})}
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        command = [sys.executable, "-m", "proxy_manager.embedded"]
+        command = [sys.executable, "-m", "proxy_manager.embedded", *arguments]
         with running(command, url, env=environ, pass_fds=[listener.fileno()]):
             yield url
 
@@ -65,11 +65,11 @@ def real_server_path() -> str | None:
 
 
 @contextlib.contextmanager
-def real_server(path: str) -> Iterator[str]:
+def real_server(path: str, *arguments: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    with running([path, "-port", str(port)], url, stderr=subprocess.DEVNULL):
+    with running([path, "-port", str(port), *arguments], url, stderr=subprocess.DEVNULL):
         yield url
 
 
@@ -133,8 +133,8 @@ class Client(socket.socket):
     """A client's socket that says in words how a read ended."""
 
     def see(self, size: int = 65536) -> bytes | str:
-        """What the next read gives: bytes, or ``closed``, ``reset``, ``silence`` (nothing for 0.12 s)."""
-        self.settimeout(0.12)
+        """What the next read gives: bytes, or ``closed``, ``reset``, ``silence`` (nothing for 0.1 s)."""
+        self.settimeout(0.1)
         try:
             return self.recv(size) or "closed"
         except TimeoutError:
@@ -151,6 +151,15 @@ class Client(socket.socket):
             pieces += piece
         return bytes(pieces)
 
+    def cuts(self, wanted: bytes) -> set[int]:
+        """Reads these bytes; how many had come after each read. A reader that is late sees fewer cuts."""
+        found, cuts = b"", set()
+        while len(found) < len(wanted) and (piece := self.recv(len(wanted) - len(found))):
+            found += piece
+            cuts.add(len(found))
+        assert found == wanted
+        return cuts
+
     def ending(self) -> str:
         """Waits for the end of the connection, without data before it: ``closed`` or ``reset``."""
         try:
@@ -161,13 +170,12 @@ class Client(socket.socket):
 
 
 @dataclass
-class Rig:
-    """A proxy of its own name on the server, before an upstream."""
+class Proxied:
+    """A proxy of its own name on the server under test."""
 
     client: ToxiproxyClient
     state: ProxyState
-    upstream: Upstream
-    dialled: list[Client] = field(default_factory=list)
+    opened: list[socket.socket] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -176,11 +184,43 @@ class Rig:
     def dial(self) -> Client:
         host, _, port = self.state.listen.rpartition(":")
         connection = Client(socket.AF_INET, socket.SOCK_STREAM)
-        self.dialled.append(connection)
+        self.opened.append(connection)
         connection.settimeout(DEADLINE_S)
         connection.connect((host, int(port)))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+    def add(
+        self, kind: str, stream: str, name: str = "toxic", toxicity: float = 1.0, **attributes: int
+    ) -> None:
+        body = {
+            "name": name,
+            "type": kind,
+            "stream": stream,
+            "toxicity": toxicity,
+            "attributes": attributes,
+        }
+        self.client.send("POST", f"/proxies/{self.name}/toxics", body)
+
+    def update(self, name: str = "toxic", toxicity: float | None = None, **attributes: int) -> None:
+        body: dict[str, Any] = {"attributes": attributes}
+        if toxicity is not None:
+            body["toxicity"] = toxicity
+        self.client.send("PATCH", f"/proxies/{self.name}/toxics/{name}", body)
+
+    def remove(self, name: str = "toxic") -> None:
+        self.client.remove_toxic(self.name, name)
+
+    def close(self) -> None:
+        for connection in self.opened:
+            connection.close()
+
+
+@dataclass
+class Rig(Proxied):
+    """Before an upstream that answers by itself."""
+
+    upstream: Upstream = field(kw_only=True)
 
     def dial_and_talk(self) -> Client:
         """A connection through which data has gone both ways: its links surely exist."""
@@ -189,8 +229,27 @@ class Rig:
         assert connection.read(5) == b"hello"
         return connection
 
-    def add(self, kind: str, stream: str, name: str = "toxic", **attributes: int) -> None:
-        self.client.add_toxic(self.name, name, kind, stream, attributes)
 
-    def remove(self, name: str = "toxic") -> None:
-        self.client.remove_toxic(self.name, name)
+@dataclass
+class Line(Proxied):
+    """Before a test that plays both ends itself."""
+
+    listener: socket.socket = field(kw_only=True)
+
+    def open(self) -> tuple[Client, Client]:
+        """The client's end and the upstream's, joined: a byte has gone each way."""
+        client = self.dial()
+        client.sendall(b"?")
+        server = Client(fileno=self.listener.accept()[0].detach())
+        self.opened.append(server)
+        server.settimeout(DEADLINE_S)
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        assert server.read(1) == b"?"
+        server.sendall(b"!")
+        assert client.read(1) == b"!"
+        return client, server
+
+    def flow(self, stream: str) -> tuple[Client, Client]:
+        """The end that sends in that stream and the one that receives."""
+        client, server = self.open()
+        return (client, server) if stream == "upstream" else (server, client)

@@ -3,12 +3,17 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
 
 import pytest
 import waitress
 from flask import Flask, request
 
 from tests.gateway.lab import FREE, Lab, gateway
+from tests.gateway.scripted import SCRIPTED, Service
+from windtunnel.faults import REGISTRY
+from windtunnel.faults.base import Fault
 from windtunnel.topology import Address, address_of, bind
 
 
@@ -57,3 +62,25 @@ def lab(lab_of_session: Lab) -> Lab:
     """A gateway with a Flask upstream on the search link; no attempt is on its lane."""
     lab_of_session.settle(0)
     return lab_of_session
+
+
+@pytest.fixture
+def scripted_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The faults of ``scripted`` stand in the real registry, so that fault sets can name them."""
+    for kind in SCRIPTED:
+        monkeypatch.setitem(cast(dict[str, type[Fault]], REGISTRY), kind.name, kind)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    one = Service()
+    yield one
+    one.upstream.close()
+
+
+@pytest.fixture
+def lab_of_service(tmp_path: Path, service: Service) -> Iterator[Lab]:
+    """A gateway with that upstream on the search and the model link."""
+    address = service.upstream.address
+    with gateway(tmp_path, search=address, model=address) as lab:
+        yield lab

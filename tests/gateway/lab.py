@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,6 +87,11 @@ class Lab:
         return self.exchanges()[-1]
 
 
+def _told(context: dict[str, Any]) -> str:
+    error = context.get("exception")
+    return "".join(traceback.format_exception(error)) if error else str(context)
+
+
 @contextmanager
 def gateway(
     folder: Path, *, model: Address | None = None, head_timeout: float = 10, **upstreams: Address
@@ -110,7 +116,7 @@ def gateway(
     for listener in sockets.values():
         listener.setblocking(False)
     ready: list[Callable[[], None]] = []
-    failures: list[dict[str, Any]] = []  # what the loop would only log
+    failures: list[str] = []  # what the loop would only log
 
     async def serve() -> None:
         server = Gateway(
@@ -121,7 +127,7 @@ def gateway(
             head_timeout=head_timeout,
         )
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: failures.append(context))
+        loop.set_exception_handler(lambda _, context: failures.append(_told(context)))
         ready.append(lambda: loop.call_soon_threadsafe(server.stop))
         await server.serve()
 
@@ -135,7 +141,7 @@ def gateway(
         ready[0]()
         thread.join(10)
         assert not thread.is_alive()
-        assert failures == []
+        assert not failures, failures[0]
 
 
 class Upstream:

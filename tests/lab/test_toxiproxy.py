@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy_manager.toxics import NOT_EMBEDDED
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.gateway.lab import FREE, until
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.lab.launcher import Lab, LabError
-from windtunnel.lab.toxiproxy import Choice, check_toxics, choose, has_mark
-from windtunnel.settings import Settings, SettingsError
+from windtunnel.lab.toxiproxy import Choice, choose, has_mark
+from windtunnel.settings import SettingsError
 from windtunnel.topology import address_of, bind
 
 
@@ -30,15 +29,6 @@ from windtunnel.topology import address_of, bind
 )
 def test_what_is_wanted_is_chosen(wanted: str, environ: dict[str, str], choice: Choice) -> None:
     assert choose(wanted, environ) == choice
-
-
-@pytest.mark.parametrize("kind", sorted(NOT_EMBEDDED))
-def test_what_the_embedded_server_lacks_is_an_error_before_anything_starts(kind: str) -> None:
-    settings = Settings(seed=1, toxics=f"timeout:400,{kind}")
-    with pytest.raises(SettingsError, match=f"no {kind} yet; put toxiproxy-server on PATH"):
-        check_toxics(Choice("embedded"), settings)
-    check_toxics(Choice("executable", executable="toxiproxy-server"), settings)
-    check_toxics(Choice("embedded"), Settings(seed=1, toxics=kind, toxic_prob=0))
 
 
 def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:

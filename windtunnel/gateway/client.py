@@ -63,12 +63,15 @@ class ClientConnection(Replying):
     def eof_received(self) -> bool:
         """A client that has said all may still want its answer; one that stopped half-way is gone."""
         self.eof = True
-        turn = self.turn
         if self.draining or self.hanging or not self._still_wants_answer():
             return False
-        if not self._pending and self.upstream is not None and turn is not None and turn.held is None:
-            self.upstream.send_eof()
+        self.pass_on_end()
         return True
+
+    def pass_on_end(self) -> None:
+        held = self.copies_left or (self.turn is not None and self.turn.held is not None)
+        if self.eof and not self._pending and not held and self.upstream is not None:
+            self.upstream.send_eof()
 
     def _still_wants_answer(self) -> bool:
         turn = self.turn
@@ -250,8 +253,7 @@ class ClientConnection(Replying):
             return
         if self.upstream is not None:
             turn.forwarded = not self.upstream.connecting
-            if self.eof and not self._pending:
-                self.upstream.send_eof()
+            self.pass_on_end()
         if turn.reply_done:
             self.finish(turn)
 

@@ -42,6 +42,14 @@ class Replying(Playing):
         """What the client sent before its connection became a tunnel."""
         raise NotImplementedError
 
+    def pass_on_end(self) -> None:
+        """Tells the upstream if the client will send no more, once all that it has sent is on its way."""
+        raise NotImplementedError
+
+    @property
+    def copies_left(self) -> bool:
+        return self._copies is not None and self._copies.left > 0
+
     def endpoint(self) -> Endpoint:
         """Who gets the client's requests."""
         run = None if self.door.is_tool else self.door.lane.run
@@ -204,3 +212,4 @@ class Replying(Playing):
         else:
             self._expect_reply(turn, copies.head)
         self.open_upstream(self.endpoint()).send(copies.message)
+        self.pass_on_end()

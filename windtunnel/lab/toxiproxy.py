@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from proxy_manager.toxics import NOT_EMBEDDED
-from windtunnel.settings import Settings, SettingsError
+from windtunnel.settings import SettingsError
 from windtunnel.topology import LOOPBACK, Address
 
 EXECUTABLE = "toxiproxy-server"
@@ -41,20 +40,6 @@ def choose(wanted: str, environ: Mapping[str, str]) -> Choice:
         return Choice("url", _checked(environ["TOXIPROXY_URL"], "TOXIPROXY_URL"))
     found = shutil.which(EXECUTABLE, path=environ.get("PATH"))
     return Choice("executable", executable=found) if found else Choice("embedded")
-
-
-def check_toxics(choice: Choice, settings: Settings) -> None:
-    """Raises ``SettingsError`` if the server is known to lack a kind that may be drawn."""
-    if choice.kind != "embedded":
-        return
-    wanted = [(f"TOXICS={settings.toxics}", spec) for spec in settings.toxic_specs if settings.toxic_prob]
-    wanted += [(f"FAULTS: toxics: {entry.id}", entry.spec) for entry in settings.fault_set.toxics]
-    for where, spec in wanted:
-        if spec.kind in NOT_EMBEDDED:
-            raise SettingsError(
-                f"{where}: the embedded Toxiproxy has no {spec.kind} yet;"
-                f" put {EXECUTABLE} on PATH, or name one that runs with --toxiproxy URL"
-            )
 
 
 def answers(url: str) -> bool:

@@ -61,8 +61,7 @@ def toxics_page() -> str:
     intro = (
         "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
-        " main. Without a stream, `upstream` and `downstream` are both drawn from. The embedded Toxiproxy"
-        " has latency, timeout, reset_peer and down; the others need the real server."
+        " main. Without a stream, `upstream` and `downstream` are both drawn from."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
 
@@ -117,13 +116,19 @@ def dotenv_example() -> str:
         "#GROQ_API_KEY=",
         "#MODEL_API_KEY=",
         "",
-        "# a Toxiproxy that runs already; without it one on PATH, else the embedded one",
+        "# other files for the prompts, the overrides and the movies (in Compose: below this folder);",
+        "# a LibreTranslate server",
+        "#PROMPTS_FILE=agent/prompts.json",
+        "#CONFIG_FILE=agent/config.json",
+        "#MOVIES_FILE=flask_tools/movies.json",
+        "#LIBRE_URL=",
+        "",
+        "# without Compose: a Toxiproxy that runs already; else one on PATH, else the embedded one",
         "#TOXIPROXY_URL=http://127.0.0.1:8474",
         "",
-        "# other files for the prompts and the movies, a LibreTranslate server",
-        "#PROMPTS_FILE=agent/prompts.json",
-        "#MOVIES_FILE=",
-        "#LIBRE_URL=",
+        "# in Compose: the port of the lab's status on this machine, the name of the image",
+        "#STATUS_PORT=8000",
+        "#WINDTUNNEL_IMAGE=windtunnel",
     ]
     return "\n".join(lines) + "\n"
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Mapping
 
-from proxy_manager.embedded.toxics.base import Chunk, Context, Output, Stage, Timer, milliseconds
+from proxy_manager.embedded.toxics.base import Place, Stage, milliseconds
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class ResetPeer(Stage):
     kind = "reset_peer"
+    struct = "ResetToxic"
     fields = ("timeout",)
-
-    def __init__(self, attributes: Mapping[str, int], context: Context, output: Output) -> None:
-        super().__init__(attributes, context, output)
-        self._timer: Timer | None = None
 
     @classmethod
     def on_accept(cls, sockets: tuple[socket.socket, socket.socket]) -> None:
@@ -25,18 +21,8 @@ class ResetPeer(Stage):
         for end in sockets:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
 
-    def feed(self, chunk: Chunk) -> None:
-        if self._timer is None and not self.closed:
-            when = self.context.now() + milliseconds(self.attributes["timeout"])
-            self._timer = self.context.call_at(when, self.close)
-
-    def feed_eof(self) -> None:
-        self.feed(Chunk(b"", self.context.now()))
-
-    def remove(self) -> bool:
-        return self._timer is None
-
-    def kill(self) -> None:
-        super().kill()
-        if self._timer is not None:
-            self._timer.cancel()
+    async def run(self, place: Place) -> None:
+        timeout = milliseconds(self.attributes["timeout"])
+        await place.receive()
+        await place.sleep_firmly(timeout)
+        place.close()

@@ -1,0 +1,31 @@
+# One image for all of the lab's own services; which one it is, its command says.
+FROM python:3.11-slim-bookworm AS base
+
+FROM base AS dependencies
+COPY requirements.lock .
+# a virtual environment takes no part of the build with it: pip and setuptools stay behind
+RUN python -m venv /venv \
+    && /venv/bin/pip install --quiet --no-cache-dir --require-hashes -r requirements.lock \
+    && /venv/bin/pip uninstall --quiet --yes setuptools pip
+
+FROM base AS source
+COPY agent /app/agent
+COPY experiments /app/experiments
+COPY flask_tools /app/flask_tools
+COPY proxy_manager /app/proxy_manager
+COPY windtunnel /app/windtunnel
+COPY charts.py /app/
+# nothing can be compiled at run time, where all is read-only
+RUN python -m compileall -q --invalidation-mode unchecked-hash /app && mkdir /app/state /app/logs
+
+FROM base
+# nothing is installed in this image again, so what the base brings for that goes
+RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3.11/ensurepip /usr/local/lib/python3.11/site-packages/*
+COPY --from=dependencies /venv /venv
+COPY --from=source /app /app
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp MPLCONFIGDIR=/tmp
+WORKDIR /app
+USER 10001:10001
+# the databases and logs are shared with the user: umask 0, in folders that nobody else can enter
+ENTRYPOINT ["/bin/sh", "-c", "umask 0 && exec \"$0\" \"$@\""]
+CMD ["python", "-m", "agent"]

@@ -1,0 +1,107 @@
+"""The embedded Toxiproxy beside the real one: one load, one upstream, the two taken in turn.
+
+``python -m bench.toxiproxy [rounds]`` for these figures alone.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from contextlib import ExitStack
+from statistics import median
+from typing import Any
+
+from bench import ways
+from bench.load import Load, generator, load
+
+CROWD = 32
+PAIRS = 300
+
+
+def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | None:
+    """By server: p50 and p99 (us) at one connection, requests a second at one and at 32, toggles, memory.
+
+    A toggle is a toxic added and removed over the HTTP API. In each round every server has ``seconds`` of
+    each; a figure is the median over the rounds, a ratio that of each round's ratios. Memory (MiB) is read
+    at the start and after all load. None without a real server.
+    """
+    binary = ways.real_toxiproxy()
+    if binary is None:
+        return None
+    with ExitStack() as stack:
+        upstream = stack.enter_context(ways.upstream())
+        servers = [stack.enter_context(ways.toxiproxy(upstream, program)) for program in (None, binary)]
+        before = {server.name: ways.rss_mib(server.pid) for server in servers}
+        one, crowd, toggles = _in_turn(servers, rounds, seconds)
+        after = {server.name: ways.rss_mib(server.pid) for server in servers}
+    figures = {
+        "p50_us": _of(one, "p50_us"),
+        "p99_us": _of(one, "p99_us"),
+        "per_second": _of(one, "per_second"),
+        f"per_second_{CROWD}": _of(crowd, "per_second"),
+        "toggles_per_second": toggles,
+    }
+    return {
+        "load": generator(),
+        "rounds": rounds,
+        **{
+            name: {server: round(median(all_), 1) for server, all_ in got.items()}
+            for name, got in figures.items()
+        },
+        "rss_mib_before": before,
+        "rss_mib_after": after,
+        "ratios": {name: _ratio(got) for name, got in figures.items()},
+    }
+
+
+def _in_turn(
+    servers: list[ways.Toxiproxy], rounds: int, seconds: int
+) -> tuple[dict[str, list[Load]], dict[str, list[Load]], dict[str, list[float]]]:
+    one: dict[str, list[Load]] = {server.name: [] for server in servers}
+    crowd: dict[str, list[Load]] = {server.name: [] for server in servers}
+    toggles: dict[str, list[float]] = {server.name: [] for server in servers}
+    for number in range(rounds + 1):
+        for server in servers:
+            found = (
+                load(server.proxy, ways.REQUEST, 1, seconds),
+                load(server.proxy, ways.REQUEST, CROWD, seconds),
+                _toggles_per_second(server),
+            )
+            if number:  # the first round was to warm up
+                one[server.name].append(found[0])
+                crowd[server.name].append(found[1])
+                toggles[server.name].append(found[2])
+    return one, crowd, toggles
+
+
+def _toggles_per_second(server: ways.Toxiproxy) -> float:
+    api = http.client.HTTPConnection(server.api.host, server.api.port, timeout=5)
+    body = json.dumps({"name": "toggle", "type": "latency", "attributes": {"latency": 100}})
+    began = time.perf_counter()
+    for _ in range(PAIRS):
+        for method, path, sent, status in (
+            ("POST", "/proxies/bench/toxics", body, 200),
+            ("DELETE", "/proxies/bench/toxics/toggle", None, 204),
+        ):
+            api.request(method, path, sent)
+            answer = api.getresponse()
+            answer.read()
+            if answer.status != status:
+                raise RuntimeError(f"{server.name}: {method} {path} answered {answer.status}")
+    api.close()
+    return PAIRS / (time.perf_counter() - began)
+
+
+def _of(got: dict[str, list[Load]], figure: str) -> dict[str, list[float]]:
+    return {server: [getattr(one, figure) for one in loads] for server, loads in got.items()}
+
+
+def _ratio(got: dict[str, list[float]]) -> float:
+    """Embedded over real."""
+    return round(median(ours / theirs for ours, theirs in zip(got["embedded"], got["real"], strict=True)), 2)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_toxiproxy(*map(int, sys.argv[1:])), indent=1))

@@ -1,0 +1,124 @@
+"""``docs/conformance.md``: what the suite compares, one row per test, and what came out for each server."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+SECTIONS = (
+    *("api_proxies", "api_toxics", "api_population", "differential", "clients"),
+    *("clean_path", "latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data"),
+    *("toxicity", "together", "transfers", "down"),
+)
+KINDS = ("slow_close", "reset_peer", "limit_data")
+SERVERS = {
+    "embedded": "the embedded server",
+    "real": "the real one",
+    "given": "the server at TOXIPROXY_CONFORMANCE_URL",
+}
+INTRO = """\
+The embedded Toxiproxy and the real one run through the same tests (`tests/conformance`). Each row is one
+test; the figure says in how many variants (streams, values) it holds. Durations are held against lower bounds
+and each other's order, since how late something comes is the machine's affair.
+
+- `make conformance` runs the suite and renews this page. The real server is the one that `TOXIPROXY_SERVER`
+  names, or `toxiproxy-server` on `PATH`; without one its column says so.
+- `TOXIPROXY_CONFORMANCE_URL=http://127.0.0.1:8474 make test ARGS=tests/conformance` tests a server that runs
+  already, on this machine: the suite plays the upstreams on loopback. What it creates there it deletes again;
+  one test calls `/reset`, which heals all proxies of that server.
+- With `WINDTUNNEL_REQUIRE=toxiproxy` a missing real server is a failure instead of a skip.
+"""
+KNOWN = """\
+## Known to differ
+
+By intent, so none of this is compared:
+
+- Values with which the real server crashes when data comes (a negative `rate`, an `average_size` of 0, a
+  `size_variation` above `average_size`, a `jitter` beyond 2^62) do not crash the embedded one. It takes a
+  rate below 0 for 0, a size below 1 for 1, and a variation above the size for the size.
+- A change of toxics in the real server waits for a peer that does not read (503 after 25 s; meanwhile the
+  proxy takes no new connection), while a `reset_peer` has seen data and waits to reset, and where a
+  `limit_data` closes on what is let go (for seconds). The embedded server answers at once and drops nothing.
+- Once a toxic has closed a connection on which a later toxic still holds data, the real server loses count of
+  the toxics of that connection (read in its source, not tried). The embedded one does not.
+- The real server takes the connections of a proxy one after the other, and none while it dials the upstream.
+- `-seed` and `-runtime-metrics` (of the Go runtime) do not exist; `-seed` has no effect on the real server.
+  `-proxy-metrics` is `--proxy-metrics`, with the same text at `/metrics`; the real server's file of
+  `-config` may be wrong in silence, the embedded one's not.
+- A name that cannot be resolved: the real server's error also names the DNS server that it asked.
+- JSON nested more than about 900 deep is refused by the embedded server, by the real one beyond 10000.
+- Requests that are no proper HTTP are answered by another HTTP library. `X-Toxiproxy-Request-Id` is there,
+  in another form. Single requests are not logged.
+- Which of two things that happen at the same instant comes first, and how bytes that come at once are cut
+  into packets, is open in both.
+"""
+
+
+class Results:
+    """What came out: by section, test and server."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, str] = {}
+        self._counts: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+
+    def note(self, module: str, test: str, server: str, report: Any) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            self._counts[_section(module), test, server][report.outcome] += 1
+
+    def cell(self, section: str, test: str, server: str) -> str:
+        counts = self._counts.get((section, test, server), {})
+        if counts.get("failed"):
+            return f"**fails**, {counts['failed']} of {sum(counts.values())}"
+        return f"holds, {counts['passed']}" if counts.get("passed") else "not run"
+
+
+def _section(module: str) -> str:
+    return module.rpartition(".")[2].removeprefix("test_")
+
+
+def rows() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Section, its title, and its tests with the behaviour that each shows."""
+    for section in SECTIONS:
+        tree = ast.parse((FOLDER / f"test_{section}.py").read_text(encoding="utf-8"))
+        tests = [
+            (node.name, _behaviour(node))
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        ]
+        yield section, (ast.get_docstring(tree) or section).splitlines()[0].rstrip("."), tests
+
+
+def _behaviour(test: ast.FunctionDef) -> str:
+    """The test's docstring, else its name in words."""
+    written = ast.get_docstring(test)
+    if written:
+        return written.splitlines()[0].rstrip(".")
+    text = test.name.removeprefix("test_").replace("_", " ")
+    for kind in KINDS:
+        text = text.replace(kind.replace("_", " "), f"`{kind}`")
+    return text[0].upper() + text[1:]
+
+
+def page(results: Results) -> str:
+    servers = [server for server in SERVERS if server in results.versions] or ["embedded"]
+    lines = ["# Conformance", "", "<!-- made by `make conformance`; do not edit -->", "", INTRO]
+    lines += ["| server | version |", "|---|---|"]
+    lines += [f"| {SERVERS[server]} | {results.versions.get(server, 'not run')} |" for server in servers]
+    for section, title, tests in rows():
+        lines += ["", f"## {title}", "", "| behaviour | " + " | ".join(servers) + " |"]
+        lines += ["|---|" + "---|" * len(servers)]
+        lines += [
+            f"| {behaviour} | " + " | ".join(results.cell(section, name, server) for server in servers) + " |"
+            for name, behaviour in tests
+        ]
+    return "\n".join(lines) + "\n\n" + KNOWN
+
+
+def listed(text: str) -> list[str]:
+    """The behaviours that a page lists."""
+    cells = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
+    return [cell for cell in cells if cell not in ("server", "behaviour", *SERVERS.values())]

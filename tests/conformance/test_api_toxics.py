@@ -1,0 +1,153 @@
+"""The HTTP API: toxics"""
+
+import pytest
+
+from tests.conformance.answers import NO_TOXIC, UNSUITABLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("latency", {"latency": 0, "jitter": 0}),
+        ("bandwidth", {"rate": 0}),
+        ("slow_close", {"delay": 0}),
+        ("timeout", {"timeout": 0}),
+        ("reset_peer", {"timeout": 0}),
+        ("slicer", {"average_size": 0, "size_variation": 0, "delay": 0}),
+        ("limit_data", {"bytes": 0}),
+        ("noop", {}),
+    ],
+)
+def test_the_defaults_of_a_toxic(api, name, proxy, kind, attributes):
+    toxic = {
+        "attributes": attributes,
+        "name": f"{kind}_downstream",
+        "type": kind,
+        "stream": "downstream",
+        "toxicity": 1,
+    }
+    assert api("POST", f"/proxies/{name}/toxics", {"type": kind}) == (200, toxic)
+    assert api("GET", f"/proxies/{name}/toxics") == (200, [toxic])
+    assert api("GET", f"/proxies/{name}/toxics/{kind}_downstream") == (200, toxic)
+    assert api("GET", f"/proxies/{name}")[1]["toxics"] == [toxic]
+
+
+def test_a_toxic_with_everything_given(api, name, proxy):
+    body = {
+        "type": "latency",
+        "name": "a b",
+        "stream": "UPSTREAM",
+        "attributes": {"Latency": 5, "unknown": 1},
+        "toxicity": 2,
+    }
+    status, toxic = api("POST", f"/proxies/{name}/toxics", body)
+    assert (status, toxic["attributes"], toxic["stream"]) == (200, {"latency": 5, "jitter": 0}, "UPSTREAM")
+    assert api("GET", f"/proxies/{name}/toxics/a%20b") == (200, toxic)
+
+
+def test_toxics_are_listed_upstream_first(api, name, proxy):
+    for stream in ("downstream", "upstream"):
+        for kind in ("timeout", "latency"):
+            api("POST", f"/proxies/{name}/toxics", {"type": kind, "stream": stream})
+    listed = [toxic["name"] for toxic in api("GET", f"/proxies/{name}/toxics")[1]]
+    assert listed == ["timeout_upstream", "latency_upstream", "timeout_downstream", "latency_downstream"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        *UNSUITABLE,
+        ({}, "invalid toxic type"),
+        ({"type": "bogus"}, "invalid toxic type"),
+        ({"type": "latency", "stream": "x"}, "stream was invalid, can be either upstream or downstream"),
+        ({"type": "bogus", "stream": "x"}, "stream was invalid, can be either upstream or downstream"),
+        (
+            {"type": "latency", "attributes": {"latency": 1.5}},
+            "bad request body: json: cannot unmarshal number 1.5 into Go struct field"
+            " LatencyToxic.attributes.latency of type int64",
+        ),
+        (
+            {"type": "timeout", "attributes": {"timeout": "1"}},
+            "bad request body: json: cannot unmarshal string into Go struct field"
+            " TimeoutToxic.attributes.timeout of type int64",
+        ),
+        (
+            {"type": "latency", "attributes": 5},
+            "bad request body: json: cannot unmarshal number into Go struct field"
+            " ToxicWrapper.attributes of type toxics.NoopToxic",
+        ),
+        (
+            {"type": "latency", "toxicity": "x"},
+            "bad request body: json: cannot unmarshal string into Go struct field"
+            " ToxicWrapper.toxicity of type float32",
+        ),
+    ],
+)
+def test_a_bad_toxic_is_refused(api, name, proxy, body, error):
+    assert api("POST", f"/proxies/{name}/toxics", body) == (400, {"error": error, "status": 400})
+    assert api("GET", f"/proxies/{name}/toxics") == (200, [])
+
+
+def test_a_toxic_name_is_taken_once_over_both_streams(api, name, proxy):
+    for stream, status in (("upstream", 200), ("downstream", 409)):
+        answer = api("POST", f"/proxies/{name}/toxics", {"type": "latency", "name": "t", "stream": stream})
+        assert answer[0] == status
+    assert answer[1] == {"error": "toxic already exists", "status": 409}
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_toxic_update_keeps_what_it_does_not_name(api, name, proxy, method):
+    body = {"type": "latency", "attributes": {"latency": 5, "jitter": 1}}
+    _, toxic = api("POST", f"/proxies/{name}/toxics", body)
+    update = {"attributes": {"latency": 7}, "stream": "upstream", "name": "other", "type": "timeout"}
+    changed = toxic | {"attributes": {"latency": 7, "jitter": 1}}
+    assert api(method, f"/proxies/{name}/toxics/latency_downstream", update) == (200, changed)
+    assert api(method, f"/proxies/{name}/toxics/latency_downstream", {}) == (200, changed)
+
+
+@pytest.mark.parametrize(("body", "error"), UNSUITABLE)
+def test_a_bad_toxic_update_is_refused(api, name, proxy, body, error):
+    api("POST", f"/proxies/{name}/toxics", {"type": "latency"})
+    answer = api("PATCH", f"/proxies/{name}/toxics/latency_downstream", body)
+    assert answer == (400, {"error": error, "status": 400})
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"attributes": 5}, "number into Go struct field .attributes of type toxics.SlicerToxic"),
+        ({"toxicity": "x"}, "string into Go struct field .toxicity of type float32"),
+        (
+            {"attributes": {"delay": 7, "average_size": True}},
+            "bool into Go struct field SlicerToxic.attributes.average_size of type int",
+        ),
+    ],
+)
+def test_a_toxic_update_that_does_not_fit_says_where(api, name, proxy, body, error):
+    api("POST", f"/proxies/{name}/toxics", {"type": "slicer", "name": "t"})
+    status, answer = api("PATCH", f"/proxies/{name}/toxics/t", body)
+    assert (status, answer["error"]) == (400, f"bad request body: json: cannot unmarshal {error}")
+
+
+def test_a_toxic_update_that_fails_half_way_keeps_the_first_half(api, name, proxy):
+    api("POST", f"/proxies/{name}/toxics", {"type": "latency", "name": "t"})
+    half = '{"attributes": {"latency": 7, "jitter": "x"}, "toxicity": 0.5}'
+    assert api("PATCH", f"/proxies/{name}/toxics/t", half)[0] == 400
+    toxic = api("GET", f"/proxies/{name}/toxics/t")[1]
+    assert (toxic["attributes"], toxic["toxicity"]) == ({"latency": 7, "jitter": 0}, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [("0.3", 0.3), ("0.1234567890123", 0.12345679), ("1e21", 1e21), ("1e-9", 1e-9), ("-0", 0), ("-3", -3)],
+)
+def test_toxicity_is_kept_in_single_precision(api, name, proxy, given, shown):
+    body = f'{{"type": "noop", "name": "t", "toxicity": {given}}}'
+    assert api("POST", f"/proxies/{name}/toxics", body)[1]["toxicity"] == shown
+
+
+def test_a_removed_toxic_is_gone(api, name, proxy):
+    api("POST", f"/proxies/{name}/toxics", {"type": "latency"})
+    assert api("DELETE", f"/proxies/{name}/toxics/latency_downstream") == (204, "")
+    for method in ("GET", "PATCH", "DELETE"):
+        assert api(method, f"/proxies/{name}/toxics/latency_downstream", "{}") == NO_TOXIC

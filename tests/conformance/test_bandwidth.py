@@ -1,0 +1,87 @@
+"""bandwidth"""
+
+import time
+
+from tests.conformance.wire import both_streams, elapsed_ms
+
+
+@both_streams
+def test_bandwidth_takes_the_time_that_the_rate_needs(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=100)
+    start = time.monotonic()
+    sender.sendall(b"x" * 30_000)
+    assert len(receiver.read(30_000)) == 30_000
+    assert elapsed_ms(start) >= 300
+
+
+@both_streams
+def test_bandwidth_counts_small_chunks_together(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=1)
+    start = time.monotonic()
+    for number in range(10):
+        sender.sendall(b"%d" % number * 15)
+        receiver.read(15)
+    assert elapsed_ms(start) >= 150
+
+
+@both_streams
+def test_bandwidth_passes_a_large_chunk_in_parts_of_100_ms(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=1)
+    start = time.monotonic()
+    sender.sendall(b"x" * 350)
+    assert receiver.cuts(b"x" * 350) <= {100, 200, 300, 350}
+    assert elapsed_ms(start) >= 350
+
+
+@both_streams
+def test_bandwidth_zero_passes_nothing_until_its_removal_passes_all(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=0)
+    sender.sendall(b"held")
+    assert receiver.see() == "silence"
+    line.remove()
+    assert receiver.read(4) == b"held"
+
+
+@both_streams
+def test_bandwidth_that_is_removed_during_a_transfer_passes_the_rest_at_once(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=1)
+    sender.sendall(b"x" * 50_000)  # 50 s at that rate
+    assert receiver.read(100) == b"x" * 100
+    line.remove()
+    assert receiver.read(49_900) == b"x" * 49_900
+
+
+@both_streams
+def test_bandwidth_that_is_changed_passes_the_chunk_in_hand_and_goes_on_at_the_new_rate(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=1)
+    sender.sendall(b"x" * 10_000)
+    assert receiver.read(100) == b"x" * 100
+    line.update(rate=0)
+    assert receiver.read(9_900) == b"x" * 9_900
+    sender.sendall(b"y")
+    assert receiver.see() == "silence"
+
+
+@both_streams
+def test_bandwidth_holds_the_end_behind_the_data(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("bandwidth", stream, rate=1)
+    sender.sendall(b"x" * 150)
+    sender.close()
+    assert receiver.read(151) == b"x" * 150
+
+
+def test_bandwidth_has_a_rate_for_each_connection(line):
+    line.add("bandwidth", "upstream", rate=10)
+    lines = [line.open() for _ in range(20)]
+    for client, _ in lines:
+        client.sendall(b"x" * 3000)
+    start = time.monotonic()
+    assert {server.read(3000) for _, server in lines} == {b"x" * 3000}
+    assert elapsed_ms(start) < 20 * 300

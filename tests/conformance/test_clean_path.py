@@ -1,0 +1,85 @@
+"""Without toxics"""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.conformance.servers import until
+from tests.conformance.wire import still
+
+
+def test_bytes_arrive_whole_and_in_order_both_ways(rig):
+    data = bytes(range(256)) * 8192
+    connection = rig.dial()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(connection.read, len(data))
+        connection.sendall(data)
+        assert reading.result() == data
+    assert rig.upstream.all_received == data
+
+
+def test_many_connections_at_once(rig):
+    def talk(number):
+        message = b"%d" % number * 100
+        connection = rig.dial()
+        connection.sendall(message)
+        return connection.read(len(message)) == message
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(talk, range(64)))
+
+
+def test_a_client_that_closes_closes_the_upstream(rig):
+    rig.dial_and_talk().close()
+    until(lambda: rig.upstream.ends == ["closed"])
+
+
+def test_an_upstream_that_closes_delivers_all_before(rig):
+    def answer_and_close(piece, connection):
+        connection.sendall(b"x" * 500_000)
+        connection.shutdown(socket.SHUT_WR)
+
+    rig.upstream.answer = answer_and_close
+    connection = rig.dial()
+    connection.sendall(b"hi")
+    assert connection.read(500_001) == b"x" * 500_000
+
+
+def test_a_client_that_shuts_down_its_sending_side_loses_a_later_reply(rig):
+    rig.upstream.answer = lambda piece, connection: None if piece else connection.sendall(b"too late")
+    connection = rig.dial()
+    connection.sendall(b"hi")
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.ending() == "closed"
+    until(lambda: rig.upstream.all_received == b"hi")
+
+
+def test_without_an_upstream_the_client_is_closed(rig):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    state = rig.client.ensure_proxy(rig.name, rig.state.listen, address)
+    assert state.upstream == address
+    assert rig.dial().ending() in ("closed", "reset")
+
+
+@pytest.mark.parametrize("toxics", [(), ("latency",)])
+def test_a_reader_that_stops_stops_the_writer(rig, toxics):
+    total = 64 * 2**20
+    sent = []
+
+    def pour(piece, connection):
+        for _ in range(total // 2**20):
+            connection.sendall(b"x" * 2**20)
+            sent.append(2**20)
+
+    rig.upstream.answer = pour
+    for kind in toxics:
+        rig.add(kind, "downstream", latency=1)
+    connection = rig.dial()
+    connection.sendall(b"go")
+    stopped = still(lambda: len(sent))
+    assert 0 < stopped < total // 2**20
+    while len(connection.recv(2**20)):
+        if len(sent) == total // 2**20:
+            break

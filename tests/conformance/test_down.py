@@ -1,0 +1,49 @@
+"""Proxies that are disabled, moved or deleted"""
+
+import pytest
+
+from tests.conformance.servers import until
+from tests.conformance.wire import LONG_MS
+
+
+def test_down_refuses_and_closes_and_comes_back(rig):
+    connection = rig.dial_and_talk()
+    assert rig.client.set_enabled(rig.name, False).enabled is False
+    assert connection.ending() in ("closed", "reset")
+    with pytest.raises(ConnectionRefusedError):
+        rig.dial()
+    assert rig.client.set_enabled(rig.name, True).listen == rig.state.listen
+    rig.dial_and_talk()
+
+
+def test_down_drops_what_a_latency_holds(rig):
+    rig.add("latency", "upstream", latency=LONG_MS)
+    connection = rig.dial()
+    connection.sendall(b"write")
+    assert connection.see() == "silence"
+    rig.client.set_enabled(rig.name, False)
+    until(lambda: rig.upstream.ends)
+    assert rig.upstream.all_received == b""
+
+
+def test_toxics_survive_down(rig):
+    rig.add("timeout", "upstream", timeout=0)
+    rig.client.set_enabled(rig.name, False)
+    rig.client.set_enabled(rig.name, True)
+    connection = rig.dial()
+    connection.sendall(b"hi")
+    assert connection.see() == "silence"
+
+
+def test_deleting_a_proxy_closes_its_connections(rig):
+    connection = rig.dial_and_talk()
+    rig.client.delete_proxy(rig.name)
+    assert connection.ending() in ("closed", "reset")
+    with pytest.raises(ConnectionRefusedError):
+        rig.dial()
+
+
+def test_a_new_upstream_closes_the_connections_to_the_old_one(rig):
+    connection = rig.dial_and_talk()
+    rig.client.ensure_proxy(rig.name, rig.state.listen, "127.0.0.1:9")
+    assert connection.ending() in ("closed", "reset")

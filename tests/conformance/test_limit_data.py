@@ -1,0 +1,79 @@
+"""limit_data"""
+
+import pytest
+
+from tests.conformance.servers import until
+from tests.conformance.wire import both_streams
+
+
+@both_streams
+@pytest.mark.parametrize("limit", [0, 1, 5])
+def test_limit_data_passes_so_many_bytes_and_closes_both_ends(line, stream, limit):
+    sender, receiver = line.flow(stream)
+    line.add("limit_data", stream, bytes=limit)
+    sender.sendall(b"0123456789")
+    assert receiver.read(11) == b"0123456789"[:limit]
+    assert sender.ending() in ("closed", "reset")
+
+
+@both_streams
+def test_limit_data_counts_over_all_chunks_and_closes_once_the_limit_is_met(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("limit_data", stream, bytes=6)
+    for data in (b"ab", b"cd", b"ef"):
+        assert receiver.see() == "silence"
+        sender.sendall(data)
+        assert receiver.read(2) == data
+    assert receiver.ending() == "closed"
+
+
+@both_streams
+def test_limit_data_counts_each_connection_for_itself(line, stream):
+    line.add("limit_data", stream, bytes=4)
+    flows = [line.flow(stream) for _ in range(8)]
+    for sender, _ in flows:
+        sender.sendall(b"xyz!!")
+    # the byte with which each flow was opened counts
+    assert [receiver.read(9) for _, receiver in flows] == [b"xyz"] * 8
+
+
+@both_streams
+def test_limit_data_that_is_raised_keeps_its_count(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("limit_data", stream, bytes=10)
+    sender.sendall(b"012345")
+    assert receiver.read(6) == b"012345"
+    line.update(bytes=12)
+    sender.sendall(b"6789abcdef")
+    assert receiver.read(11) == b"6789ab"
+
+
+@both_streams
+def test_limit_data_that_is_lowered_below_its_count_closes_at_the_next_data(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("limit_data", stream, bytes=10)
+    sender.sendall(b"012345")
+    assert receiver.read(6) == b"012345"
+    line.update(bytes=3)
+    assert receiver.see() == "silence"
+    sender.sendall(b"x")
+    assert receiver.ending() == "closed"
+
+
+@both_streams
+def test_limit_data_that_is_removed_in_time_lets_all_pass(line, stream):
+    sender, receiver = line.flow(stream)
+    line.add("limit_data", stream, bytes=4)
+    sender.sendall(b"012")
+    assert receiver.read(3) == b"012"
+    line.remove()
+    sender.sendall(b"3456789")
+    assert receiver.read(7) == b"3456789"
+
+
+def test_limit_data_downstream_cuts_the_reply_of_a_request_that_was_executed(rig):
+    rig.add("limit_data", "downstream", bytes=3)
+    connection = rig.dial()
+    connection.sendall(b"write")
+    assert connection.read(6) == b"wri"
+    until(lambda: rig.upstream.all_received == b"write")

@@ -1,0 +1,82 @@
+"""timeout"""
+
+import socket
+import time
+
+from tests.conformance.servers import until
+from tests.conformance.wire import LONG_MS, both_streams, elapsed_ms
+
+
+@both_streams
+def test_timeout_closes_and_loses_the_request_or_the_reply(rig, stream):
+    rig.add("timeout", stream, timeout=60)
+    start = time.monotonic()
+    connection = rig.dial()
+    connection.sendall(b"write")
+    assert connection.ending() == "closed"
+    assert elapsed_ms(start) >= 60
+    until(lambda: rig.upstream.ends)
+    assert rig.upstream.all_received == (b"" if stream == "upstream" else b"write")
+
+
+@both_streams
+def test_timeout_counts_anew_from_the_last_data(rig, stream):
+    rig.add("timeout", stream, timeout=350)
+    connection = rig.dial()
+    for _ in range(3):
+        assert connection.see() == "silence"
+        start = time.monotonic()
+        connection.sendall(b"x")
+    assert connection.ending() == "closed"
+    assert elapsed_ms(start) >= 350
+
+
+@both_streams
+def test_timeout_zero_is_silent_until_its_removal_closes(rig, stream):
+    rig.add("timeout", stream, timeout=0)
+    connection = rig.dial()
+    connection.sendall(b"write")
+    if stream == "downstream":
+        until(lambda: rig.upstream.received)
+    assert connection.see() == "silence"
+    rig.remove()
+    assert connection.ending() == "closed"
+    assert rig.upstream.all_received == (b"" if stream == "upstream" else b"write")
+    rig.dial_and_talk()
+
+
+@both_streams
+def test_timeout_on_open_connections_and_its_removal(rig, stream):
+    connections = [rig.dial_and_talk() for _ in range(20)]
+    rig.add("timeout", stream, timeout=0)
+    for connection in connections:
+        connection.sendall(b"lost")
+    assert connections[0].see() == "silence"
+    rig.remove()
+    assert [connection.ending() for connection in connections] == ["closed"] * 20
+
+
+@both_streams
+def test_timeout_starts_on_an_idle_open_connection(rig, stream):
+    connection = rig.dial_and_talk()
+    start = time.monotonic()
+    rig.add("timeout", stream, timeout=60)
+    assert connection.ending() == "closed"
+    assert elapsed_ms(start) >= 60
+
+
+def test_an_upstream_that_closes_ends_a_downstream_timeout_at_once(rig):
+    rig.upstream.answer = lambda piece, connection: connection.shutdown(socket.SHUT_WR)
+    rig.add("timeout", "downstream", timeout=LONG_MS)
+    connection = rig.dial()
+    connection.sendall(b"hi")
+    assert connection.ending() == "closed"
+
+
+@both_streams
+def test_a_client_that_leaves_under_a_timeout_closes_the_upstream(rig, stream):
+    rig.add("timeout", stream, timeout=0)
+    connection = rig.dial()
+    connection.sendall(b"hi")
+    connection.close()
+    until(lambda: rig.upstream.ends)

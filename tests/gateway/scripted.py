@@ -1,0 +1,164 @@
+"""Faults that do what a test says, an upstream to try them on, and how to arm them."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import requests
+
+from tests.gateway.lab import Lab, Upstream, read_all, read_head
+from windtunnel.events import FaultMet
+from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
+from windtunnel.faults.message import Ending, Play, Request, Step, chunk, json_reply
+
+GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+NATURAL = b'{"n": 1}'
+
+
+class Scripted(Fault):
+    """Does what the test says."""
+
+    name = "scripted"
+    family = "http"
+
+    does: str
+
+    def act(self, this: Try) -> Act | Miss | None:
+        return DOES[self.does](this)
+
+
+class Reads(Scripted):
+    """The same for one that reads the whole body, and the link's earlier answers."""
+
+    name = "reads"
+    needs_body = True
+    remembers = True
+
+
+class Ours(Scripted):
+    name = "ours"
+    lab_only = True
+
+
+def fails(*_: object) -> Any:
+    raise ZeroDivisionError
+
+
+class Editor:
+    """Doubles the second event; ``ending`` after it."""
+
+    def __init__(self, ending: Ending = "keep") -> None:
+        self.ending: Ending = "keep"
+        self.then = ending
+        self.why_not: Any = "nothing_to_change"
+        self.evidence: dict[str, Any] = {}
+        self.seen = 0
+
+    def event(self, data: bytes) -> Sequence[Step]:
+        self.seen += 1
+        if self.seen != 2:
+            return (data,)
+        self.why_not, self.ending = None, self.then
+        self.evidence["doubled"] = 2
+        return (data, data)
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+
+class Waiting(Editor):
+    """Says nothing for a minute."""
+
+    def event(self, data: bytes) -> Sequence[Step]:
+        self.why_not = None
+        return (60.0, data)
+
+
+def greeting(this: Try) -> Act:
+    return Act(request=Request((*this.request.headers, ("X-New", "1")), b"changed", "POST", "/new?b=2"))
+
+
+DOES: dict[str, Callable[[Try], Act | Miss | None]] = {
+    "nothing": lambda this: None,
+    "miss": lambda this: Miss("nothing_to_change"),
+    "fail": fails,
+    "answer": lambda this: Act(answer=json_reply(418, {"a": 1}, {"X-A": "b"}), evidence={"e": 1}),
+    "late answer": lambda this: Act(delay=0.03, answer=json_reply(418, {"a": 1})),
+    "delay": lambda this: Act(delay=0.05),
+    "no delay": lambda this: Act(),
+    "cut": lambda this: Act(answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
+    "reset": lambda this: Act(answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")),
+    "hang": lambda this: Act(answer=Play((), "hang")),
+    "drip": lambda this: Act(
+        answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", 0.03, b"k"), "keep")
+    ),
+    "garbage": lambda this: Act(answer=Play((b"\x00\x01",), "close")),
+    "request": greeting,
+    "bad request": lambda this: Act(request=Request((("A", "b\r\nC: d"),))),
+    "twice": lambda this: Act(copies=2),
+    "reply": lambda this: Act(reply=lambda reply: Changed(reply.with_json({"n": 2}), {"was": reply.json()})),
+    "reply miss": lambda this: Act(reply=lambda reply: Miss("no_tool_result_to_change")),
+    "reply fail": lambda this: Act(reply=fails),
+    "lose reply": lambda this: Act(reply=lambda reply: Changed(Play((), "close"))),
+    "upper": lambda this: Act(reply=lambda reply: Changed(reply.with_body(reply.body.upper()))),
+    "events": lambda this: Act(events=Editor),
+    "events cut": lambda this: Act(events=lambda: Editor("close")),
+    "events wait": lambda this: Act(events=Waiting),
+    "events fail": lambda this: Act(events=fails),
+    "earlier": lambda this: Act(answer=this.earlier[0]) if this.earlier else Miss("no_earlier_answer"),
+}
+
+
+SCRIPTED: tuple[type[Fault], ...] = (Scripted, Reads, Ours)
+
+
+def armed(*does: str, links: str = "all", fault: str = "scripted") -> str:
+    return json.dumps({"faults": [{"fault": fault, "links": links, "with": {"does": one}} for one in does]})
+
+
+class Service:
+    """An upstream on keep-alive connections: gives ``reply`` (its body, by default) and keeps requests."""
+
+    def __init__(self, reply: bytes | None = None) -> None:
+        self.requests: list[bytes] = []
+        self.reply = reply or sized(NATURAL)
+        self.upstream = Upstream(self._serve)
+
+    def _serve(self, connection: socket.socket) -> None:
+        rest = b""
+        while True:
+            head, rest = read_head(connection, rest)
+            found = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+            length = int(found[1]) if found else 0
+            rest += read_all(connection, max(length - len(rest), 0), exactly=True)
+            self.requests.append(head + rest[:length])
+            rest = rest[length:]
+            connection.sendall(self.reply)
+            if b"Connection: close" in self.reply:
+                return
+
+
+def sized(body: bytes, *headers: bytes) -> bytes:
+    lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", *headers]
+    return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", b""]) + body
+
+
+EVENTS = [b"data: %d\n\n" % number for number in range(3)]
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def stream(*events: bytes) -> bytes:
+    return STREAM + b"".join(chunk(event) for event in events) + chunk(b"")
+
+
+def ask(lab: Lab, link: str = "search", method: str = "GET", **more: Any) -> requests.Response:
+    return requests.request(method, lab.url(link, "/a"), headers=lab.identity(), timeout=5, **more)
+
+
+def only(lab: Lab) -> FaultMet:
+    (met,) = lab.exchange().faults
+    return met

@@ -1,0 +1,113 @@
+"""What faults make of an event stream, which stays one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.gateway.lab import Lab, Upstream, dial, gateway, read_head
+from tests.gateway.scripted import EVENTS, GET, NATURAL, STREAM, Service, armed, ask, only, stream
+from windtunnel.digest import body_digest
+from windtunnel.faults.message import chunk
+
+pytestmark = pytest.mark.usefixtures("scripted_faults")
+
+
+@pytest.fixture
+def lab(lab_of_service: Lab) -> Lab:
+    return lab_of_service
+
+
+def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
+    go_on = threading.Semaphore(0)
+
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(STREAM)
+        for event in EVENTS:
+            connection.sendall(chunk(event[:5]))
+            connection.sendall(chunk(event[5:]))
+            assert go_on.acquire(timeout=5)
+        connection.sendall(chunk(b""))
+
+    upstream = Upstream(serve)
+    with gateway(tmp_path, model=upstream.address) as lab:
+        lab.begin(faults=armed("events", links="model"))
+        with requests.get(lab.url("model"), stream=True, timeout=5) as reply:
+            lines = (line for line in reply.iter_lines(chunk_size=1) if line)
+            for number in (0, 1, 1, 2):  # the upstream sends the next only once this one has come
+                assert next(lines) == b"data: %d" % number
+                go_on.release()
+            assert list(lines) == []
+        met = only(lab)
+        assert (met.injected, met.evidence["doubled"], met.content) == (True, 2, True)
+        assert (met.shows or {})["digest"] == body_digest(EVENTS[0] + EVENTS[1] * 2 + EVENTS[2])
+    upstream.close()
+
+
+@pytest.mark.parametrize(
+    ("does", "expected", "why_not"),
+    [
+        (["events"], [0, 1, 1, 2], [None]),
+        (["reply miss", "events"], [0, 1, 1, 2], ["no_tool_result_to_change", None]),
+        (["events", "upper"], [0, 1, 1, 2], [None, "already_faulted"]),
+        (["events fail", "events"], [0, 1, 1, 2], ["failed: ZeroDivisionError", None]),
+        (["events fail"], [0, 1, 2], ["failed: ZeroDivisionError"]),
+    ],
+)
+def test_faults_of_an_event_stream(
+    lab: Lab, service: Service, does: list[str], expected: list[int], why_not: list[str | None]
+) -> None:
+    service.reply = stream(b"".join(EVENTS))
+    lab.begin(faults=armed(*does))
+    for number in (1, 2):
+        assert ask(lab).content == b"".join(EVENTS[number] for number in expected)
+        assert [met.why_not for met in lab.exchanges(number)[-1].faults] == why_not
+
+
+@pytest.mark.parametrize("does", ["events", "events wait", "reply miss"])
+def test_who_does_not_read_an_event_stream_slows_down_its_upstream(tmp_path: Path, does: str) -> None:
+    stuck, event = threading.Event(), chunk(b"data: %s\n\n" % (b"x" * 65000))
+
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(STREAM)
+        connection.settimeout(0.3)
+        try:
+            for _ in range(1000):
+                connection.sendall(event)
+        except TimeoutError:
+            stuck.set()
+
+    upstream = Upstream(serve)
+    with gateway(tmp_path, model=upstream.address) as lab:
+        lab.begin(faults=armed(does))
+        with dial(lab.address("model")) as client:
+            client.sendall(GET)
+            assert stuck.wait(10)
+    upstream.close()
+
+
+def test_an_event_stream_without_the_event_to_change(lab: Lab, service: Service) -> None:
+    service.reply = stream(EVENTS[0], b"data: no end")
+    lab.begin(faults=armed("events"))
+    assert ask(lab).content == EVENTS[0] + b"data: no end"
+    assert only(lab).why_not == "nothing_to_change"
+
+
+def test_an_editor_can_end_a_stream(lab: Lab, service: Service) -> None:
+    service.reply = stream(*EVENTS)
+    lab.begin(faults=armed("events cut"))
+    with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        ask(lab)
+    assert (only(lab).shows, lab.exchange().reply_complete) == ({"lost": True}, False)
+
+
+def test_a_fault_for_event_streams_needs_one(lab: Lab) -> None:
+    lab.begin(faults=armed("events"))
+    assert ask(lab).content == NATURAL
+    assert only(lab).why_not == "not_a_stream"

@@ -1,0 +1,10 @@
+"""What tests of several folders share."""
+
+from __future__ import annotations
+
+import os
+
+
+def required(part: str) -> bool:
+    """Whether this part must be tested: CI names them in WINDTUNNEL_REQUIRE, and none may be skipped then."""
+    return part in os.environ.get("WINDTUNNEL_REQUIRE", "").split(",")

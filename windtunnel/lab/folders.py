@@ -1,0 +1,86 @@
+"""``python -m windtunnel.lab.folders PROJECT``: what Compose's ``init`` does before any service starts.
+
+``state`` and ``logs`` are shared by the user, who owns them, and the services, by their group; nobody else
+can enter. Within them all is open to both, whoever made it. A name in ``.env`` that is no setting is refused
+here: Compose passes on only what it knows, so nobody else would notice.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from windtunnel.settings import SettingsError, from_dotenv
+
+GROUP = 10001
+DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
+
+
+def main(project: str, group: int = GROUP) -> int:
+    """0 when all is prepared, else 1 after one line that says what is wrong."""
+    os.chdir(project)
+    os.umask(0)
+    try:
+        from_dotenv(Path(".env"))
+        owner = Path().stat().st_uid
+        for name in ("state", "logs"):
+            share(Path(name), owner, group)
+            _try(Path(name))
+        for name in DATABASES:
+            (Path("state") / name).touch(0o666)
+        share(Path("state"), owner, group)
+    except SettingsError as error:
+        return _say(str(error))
+    except OSError as error:
+        return _say(
+            f"./{error.filename}: {error.strerror}: the lab's containers need ./state and ./logs"
+            " to be folders that can be written, on a file system that keeps owners"
+        )
+    return 0
+
+
+def share(folder: Path, owner: int, group: int) -> None:
+    """Gives the folder and all in it to the group. One of root's, which Docker made, goes to ``owner``.
+
+    Raises ``OSError``.
+    """
+    now = folder.stat()
+    mine = now.st_uid or owner
+    _set(folder, mine, group, 0o2770)
+    for path in _below(folder):
+        found = path.stat()
+        wanted = 0o2777 if stat.S_ISDIR(found.st_mode) else 0o666
+        _set(path, found.st_uid or mine, group, stat.S_IMODE(found.st_mode) | wanted)
+
+
+def _try(folder: Path) -> None:
+    """Modes do not tell of a file system that is read-only, or full."""
+    trial = folder / ".trial"
+    trial.write_bytes(b"x")
+    trial.unlink()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Everything in the folder but symbolic links, and nothing beyond them."""
+    for parent, folders, files in os.walk(folder):
+        yield from (path for name in (*folders, *files) if not (path := Path(parent, name)).is_symlink())
+
+
+def _set(path: Path, owner: int, group: int, mode: int) -> None:
+    now = path.stat()
+    if (now.st_uid, now.st_gid) != (owner, group):
+        os.chown(path, owner, group)
+    if stat.S_IMODE(path.stat().st_mode) != mode:
+        path.chmod(mode)
+
+
+def _say(message: str) -> int:
+    sys.stderr.write(f"error: {message}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
