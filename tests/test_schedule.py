@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from math import comb
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from windtunnel.catalog import TOOL_LINKS
 from windtunnel.schedule import (
     ERROR_KINDS,
     PlannedError,
+    _query,
     choose,
     digest,
     draw,
@@ -282,3 +284,8 @@ def test_two_entries_of_one_kind_are_drawn_apart():
     one, two = named(entry, entry)
     alone = [plan_toxics(1, 0, TOXICS, f"{i}", 1, [each]) for each in (one, two) for i in range(50)]
     assert alone[:50] != alone[50:]
+
+
+@given(st.text(st.sampled_from("ab=&+;%41 é"), max_size=12))
+def test_a_query_is_read_as_the_library_reads_it(text):
+    assert _query(text) == parse_qsl(text, keep_blank_values=True, errors="surrogateescape")

@@ -18,10 +18,20 @@ NUMBERS = [int.from_bytes(digest(1, number), "big") for number in range(TRIES)]
 NAMES = [f"status-{number}" for number in range(40)]
 
 
+BOUNDS = st.one_of(st.integers(0, 2**64), st.sampled_from([0, 2**64]))
+
+
+def draw(name: str, number: int) -> int:
+    """By its definition: the upper half of a product modulo 2**128."""
+    factor = int.from_bytes(digest(name, size=16), "big") | 1
+    return factor * number % (1 << 128) >> 64
+
+
 def struck(probability: float) -> list[list[bool]]:
     """For each try, which of the names it strikes."""
-    bound, draws = bound_of(probability), Draws(NAMES)
-    return [[draw < bound for draw in draws.of(number)] for number in NUMBERS]
+    draws = Draws(NAMES, [bound_of(probability)] * len(NAMES))
+    below = [{place for place, _ in draws.below(number)} for number in NUMBERS]
+    return [[place in found for place in range(len(NAMES))] for found in below]
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
@@ -46,10 +56,19 @@ def test_one_try_says_nothing_of_the_next():
         assert abs(both - 0.09 * TRIES) < 4 * math.sqrt(TRIES * 0.09 * 0.91) * 1.2
 
 
-@given(st.lists(st.text(), max_size=20), st.integers(0, 2**64 - 1))
-def test_a_draw_does_not_depend_on_the_other_names(names, number):
-    alone = [Draws([name]).of(number)[0] for name in names]
-    assert list(Draws(names).of(number)) == alone
+@given(st.lists(st.tuples(st.text(), BOUNDS), max_size=20), st.integers(0, 2**64 - 1))
+def test_all_draws_at_once_are_those_of_each_alone(given_draws, number):
+    names, bounds = [name for name, _ in given_draws], [bound for _, bound in given_draws]
+    each = [(place, draw(name, number)) for place, name in enumerate(names)]
+    expected = [(place, drawn) for place, drawn in each if drawn < bounds[place]]
+    assert list(Draws(names, bounds).below(number)) == expected
+
+
+@given(st.text(), st.integers(0, 2**64 - 1), st.sampled_from([-1, 0, 1]))
+def test_a_draw_is_held_exactly_against_its_bound(name, number, more):
+    drawn = draw(name, number)
+    bound = min(max(drawn + more, 0), 1 << 64)
+    assert bool(Draws([name], [bound]).below(number)) == (drawn < bound)
 
 
 @given(st.floats(0, 1), st.integers(0, 2**64 - 1))

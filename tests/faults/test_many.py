@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.faults.test_draws import draw
 from windtunnel.faults import REGISTRY
-from windtunnel.faults.draws import Draws, chance_of
+from windtunnel.faults.draws import chance_of
 from windtunnel.faults.message import Request
 from windtunnel.faults.sets import build_set
 from windtunnel.faults.tally import Arrival, Tally
@@ -88,7 +89,7 @@ def one_by_one(entries, arrivals) -> Iterator[list[str]]:
             last = before[-1] if before else 0
             moment = Moment(ordinal, tries[key], turns[one.episode], one.elapsed_s, len(before), last)
             number = int.from_bytes(digest(1, *one.key), "big")
-            if entry.when.strikes(moment, chance_of(Draws([f"{entry.id}:when"]).of(number)[0])):
+            if entry.when.strikes(moment, chance_of(draw(f"{entry.id}:when", number))):
                 before.append(ordinal)
                 struck.append(entry.id)
         yield struck

@@ -38,7 +38,8 @@ class Aims:
     """A link's entries. One with no chance at all is left out."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        armed = [Armed(place, one) for place, one in enumerate(entries) if one.when.probability > 0]
+        entries = [one for one in entries if one.when.probability > 0]
+        armed = [Armed(place, one, one.when.certain) for place, one in enumerate(entries)]
         self.any = bool(armed)
         self.needs_body = any(one.entry.fault.needs_body or one.entry.only.reads_body for one in armed)
         self.remembers = any(one.entry.fault.remembers for one in armed)

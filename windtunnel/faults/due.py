@@ -17,10 +17,11 @@ _ALWAYS: Span = (0, math.inf)
 
 
 class Armed(NamedTuple):
-    """An entry and its place in its set."""
+    """An entry and its place in its set; ``certain``: it strikes whatever it matches."""
 
     place: int
     entry: Entry
+    certain: bool
 
 
 class Due:
@@ -74,14 +75,14 @@ class _Part:
         certain = [one.entry.when.probability == 1 and one.entry.when.window is None for one in armed]
         self._certain = [(one, 0.0) for one, sure in zip(armed, certain, strict=True) if sure]
         self._drawn = [one for one, sure in zip(armed, certain, strict=True) if not sure]
-        self._bounds = [_bound(one.entry.when) for one in self._drawn]
-        self._draws = Draws(f"{one.entry.id}:when" for one in self._drawn)
+        names = [f"{one.entry.id}:when" for one in self._drawn]
+        self._draws = Draws(names, [_bound(one.entry.when) for one in self._drawn])
 
     def due(self, number: Callable[[], int]) -> Sequence[tuple[Armed, float]]:
         if not self._drawn:
             return self._certain
-        drawn = zip(self._drawn, self._draws.of(number()), self._bounds, strict=True)
-        return self._certain + [(one, chance_of(draw)) for one, draw, bound in drawn if draw < bound]
+        below = self._draws.below(number())
+        return self._certain + [(self._drawn[place], chance_of(draw)) for place, draw in below]
 
 
 def _bound(when: When) -> int:

@@ -85,12 +85,11 @@ class Tally:
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
         number = _Number(self._seed, one)
-        struck = [
-            pair
-            for group in self._on[one.link].at(one.method, one.path, one.read)
-            for pair in self._of(group, one, number)
-        ]
-        return [(armed.entry, this) for armed, this in sorted(struck, key=lambda pair: pair[0].place)]
+        groups = self._on[one.link].at(one.method, one.path, one.read)
+        struck = [pair for group in groups for pair in self._of(group, one, number)]
+        if len(struck) > 1:
+            struck.sort(key=lambda pair: pair[0].place)
+        return [(armed.entry, this) for armed, this in struck]
 
     def _of(self, group: Group, one: Arrival, number: _Number) -> Iterator[tuple[Armed, Try]]:
         """Those of the group that strike."""
@@ -99,13 +98,16 @@ class Tally:
         count.tries += 1
         at = (ordinal, count.tries, self._turns[one.episode, one.attempt], one.elapsed_s)
         for armed, chance in group.due.at(*at, number):
-            strikes, last = count.strikes.get(armed.place, (0, 0))
-            moment = Moment(*at, strikes, last)
-            if armed.entry.when.strikes(moment, chance):
+            if not armed.certain:
+                strikes, last = count.strikes.get(armed.place, (0, 0))
+                if not armed.entry.when.strikes(Moment(*at, strikes, last), chance):
+                    continue
                 count.strikes[armed.place] = strikes + 1, ordinal
-                yield armed, self._try(armed.entry, one, ordinal)
+            draws = partial(_chance, self._seed, armed.entry.id, one)
+            if armed.entry.fault.wants(draws):
+                yield armed, self._try(armed.entry, one, ordinal, draws)
 
-    def _try(self, entry: Entry, one: Arrival, ordinal: int) -> Try:
+    def _try(self, entry: Entry, one: Arrival, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(
             link=one.link,
             dialect=dialect_of(one.link, one.path),
@@ -115,7 +117,7 @@ class Tally:
             call=one.call,
             try_=one.try_,
             ordinal=ordinal,
-            chance=partial(_chance, self._seed, entry.id, one),
+            chance=chance,
             earlier=tuple(self._replies[one.episode, one.link]) if entry.fault.remembers else (),
         )
 

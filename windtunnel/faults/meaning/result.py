@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -46,6 +47,9 @@ class Leaf:
         return ".".join(str(part) for part in self.path)
 
 
+Ranks = Sequence[Sequence[Leaf]]
+
+
 @dataclass(frozen=True)
 class Strike:
     """What a fault knows when it changes a result. ``rng``: a stream seeded by the schedule's keyed draw."""
@@ -78,14 +82,15 @@ class MeaningFault(Fault):
         if document is None:
             return Miss("no_tool_result_to_change")
         strike = Strike(this, document, random.Random(this.chance("meaning")))
-        leaves = [leaf for leaf in self.candidates(strike) if self.field in (None, leaf.dotted)]
+        ranks = [[leaf for leaf in rank if self.named(leaf)] for rank in self.candidates(strike)]
+        wanted = self.how_many(sum(map(len, ranks)))
         changes: list[dict[str, Any]] = []
-        for leaf in drawn(leaves, strike.rng):
+        for leaf in chain.from_iterable(drawn(rank, strike.rng) for rank in ranks):
             new = self.altered(leaf, strike)
             if new is not None and dump_json(new) != dump_json(leaf.value):
                 document = replaced(document, leaf.path, new)
                 changes.append({"field": leaf.dotted, "original": kept(leaf.value), "changed": kept(new)})
-            if len(changes) >= self.how_many(len(leaves)):
+            if len(changes) >= wanted:
                 break
         if not changes:
             return Miss("no_tool_result_to_change")
@@ -98,8 +103,11 @@ class MeaningFault(Fault):
         """In how many places the result is changed."""
         return 1
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
-        """What could be changed; what only repeats the question comes last."""
+    def named(self, leaf: Leaf) -> bool:
+        return self.field in (None, leaf.dotted)
+
+    def candidates(self, strike: Strike) -> Ranks:
+        """What could be changed, best first; what only repeats the question comes last."""
         raise NotImplementedError
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
@@ -112,15 +120,12 @@ class TextFault(MeaningFault):
 
     shortest: ClassVar[int] = 1
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         texts = [leaf for leaf in leaves_of(strike.document) if isinstance(leaf.value, str)]
         long = [leaf for leaf in texts if len(leaf.value) >= self.shortest and not is_link(leaf.value)]
         telling, technical = split(long, lambda leaf: leaf.telling)
         answers, echoes = unlike_the_question(telling, strike)
-        ranked = [max_first(answers), max_first(echoes), max_first(technical)]
-        if self.field is not None:
-            return [leaf for rank in ranked for leaf in rank]
-        return next(filter(None, ranked), [])
+        return [max_first(answers), max_first(echoes), max_first(technical)]
 
 
 def readable(reply: Reply) -> Any:
@@ -173,7 +178,7 @@ def replaced(document: Any, path: Path, new: Any) -> Any:
 
 
 def drawn(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
-    """The same leaves from a drawn one among the best of them on."""
+    """The same leaves from a drawn one among the first three on."""
     start = rng.randrange(min(3, len(leaves))) if leaves else 0
     return [*leaves[start:], *leaves[:start]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,6 +12,7 @@ from windtunnel.faults.base import Try
 from windtunnel.faults.meaning.result import (
     Leaf,
     MeaningFault,
+    Ranks,
     Strike,
     TextFault,
     is_link,
@@ -56,10 +56,11 @@ class EntitySwap(MeaningFault):
 
     name = "entity_swap"
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         texts = [leaf for leaf in leaves_of(strike.document) if isinstance(leaf.value, str) and leaf.value]
         named, others = split(texts, lambda leaf: leaf.key in _NAME_KEYS and len(leaf.value) <= 80)
-        return [*named, *(leaf for leaf in others if _PROPER.search(leaf.value) and not is_link(leaf.value))]
+        prose = [leaf for leaf in others if _PROPER.search(leaf.value) and not is_link(leaf.value)]
+        return [named, prose]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if leaf.key in _NAME_KEYS and len(leaf.value) <= 80:
@@ -115,11 +116,11 @@ class Fabricated(MeaningFault):
     def how_many(self, candidates: int) -> int:
         return min(50, max(1, round(self.severity * candidates)))
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         leaves = [leaf for leaf in leaves_of(strike.document) if leaf.telling and _made_of_words(leaf)]
         answers, _ = unlike_the_question(leaves, strike)
         texts, numbers = split(answers, lambda leaf: isinstance(leaf.value, str))
-        return [*numbers, *max_first(texts)]
+        return [numbers, max_first(texts)]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if isinstance(leaf.value, str):
@@ -169,12 +170,12 @@ class NonexistentReference(MeaningFault):
 
     name = "nonexistent_reference"
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         leaves = list(leaves_of(strike.document))
         links = [leaf for leaf in leaves if isinstance(leaf.value, str) and _LINK.search(leaf.value)]
         ids = [leaf for leaf in leaves if leaf.key == "id" or leaf.key.endswith(("_id", "uuid"))]
         usable = [leaf for leaf in ids if isinstance(leaf.value, str) or is_number(leaf.value)]
-        return [*links, *usable]
+        return [links, usable]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         grossly = self.severity >= 0.5
@@ -202,12 +203,13 @@ class PartialTruth(MeaningFault):
 
     name = "partial_truth"
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         lists = [one for one in lists_of(strike.document) if len(one.value) >= 2]
         texts = [one for one in leaves_of(strike.document) if isinstance(one.value, str)]
         clauses = [one for one in texts if len(_CLAUSE.split(one.value.strip())) > 1]
         answers, echoes = unlike_the_question(clauses, strike)
-        return [*sorted(lists, key=lambda one: len(one.path))[:1], *([] if lists else [*answers, *echoes])]
+        outermost = sorted(lists, key=lambda one: len(one.path))[:1]
+        return [outermost] if outermost else [answers, echoes]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if isinstance(leaf.value, list):

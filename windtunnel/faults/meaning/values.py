@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
 from windtunnel.faults.meaning.result import (
     Leaf,
     MeaningFault,
+    Ranks,
     Strike,
     leaves_of,
     split,
@@ -27,15 +27,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and finite
 
 
-def figures(strike: Strike) -> list[Leaf]:
-    """Numbers that say something, best first: figures, texts that hold one, counters, what was asked."""
+def figures(strike: Strike) -> Ranks:
+    """Numbers that say something: figures, texts that hold one, counters, what was asked."""
     leaves = [leaf for leaf in leaves_of(strike.document) if leaf.value is not None]
     numbers = [leaf for leaf in leaves if is_number(leaf.value)]
     telling, technical = split(numbers, lambda leaf: leaf.telling)
     texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _NUMBER.search(leaf.value)]
-    ranked = [*telling, *texts, *technical]
-    answers, echoes = unlike_the_question(ranked, strike)
-    return answers + echoes
+    apart = [unlike_the_question(rank, strike) for rank in (telling, texts, technical)]
+    return [*(answers for answers, _ in apart), *(echoes for _, echoes in apart)]
 
 
 class WrongValue(MeaningFault):
@@ -48,7 +47,7 @@ class WrongValue(MeaningFault):
 
     name = "wrong_value"
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         return figures(strike)
 
     @property
@@ -110,11 +109,11 @@ class UnitError(MeaningFault):
 
     name = "unit_error"
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         leaves = list(leaves_of(strike.document))
         numbers = [one for one in leaves if is_number(one.value) and _dimension(one.key)]
         texts = [one for one in leaves if isinstance(one.value, str) and _measured(one.value)]
-        return [*numbers, *texts]
+        return [numbers, texts]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if not isinstance(leaf.value, str):
@@ -166,7 +165,7 @@ class Outdated(MeaningFault):
     def years(self) -> int:
         return max(1, round(self.days / 365))
 
-    def candidates(self, strike: Strike) -> Sequence[Leaf]:
+    def candidates(self, strike: Strike) -> Ranks:
         leaves = list(leaves_of(strike.document))
         texts = [one for one in leaves if isinstance(one.value, str)]
         dated, undated = split(texts, lambda one: _DATE.search(one.value))
@@ -174,7 +173,7 @@ class Outdated(MeaningFault):
         in_texts, rest = split(undated, lambda one: _YEAR.search(one.value))
         answers, echoes = unlike_the_question([*dated, *years, *in_texts], strike)
         prose = [one for one in rest if " " in one.value]
-        return [*answers, *prose, *echoes]
+        return [answers, prose, echoes]
 
     def altered(self, leaf: Leaf, strike: Strike) -> Any:
         if not isinstance(leaf.value, str):
