@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import gateway, lab, toxiproxy
+from bench import delay, faults, gateway, lab, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -43,6 +43,10 @@ def main() -> None:
     print(f"gateway: {ratios} (targets: ratio at most 2.5, crowd_ratio at least 0.5, times_mitmproxy 8)")
     found["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
+    found["matching"] = matching = faults.measure_matching()
+    print(f"200 armed faults: {matching} (target: at most 0.2 more than with one)")
+    found["delay"] = exact = delay.measure_delay()
+    print(f"injected delay: {exact} (targets: error_ms p50 under 2, p99 under 10)")
     print(json.dumps(found, default=str))
 
 

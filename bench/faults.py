@@ -1,28 +1,24 @@
-"""What armed faults cost at the gateway, and how exact an injected delay is.
+"""What 200 armed faults cost at the gateway.
 
 ``python -m bench.faults [rounds]`` for these figures alone.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import ways
-from bench.load import Load, generator, load
+from bench.load import generator, load, load_average
 from windtunnel.catalog import LINKS
-from windtunnel.events import Exchange
-from windtunnel.history import history_file, read_file
-from windtunnel.intervals import percentile
 from windtunnel.topology import Address
 
 ARMED = 200
@@ -33,11 +29,8 @@ ASK = (
     .replace(b"%b", str(len(BODY)).encode())
     + BODY
 )
-DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 RARE = 1e-12
-
-
-# 200 armed faults
+FIGURES = ("p50_us", "per_second", "cpu_us")
 
 
 def never(count: int = 1) -> list[dict[str, Any]]:
@@ -69,32 +62,75 @@ SETS: Mapping[str, list[dict[str, Any]]] = {
 }
 
 
-def measure_matching(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Cost:
+    """``cpu_us``: the processor time of the gateway per request, None where /proc does not tell."""
+
+    p50_us: float
+    per_second: float
+    cpu_us: float | None
+
+
+def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
     """A gateway each with no, one and twice 200 armed faults that never strike, in turn, one connection.
 
     ``mixed``: of 200, see there; ``drawn``: all 200 on this link and drawn for at every request. ``more``
-    is the median over the rounds of the p50 over that with one fault, less one.
+    is the median over the rounds of what it costs over that with one fault, less one.
     """
-    got: dict[str, list[Load]] = {name: [] for name in SETS}
+    got: dict[str, list[Cost]] = {name: [] for name in SETS}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
         targets = {
-            name: stack.enter_context(armed(Path(folder) / name, upstream, faults))[1]
+            name: stack.enter_context(armed(Path(folder) / name, upstream, faults))
             for name, faults in SETS.items()
         }
         for number in range(rounds + 1):
-            for name, address in targets.items():
-                loaded = load(address, ASK, 1, seconds)
+            for name, (pid, address) in targets.items():
+                cost = _cost(pid, address, seconds)
                 if number:  # the first was to warm up
-                    got[name].append(loaded)
+                    got[name].append(cost)
     return {
         "armed": {name: len(faults) for name, faults in SETS.items()},
         "load": generator(),
-        "load_average": _load_average(),
-        "p50_us": {name: round(median(one.p50_us for one in loads), 1) for name, loads in got.items()},
-        "per_second": {name: round(median(one.per_second for one in loads)) for name, loads in got.items()},
-        "more": {name: _more(loads, got["one"]) for name, loads in got.items() if name != "one"},
+        "load_average": load_average(),
+        **{figure: {name: _figure(costs, figure) for name, costs in got.items()} for figure in FIGURES},
+        "more": {
+            name: {figure: _more(costs, got["one"], figure) for figure in FIGURES}
+            for name, costs in got.items()
+            if name != "one"
+        },
     }
+
+
+def _cost(pid: int, address: Address, seconds: int) -> Cost:
+    before = _cpu_s(pid)
+    loaded = load(address, ASK, 1, seconds)
+    after = _cpu_s(pid)
+    cpu_us = None if before is None or after is None else (after - before) * 1e6 / loaded.requests
+    return Cost(loaded.p50_us, loaded.per_second, cpu_us)
+
+
+def _cpu_s(pid: int) -> float | None:
+    """Processor time of that process so far, in steps of 10 ms."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _figure(costs: Sequence[Cost], figure: str) -> float | None:
+    found = [getattr(cost, figure) for cost in costs]
+    return None if None in found else round(median(found), 1)
+
+
+def _more(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float | None:
+    """How much more it costs; for requests a second, how much more time each takes."""
+    pairs = [(getattr(a, figure), getattr(b, figure)) for a, b in zip(costs, base, strict=True)]
+    if any(None in pair for pair in pairs):
+        return None
+    ratio: float = median(b / a if figure == "per_second" else a / b for a, b in pairs)
+    return round(ratio - 1, 3)
 
 
 def armed(folder: Path, upstream: Address, faults: Sequence[Mapping[str, Any]]) -> Any:
@@ -104,121 +140,5 @@ def armed(folder: Path, upstream: Address, faults: Sequence[Mapping[str, Any]]) 
     return ways.gateway(folder, upstream, attempt=True, settings=settings)
 
 
-def _more(loads: Sequence[Load], base: Sequence[Load]) -> dict[str, float]:
-    pairs = list(zip(loads, base, strict=True))
-    return {
-        "p50": round(median(here.p50_us / there.p50_us for here, there in pairs) - 1, 3),
-        "time_per_request": round(median(there.per_second / here.per_second for here, there in pairs) - 1, 3),
-    }
-
-
-# an injected delay
-
-
-def measure_delay(requests: int = 600) -> dict[str, Any]:
-    """How far an injected delay is from what it should be, in milliseconds, over that many requests.
-
-    Requests leave at their times (open loop), 50 a second that are delayed, and between them the same
-    without; the error is what the delayed one took more, less the delay. ``gateway_error_ms`` is by the
-    gateway's account, ``timer_late_ms`` how late the client's own timers were: what the machine does alone.
-    """
-    fault = {
-        "fault": "delay",
-        "links": "search",
-        "with": {"ms": DELAY_MS},
-        "only": {"header": {"X-Late": "1"}},
-    }
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name) / "delay"
-        upstream = stack.enter_context(ways.upstream())
-        settings = {"error_prob": 0, "faults": {"faults": [fault]}}
-        gateway = ways.gateway(folder, upstream, attempt=True, settings=settings)
-        _, address = stack.enter_context(gateway)
-        plain, late, timers = asyncio.run(_paced(address, requests))
-        own = _delays(folder)
-    errors = [(there - here) * 1000 - DELAY_MS for here, there in zip(plain, late, strict=True)]
-    return {
-        "requests": len(errors),
-        "delay_ms": DELAY_MS,
-        "load_average": _load_average(),
-        "plain_ms": _spread([one * 1000 for one in plain]),
-        "error_ms": _spread([abs(error) for error in errors]),
-        "bias_ms": round(median(errors), 3),
-        "gateway_error_ms": _spread([abs(one - DELAY_MS) for one in own]),
-        "timer_late_ms": _spread([one * 1000 for one in timers]),
-    }
-
-
-async def _paced(address: Address, requests: int) -> tuple[list[float], list[float], list[float]]:
-    """Seconds that each request took without the delay and with it, and by which each left too late."""
-    clients = [await _Client.connect(address) for _ in range(CONNECTIONS)]
-    loop, start = asyncio.get_running_loop(), asyncio.get_running_loop().time() + 0.1
-    for number in range(2 * requests):
-        header = b"\r\nX-Late: %d\r\n\r\n" % (number % 2)
-        asked = (ways.REQUEST % (number // 2)).replace(b"\r\n\r\n", header)
-        at = start + number / (2 * PER_SECOND)
-        loop.call_at(at, clients[number % CONNECTIONS].ask, asked, at)
-    while sum(len(client.taken) for client in clients) < 2 * requests:
-        if loop.time() > start + requests / PER_SECOND + 30:
-            raise RuntimeError("requests were not answered")
-        await asyncio.sleep(0.1)
-    for client in clients:
-        client.transport.close()
-    taken = [clients[n % CONNECTIONS].taken[n // CONNECTIONS] for n in range(2 * requests)]
-    return taken[::2], taken[1::2], [late for client in clients for late in client.late]
-
-
-class _Client(asyncio.Protocol):
-    """One connection. In seconds: what each request has ``taken``, and how ``late`` it left."""
-
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-        self.late: list[float] = []
-        self._asked: list[float] = []
-        self._got = b""
-
-    @classmethod
-    async def connect(cls, address: Address) -> _Client:
-        loop = asyncio.get_running_loop()
-        return (await loop.create_connection(cls, address.host, address.port))[1]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
-
-    def ask(self, request: bytes, at: float) -> None:
-        self.late.append(asyncio.get_running_loop().time() - at)
-        if len(self._asked) > len(self.taken):
-            raise RuntimeError("the connection is still waiting for the answer before")
-        self._asked.append(time.perf_counter())
-        self.transport.write(request)
-
-    def data_received(self, data: bytes) -> None:
-        self._got += data
-        if self._got.endswith(ways.BODY):
-            self.taken.append(time.perf_counter() - self._asked[-1])
-            self._got = b""
-
-
-def _delays(folder: Path) -> list[float]:
-    """Milliseconds by which the gateway says that it held up each request."""
-    history = history_file(folder / "logs", ways.RUN, "gateway", 0)
-    events = [one for one in read_file(history) if isinstance(one, Exchange)]
-    return [met.delay_ms for one in events for met in one.faults]
-
-
-def _spread(figures: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(figures)
-    return {
-        "p50": round(percentile(ordered, 50) or 0, 3),
-        "p99": round(percentile(ordered, 99) or 0, 3),
-        "max": round(ordered[-1], 3),
-    }
-
-
-def _load_average() -> float:
-    return round(os.getloadavg()[0], 1)
-
-
 if __name__ == "__main__":
-    print(json.dumps(measure_delay(), indent=1))
     print(json.dumps(measure_matching(*map(int, sys.argv[1:])), indent=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import statistics
@@ -45,6 +46,11 @@ def load(address: Address, template: bytes, connections: int, seconds: int) -> L
 def generator() -> str:
     """Who makes the load."""
     return "wrk" if shutil.which("wrk") else "asyncio"
+
+
+def load_average() -> float:
+    """Of the last minute, on this machine: what else it was busy with."""
+    return round(os.getloadavg()[0], 1)
 
 
 def _wrk(address: Address, template: bytes, connections: int, seconds: int) -> Load:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ async def _serve() -> None:
 
 def main() -> int:
     """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    gc.collect()
+    gc.freeze()  # what is imported stays: going through it again would hold a request up by 20 ms and more
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:
