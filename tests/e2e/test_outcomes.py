@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.e2e.flight import Hangar, sample
+import os
+import sys
+from pathlib import Path
+
+from tests.e2e.flight import Hangar, in_folder, sample
+from windtunnel.config import load_configuration
 from windtunnel.events import (
     AttemptArmed,
     Exchange,
@@ -10,6 +15,8 @@ from windtunnel.events import (
     ToolTry,
     WorldRead,
 )
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
 from windtunnel.prompts import Prompt
 
 TEMPERATURE = "temperature in Paris"
@@ -103,11 +110,28 @@ def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
     assert flight.of(ToolTry) == []
 
 
-def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(hangar: Hangar) -> None:
-    flight = hangar.fly(toxic_prob=1, toxics="slicer:10", arm_timeout=0.5)
+def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) -> None:
+    configuration = in_folder(load_configuration(os.environ), tmp_path)
+    with Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab:
+        flight = Hangar(lab, configuration).fly(toxic_prob=1, toxics="slicer:10", arm_timeout=0.5)
     assert flight.outcomes == ["invalid"] * 3
     assert not flight.record.completed
-    assert "slicer" in flight.record.reason and "not armed within 0.5 s" in flight.record.reason
+    assert "toxic type" in flight.record.reason and "not armed within 0.5 s" in flight.record.reason
+
+
+def without_slicer(folder: Path) -> Path:
+    """A Toxiproxy that is older than the slicer, as a program."""
+    program = folder / "toxiproxy-server"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        "from proxy_manager.embedded.__main__ import main\n"
+        "from proxy_manager.embedded.toxics import STAGES\n"
+        "del STAGES['slicer']\n"
+        "sys.exit(main([f'-{word}' if word.startswith('-') else word for word in sys.argv[1:]]))\n"
+    )
+    program.chmod(0o755)
+    return program
 
 
 def test_any_compatible_server_behind_a_path_of_its_own(hangar: Hangar) -> None:

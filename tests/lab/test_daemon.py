@@ -123,7 +123,7 @@ def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(fo
 
 def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     call = folder.start("windtunnel", "lab", "up")
-    until(lambda: "tools" in processes(folder.path), "a start")
+    until(lambda: "launcher" in processes(folder.path), "a start")
     call.send_signal(signal.SIGINT)
     call.communicate(timeout=PATIENCE_S)
     assert call.returncode != 0
