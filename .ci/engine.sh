@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A Docker engine that answers: the one that runs, else Debian's, installed if need be and started here.
+# FOLDER keeps the log and the process id of one that this script started.   engine.sh start|stop FOLDER
+set -euo pipefail
+
+PATIENCE_S=60
+action=${1:?usage: engine.sh start|stop FOLDER} folder=${2:?usage: engine.sh start|stop FOLDER}
+pid_file=$folder/dockerd.pid log=$folder/dockerd.log
+
+fail() { echo "engine.sh: $*" >&2; exit 1; }
+
+answers() { timeout 10 docker info >/dev/null 2>&1; }
+
+# 'docker-compose' recommends the engine
+install() {
+    command -v apt-get >/dev/null || fail "no Docker engine, and no apt-get to install one with"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install --yes --install-recommends docker-compose debootstrap; } \
+        </dev/null >"$folder/apt.log" 2>&1 || fail "apt-get: $(tail -n 1 "$folder/apt.log")"
+}
+
+# a daemon that was killed leaves the file; its number may be another process's by now
+remove_stale_pid_file() {
+    local file=/var/run/docker.pid
+    if [[ -f $file && $(cat "/proc/$(<"$file")/comm" 2>/dev/null) != dockerd ]]; then rm -f "$file"; fi
+}
+
+start() {
+    local deadline=$((SECONDS + PATIENCE_S))
+    if answers; then return; fi
+    ((EUID == 0)) || fail "no Docker engine answers: start it, or run this as root"
+    if ! command -v dockerd >/dev/null || ! command -v docker-compose >/dev/null; then install; fi
+    if answers; then return; fi # the package may have started it
+    if command -v cgroupfs-mount >/dev/null && ! mountpoint -q /sys/fs/cgroup; then cgroupfs-mount; fi
+    remove_stale_pid_file
+    setsid dockerd >"$log" 2>&1 </dev/null &
+    echo $! >"$pid_file"
+    until answers; do
+        kill -0 "$(<"$pid_file")" 2>/dev/null || fail "dockerd ended: $(tail -n 1 "$log")"
+        ((SECONDS < deadline)) || fail "dockerd does not answer after $PATIENCE_S s: $(tail -n 1 "$log")"
+        sleep 0.5
+    done
+}
+
+stop() {
+    local deadline=$((SECONDS + PATIENCE_S)) pid
+    [[ -f $pid_file ]] || return 0
+    pid=$(<"$pid_file")
+    kill "$pid" 2>/dev/null || true
+    while kill -0 "$pid" 2>/dev/null; do
+        ((SECONDS < deadline)) || fail "dockerd ($pid) does not stop: $(tail -n 1 "$log")"
+        sleep 0.5
+    done
+    rm -f "$pid_file"
+}
+
+mkdir -p "$folder"
+case $action in
+    start) start ;;
+    stop) stop ;;
+    *) fail "no such action: $action" ;;
+esac

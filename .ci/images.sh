@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The base images of the Compose lab: pulled, or where they cannot be, stand-ins under the same tags.
+# An image that exists is kept.   images.sh TOXIPROXY_SERVER
+set -euo pipefail
+
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/windtunnel-ci
+CERTIFICATES=/etc/ssl/certs/ca-certificates.crt
+server=${1:?usage: images.sh TOXIPROXY_SERVER}
+here=$(dirname "$0")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# the tags stand where they are used
+PYTHON=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$here/../Dockerfile" | sed -n 1p)
+TOXIPROXY=$(sed -n 's/^ *image: *\([^ ]*toxiproxy:[^ ]*\).*/\1/p' "$here/../docker-compose.yaml")
+
+fail() { echo "images.sh: $*" >&2; exit 1; }
+
+[[ -n $PYTHON && -n $TOXIPROXY ]] || fail "the Dockerfile or docker-compose.yaml names no base image"
+
+have() { docker image inspect "$1" >/dev/null 2>&1 || timeout 120 docker pull --quiet "$1" >/dev/null 2>&1; }
+
+# Debian's own Python laid out as in the official image: `python` and `pip` in /usr/local/bin, and pip may install
+bootstrap() {
+    local root=$work/root url
+    command -v debootstrap >/dev/null || fail "$PYTHON cannot be pulled, and there is no debootstrap to make a stand-in"
+    url=$("$here/mirror.sh") || fail "$PYTHON cannot be pulled, and apt knows no Debian mirror to make a stand-in from"
+    debootstrap --variant=minbase --include=ca-certificates,python3,python3-pip,python3-venv \
+        bookworm "$root" "$url" >"$work/log" 2>&1 || fail "debootstrap: $(tail -n 1 "$work/log")"
+    rm -rf "$root$CERTIFICATES" "$root"/usr/lib/python3.11/EXTERNALLY-MANAGED \
+        "$root"/var/{cache/apt,lib/apt/lists}/* "$root"/usr/share/{doc,locale,man}/*
+    ln -s ../../bin/python3 "$root/usr/local/bin/python"
+    ln -s ../../bin/pip3 "$root/usr/local/bin/pip"
+    mkdir -p "$CACHE"
+    tar -C "$root" -cf "$CACHE/$$.part" .
+    mv "$CACHE/$$.part" "$1"
+}
+
+# What this machine needs to reach its package index: a build in the image needs the same.
+pip_conf() {
+    local name proxy=${HTTPS_PROXY:-${https_proxy:-}}
+    echo "[global]"
+    echo "cert = $CERTIFICATES"
+    if [[ -n $proxy ]]; then echo "proxy = $proxy"; fi
+    for name in index-url extra-index-url trusted-host; do
+        python3 -m pip config list 2>/dev/null | sed -n "s/^[^.]*\(:env:\)\?\.$name='\(.*\)'$/$name = \2/p" | tail -n 1
+    done
+}
+
+python_image() {
+    local base=$CACHE/bookworm-python.tar overlay=$work/overlay
+    [[ -f $base ]] || bootstrap "$base"
+    mkdir -p "$overlay$(dirname "$CERTIFICATES")"
+    cat "${SSL_CERT_FILE:-$CERTIFICATES}" >"$overlay$CERTIFICATES"
+    pip_conf >"$overlay/etc/pip.conf"
+    cp "$base" "$work/image.tar"
+    tar -C "$overlay" --owner=0 --group=0 -rf "$work/image.tar" "${CERTIFICATES#/}" etc/pip.conf
+    docker import --change 'ENV LANG=C.UTF-8' --change 'CMD ["python"]' \
+        --change 'ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin' \
+        --message "stand-in for $PYTHON" "$work/image.tar" "$PYTHON" >/dev/null
+    docker run --rm "$PYTHON" python -m pip --version >/dev/null || fail "the stand-in for $PYTHON does not run"
+}
+
+toxiproxy_image() {
+    mkdir -p "$work/toxiproxy"
+    cp "$server" "$work/toxiproxy/toxiproxy"
+    tar -C "$work/toxiproxy" --owner=0 --group=0 -c toxiproxy |
+        docker import --change 'ENTRYPOINT ["/toxiproxy"]' --change 'CMD ["-host=0.0.0.0"]' --change 'EXPOSE 8474' \
+            --message "stand-in for $TOXIPROXY" - "$TOXIPROXY" >/dev/null
+    docker run --rm "$TOXIPROXY" --version >/dev/null || fail "the stand-in for $TOXIPROXY does not run: is $server static?"
+}
+
+have "$PYTHON" || python_image
+have "$TOXIPROXY" || toxiproxy_image

@@ -1,0 +1,255 @@
+"""One Compose project in a folder of its own, as a user has it: its commands, its runs, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.compose.engine import (
+    BUILD_PATIENCE_S,
+    IMAGE,
+    PATIENCE_S,
+    PROJECT,
+    ROOT,
+    base_images,
+    docker,
+    remove,
+)
+from windtunnel.history import read_run
+from windtunnel.settings import INSTALLATION, NAMES
+from windtunnel.summary import Summary, summarise
+
+LONG_LIVED = (
+    *("toxiproxy", "gateway", "model", "proxy_mgr", "search_tool", "weather_tool", "movie_tool"),
+    *("calendar_tool", "calculator_tool", "message_tool", "translator_tool"),
+)
+ASK_TOXIPROXY = (
+    "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
+)
+
+
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE_S) -> None:
+    """Polls until the condition is true; fails at the deadline."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+def copy_clone(folder: Path) -> None:
+    """What a user's clone has: the files that git knows, and new ones that it does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def environment(name: str = "") -> dict[str, str]:
+    """The user's, without any setting of the lab; what is added lets two labs run on one machine."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key.lower() not in NAMES and key not in INSTALLATION
+    }
+    return kept | {
+        "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",
+        "WINDTUNNEL_IMAGE": IMAGE,
+        "STATUS_PORT": str(free_port()),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+@dataclass
+class Lab:
+    """The project: where it is, its environment, and the Compose that plays it."""
+
+    folder: Path
+    environ: dict[str, str]
+    generation: tuple[str, ...]
+
+    @property
+    def project(self) -> str:
+        return self.environ["COMPOSE_PROJECT_NAME"]
+
+    # commands
+
+    def play(self, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """A line as the README has it, in the generation that is here."""
+        return subprocess.run(
+            ["bash", "-c", self._spelled(line)],
+            cwd=self.folder,
+            env=self.environ | more,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_PATIENCE_S,
+        )
+
+    def _spelled(self, line: str) -> str:
+        return line.replace("docker compose", " ".join(self.generation))
+
+    def compose(self, line: str, **more: str) -> str:
+        """``docker compose LINE``, which must succeed; what it says."""
+        done = self.play(f"docker compose {line}", **more)
+        assert done.returncode == 0, f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    @contextmanager
+    def typed(self, line: str, said: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
+        """A line that goes on, until the block ends; what it says goes into the file. The lab stays."""
+        with said.open("w") as file:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec env {self._spelled(line)}"],
+                cwd=self.folder,
+                env=self.environ | more,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            try:
+                yield process
+            finally:
+                # the plugin too: left alone it would take the lab down in order
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait(PATIENCE_S)
+
+    def up(self) -> None:
+        """All that lives long, healthy, without a run of the agent."""
+        if missing := sorted(set(LONG_LIVED) - self.alive()):
+            self.compose(f"up -d {' '.join(missing)}")
+        until(lambda: self.health("proxy_mgr") == "healthy", "a healthy manager")
+
+    def down(self) -> None:
+        """Takes the lab down with whatever else the project has left on the engine."""
+        self.play("docker compose --profile '*' down --volumes --remove-orphans --timeout 3")
+        remove(self.project)
+
+    # containers
+
+    def containers(self, service: str = "") -> dict[str, dict[str, Any]]:
+        """``docker inspect`` of the project's containers, by service; those of ``run`` are left out."""
+        wanted = [f"label=com.docker.compose.project={self.project}", "label=com.docker.compose.oneoff=False"]
+        if service:
+            wanted.append(f"label=com.docker.compose.service={service}")
+        ids = docker("ps", "-aq", *(word for one in wanted for word in ("--filter", one))).split()
+        shown = json.loads(docker("inspect", *ids, check=False)) if ids else []
+        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in shown}
+
+    def container(self, service: str) -> dict[str, Any]:
+        return self.containers(service)[service]
+
+    def alive(self) -> set[str]:
+        """The services whose container runs."""
+        return {service for service, shown in self.containers().items() if shown["State"]["Running"]}
+
+    def health(self, service: str) -> str:
+        return str(self.container(service)["State"].get("Health", {}).get("Status"))
+
+    def wait(self, service: str = "agent") -> int:
+        """The exit code of its container, once it has ended."""
+        return int(docker("wait", self.container(service)["Id"]))
+
+    def python(self, service: str, code: str) -> str:
+        """What this code prints in the service's container."""
+        return docker("exec", self.container(service)["Id"], "python", "-c", code)
+
+    def log(self, service: str) -> list[str]:
+        done = subprocess.run(
+            ["docker", "logs", self.container(service)["Id"]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        return done.stdout.splitlines()
+
+    def size_above_base(self) -> int:
+        """Bytes of our image's layers above those of its base image."""
+        images = (self.environ["WINDTUNNEL_IMAGE"], base_images()[0])
+        ours, base = (int(docker("image", "inspect", "--format", "{{.Size}}", image)) for image in images)
+        return ours - base
+
+    def last_words(self) -> str:
+        """The last lines of each service, for the message of a test that failed."""
+        return "\n".join(
+            f"--- {name}\n" + "\n".join(self.log(name)[-50:]) for name in sorted(self.containers())
+        )
+
+    def toxics(self) -> dict[str, list[Any]]:
+        """What Toxiproxy's own API tells, asked where the manager asks: proxies that have a toxic."""
+        variables = dict(word.split("=", 1) for word in self.container("proxy_mgr")["Config"]["Env"])
+        code = ASK_TOXIPROXY.format(url=variables["TOXIPROXY_URL"])
+        if "proxy_mgr" in self.alive():
+            said = self.python("proxy_mgr", code)
+        else:
+            said = self.play(
+                f"docker compose run --rm --no-deps proxy_mgr python -c {shlex.quote(code)}"
+            ).stdout
+        proxies = json.loads(said)
+        assert len(proxies) >= 8
+        return {name: proxy["toxics"] for name, proxy in proxies.items() if proxy["toxics"]}
+
+    def healed(self) -> None:
+        until(lambda: not self.toxics(), "the last toxic to be gone")
+
+    # runs
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    def prompts(self, *texts: str) -> None:
+        """Makes these the prompts (the file is mounted), samples with their oracle; none: the samples."""
+        samples = json.loads((ROOT / "agent" / "prompts.json").read_text())
+        known = {entry["prompt"]: entry for entry in samples}
+        chosen = [known.get(text, {"prompt": text}) for text in texts] or samples
+        (self.folder / "agent" / "prompts.json").write_text(json.dumps(chosen))
+
+    def runs(self) -> list[str]:
+        return sorted(path.name for path in (self.logs / "runs").glob("*"))
+
+    def last_run(self) -> Summary:
+        return summarise(read_run(self.logs, self.runs()[-1]))
+
+    def rows(self, query: str, *values: Any, file: str = "state.db") -> list[tuple[Any, ...]]:
+        database = sqlite3.connect(f"file:{self.folder / 'state' / file}?mode=ro", uri=True, timeout=10)
+        with closing(database):
+            return database.execute(query, values).fetchall()
+
+    def wait_until_toxics_bite(self) -> None:
+        """Until an attempt is under way under armed toxics."""
+        query = (
+            "SELECT id FROM attempts JOIN toxics ON attempt_id = id"
+            " WHERE state = 'armed' AND attempts.armed_at > ?"
+        )
+        now = time.time()
+        until(lambda: self.rows(query, now), "an attempt under toxics")

@@ -1,0 +1,117 @@
+"""A user types the README's first line into a fresh clone: what it leaves, held against the native lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from tests.compose.conftest import FirstUp, readme_lines
+from tests.compose.engine import ROOT, docker
+from tests.compose.rig import LONG_LIVED, Lab
+from windtunnel.events import EpisodeStarted
+from windtunnel.history import read_run
+
+pytestmark = pytest.mark.compose
+SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
+
+
+def test_the_readme_begins_with_up_and_nothing_else() -> None:
+    assert readme_lines()[0] == "docker compose up"
+
+
+def test_the_run_ends_with_its_summary_and_the_lab_stays_up(first: FirstUp) -> None:
+    assert first.code == 0
+    assert "success" in first.said
+    assert first.still_up == set(LONG_LIVED)
+
+
+def test_the_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
+    log = clone.log("agent")
+    assert len(log) < 2 * len(SAMPLES) + 40
+    assert "\x1b" not in "".join(log)
+
+
+def test_each_prompt_is_in_the_logs_and_in_the_history(clone: Lab, first: FirstUp) -> None:
+    [run] = clone.runs()
+    events = read_run(clone.logs, run)
+    assert [event.prompt for event in events if isinstance(event, EpisodeStarted)] == [
+        entry["prompt"] for entry in SAMPLES
+    ]
+    agent, info = (
+        [json.loads(line) for line in (clone.logs / name).read_text().splitlines()]
+        for name in ("agent.log", "info.log")
+    )
+    assert {line["episode"] for line in agent} == {f"{number:03d}" for number in range(1, len(SAMPLES) + 1)}
+    assert info[-1]["event"] == "summary"
+
+
+def test_state_says_that_all_is_over_and_no_toxic_is_left(clone: Lab, first: FirstUp) -> None:
+    assert clone.rows("SELECT DISTINCT status FROM runs") == [("finished",)]
+    assert clone.rows("SELECT DISTINCT state FROM attempts") == [("healed",)]
+    assert clone.rows("SELECT COUNT(*) FROM toxics WHERE removed_at IS NULL") == [(0,)]
+    assert clone.rows("SELECT COUNT(*) > 0 FROM effects", file="effects.db") == [(1,)]
+    assert clone.toxics() == {}
+    assert clone.last_run().toxics_left == 0
+
+
+def test_charts_on_the_host_and_in_a_container(clone: Lab, first: FirstUp) -> None:
+    picture = clone.logs / "charts" / clone.runs()[-1] / "overview.png"
+    for line in ("python charts.py", "docker compose run --rm charts", "python charts.py"):
+        picture.unlink(missing_ok=True)
+        done = clone.play(line)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert picture.stat().st_size > 10_000
+
+
+def test_the_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
+    url = f"http://127.0.0.1:{clone.environ['STATUS_PORT']}/ready"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        assert json.load(answer) == {"ready": True}
+
+
+def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> None:
+    there = clone.last_run()
+    settings = {name.upper(): str(value) for name, value in there.settings.items() if value != ""}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "windtunnel",
+            "demo",
+            "--no-charts",
+            "--json",
+            "--out",
+            clone.folder / "native",
+        ],
+        cwd=ROOT,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    here = json.loads(done.stdout.splitlines()[-1])
+    assert [one["outcome"] for one in here["episodes"]] == [one.outcome for one in there.episodes]
+    assert "invalid" not in there.outcomes
+
+
+def test_our_image_s_layers_are_small(clone: Lab, first: FirstUp, record_property) -> None:
+    ours = clone.size_above_base()
+    record_property("layers above the base image, MB", round(ours / 1e6))
+    assert ours < 340e6
+
+
+def test_a_build_after_a_changed_source(clone: Lab, first: FirstUp, record_property) -> None:
+    image = clone.environ["WINDTUNNEL_IMAGE"] + "-changed"
+    source = clone.folder / "agent" / "__init__.py"
+    source.write_text(source.read_text() + f"# {time.time()}\n")
+    start = time.monotonic()
+    clone.compose("build", WINDTUNNEL_IMAGE=image)
+    record_property("build after a changed source, s", round(time.monotonic() - start, 1))
+    assert docker("run", "--rm", image, "tail", "-n", "1", "agent/__init__.py").startswith("# ")
+    docker("rmi", image)

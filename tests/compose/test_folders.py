@@ -1,0 +1,70 @@
+"""./state and ./logs: the user's and the services', and nobody else's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.compose.conftest import OWNER
+from tests.compose.engine import base_images
+from tests.compose.rig import Lab
+
+pytestmark = pytest.mark.compose
+
+READ = "cd /project && cat state/state.db state/effects.db logs/agent.log logs/runs/*/* >/dev/null"
+WRITE = "cd /project && echo >> logs/info.log && touch state/new && rm state/new"
+DELETE = "cd /project && rm -rf logs/runs/* logs/charts logs/*.log state/*.db"
+
+
+def as_user(lab: Lab, uid: int, script: str) -> subprocess.CompletedProcess[str]:
+    """On the lab's folder, as a user of the host who is in none of the services' groups."""
+    options = ["--rm", "--network", "none", "--user", f"{uid}:{uid}", "-v", f"{lab.folder}:/project"]
+    return subprocess.run(
+        ["docker", "run", *options, base_images()[0], "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def owner(lab: Lab) -> int:
+    return lab.folder.stat().st_uid
+
+
+@pytest.mark.parametrize("folder", ["state", "logs"])
+def test_the_folder_is_the_owner_s_and_the_services(lab: Lab, owner: int, folder: str) -> None:
+    shown = (lab.folder / folder).stat()
+    assert (shown.st_uid, shown.st_gid, oct(shown.st_mode & 0o7777)) == (owner, 10001, "0o2770")
+
+
+def test_a_third_user_can_do_nothing(lab: Lab) -> None:
+    for script in (READ, WRITE, "ls /project/state", "ls /project/logs"):
+        done = as_user(lab, OWNER + 1, script)
+        assert done.returncode != 0
+        assert "Permission denied" in done.stderr
+
+
+def test_the_owner_can_read_write_and_delete_and_the_next_run_works(lab: Lab, owner: int) -> None:
+    for script in (READ, WRITE):
+        done = as_user(lab, owner, script)
+        assert done.returncode == 0, done.stderr
+    lab.compose("stop --timeout 3")
+    assert as_user(lab, owner, DELETE).returncode == 0
+    assert [path.name for path in (lab.folder / "state").iterdir()] == [".gitkeep"]
+    lab.compose("run --rm agent")
+    assert lab.last_run().completed
+
+
+@pytest.mark.parametrize("folder", ["state", "logs"])
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(lab: Lab, folder: str, tmp_path: Path) -> None:
+    read_only = tmp_path / "read_only.yaml"
+    read_only.write_text(f"services: {{init: {{volumes: ['./{folder}:/project/{folder}:ro']}}}}")
+    lab.compose("rm -sf init agent")
+    done = lab.play(f"docker compose -f docker-compose.yaml -f {read_only} up -d agent")
+    assert done.returncode != 0
+    [line] = lab.log("init")
+    assert f"./{folder}" in line
+    assert "agent" not in lab.alive()

@@ -1,0 +1,106 @@
+"""Settings reach the run from the shell, from .env and from -e; what is wrong is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compose.conftest import fly, readme_lines
+from tests.compose.rig import Lab
+from windtunnel.catalog import TOOL_LINKS
+
+pytestmark = pytest.mark.compose
+
+ONE_FOR_EACH_TOOL = (
+    "Search the web: what is the capital of Australia?",
+    "What is the temperature in Paris right now?",
+    "In which year did the movie Parasite come out?",
+    "What is on my calendar on 12 March 2026?",
+    "What is 15% of 240?",
+    'Send Bob a message saying "The report is ready".',
+    'Translate "Good morning" into French.',
+)
+WRONG = "error: environment: TOXIC_PROB='7': Input should be less than or equal to 1"
+
+
+@pytest.fixture
+def dotenv(lab: Lab) -> Iterator[Path]:
+    path = lab.folder / ".env"
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def said_wrong(lines: list[str]) -> list[str]:
+    return [line for line in lines if "error" in line.lower()]
+
+
+@pytest.mark.parametrize("line", readme_lines()[1:])
+def test_every_other_line_of_the_readme(lab: Lab, line: str, tmp_path: Path) -> None:
+    if line.endswith(" up"):
+        assert fly(lab, line, tmp_path / "said").code == 0
+    else:
+        done = lab.play(line)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_toxics_of_the_real_server_are_delivered_on_every_tool_link(lab: Lab) -> None:
+    lab.prompts(*ONE_FOR_EACH_TOOL)
+    lab.compose("run --rm -e TOXIC_PROB=1 -e ERROR_PROB=0 -e TOXICS=timeout:400,latency:300 -e SEED=1 agent")
+    run = lab.last_run()
+    assert run.settings["toxic_prob"] == 1
+    assert "invalid" not in run.outcomes
+    faults = [fault for episode in run.episodes for fault in episode.faults]
+    assert len(faults) == len(ONE_FOR_EACH_TOOL) * len(TOOL_LINKS)
+    assert all(fault.armed for fault in faults)
+    assert {fault.link for fault in faults if fault.observed} == {link.name for link in TOOL_LINKS}
+    assert {fault.why_not for fault in faults if not fault.observed} == {"not_exercised"}
+
+
+def test_a_changed_dotenv_changes_the_run_and_e_goes_over_it(lab: Lab, dotenv: Path) -> None:
+    for seed in (11, 12):
+        dotenv.write_text(f"SEED={seed}\nTOXIC_PROB=0\nERROR_PROB=0.5\n")
+        lab.compose("up -d")
+        assert lab.wait() == 0
+        settings = lab.last_run().settings
+        assert (settings["seed"], settings["toxic_prob"], settings["error_prob"]) == (seed, 0, 0.5)
+    lab.compose("run --rm -e SEED=13 agent")
+    settings = lab.last_run().settings
+    assert (settings["seed"], settings["error_prob"]) == (13, 0.5)
+
+
+def test_a_wrong_value_ends_the_run_with_one_line(lab: Lab) -> None:
+    before = lab.runs()
+    done = lab.play("docker compose run --rm -e TOXIC_PROB=7 agent")
+    assert done.returncode == 2
+    assert said_wrong((done.stdout + done.stderr).splitlines()) == [WRONG]
+    assert lab.runs() == before
+
+
+def test_a_wrong_dotenv_does_not_loop(lab: Lab, dotenv: Path) -> None:
+    dotenv.write_text("TOXIC_PROB=7\n")
+    lab.compose("up -d")
+    assert lab.wait() == 2
+    assert lab.log("agent") == [WRONG]
+    assert [one["RestartCount"] for one in lab.containers().values()] == [0] * len(lab.containers())
+
+
+def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> None:
+    dotenv.write_text("TOXIC_PRB=0.5\n")
+    done = lab.play("docker compose run --rm agent")
+    assert done.returncode != 0
+    [line] = lab.log("init")
+    assert "TOXIC_PRB" in line
+    assert "did you mean TOXIC_PROB?" in line
+
+
+def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
+    faults = "-e FALLBACK=direct -e TOXIC_PROB=1 -e TOXICS=timeout:400 -e ERROR_PROB=0 -e SEED=1"
+    alone = lab.play(f"docker compose run --rm {faults} agent")
+    assert alone.returncode == 2
+    [line] = said_wrong((alone.stdout + alone.stderr).splitlines())
+    assert "compose.direct.yaml" in line
+    lab.compose(f"-f docker-compose.yaml -f compose.direct.yaml run --rm {faults} agent")
+    assert lab.last_run().outcomes == {"success": 1}
+    assert '"fallback_used": true' in (lab.logs / "info.log").read_text()

@@ -1,0 +1,154 @@
+"""Whatever is done to a run's containers: no toxic survives, nothing recorded is lost, the next run works."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.compose.conftest import fly
+from tests.compose.rig import Lab, until
+
+pytestmark = pytest.mark.compose
+
+PARIS = "What is the temperature in Paris right now?"
+WRITE = 'Send Bob a message saying "The report is ready".'
+SLOW = {"TOXIC_PROB": "1", "TOXICS": "latency:700", "ERROR_PROB": "0", "SEED": "1"}
+CALM = "-e TOXIC_PROB=0 -e ERROR_PROB=0"
+
+
+def recorded(lab: Lab) -> dict[str, set[object]]:
+    """All that the lab has written down so far."""
+    return {
+        "agent.log": set((lab.logs / "agent.log").read_text().splitlines()),
+        "runs": set(lab.runs()),
+        "rows": set(lab.rows("SELECT run_id, seed, settings FROM runs")),
+        "side effects": side_effects(lab),
+    }
+
+
+def side_effects(lab: Lab) -> set[object]:
+    """None where no tool has written since the files were deleted."""
+    with suppress(sqlite3.OperationalError):
+        return set(lab.rows("SELECT * FROM effects", file="effects.db"))
+    return set()
+
+
+@pytest.fixture
+def flying(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """In the midst of a run under toxics; afterwards nothing is left or lost, and the next run works."""
+    before = recorded(lab)
+    lab.prompts(WRITE, *[PARIS] * getattr(request, "param", 8))
+    lab.compose("up -d", **SLOW)
+    lab.wait_until_toxics_bite()
+    yield lab
+    lab.prompts(WRITE)
+    lab.compose(f"run --rm {CALM} agent")
+    assert [one.outcome for one in lab.last_run().episodes] == ["success"]
+    assert lab.toxics() == {}
+    assert lab.rows("SELECT COUNT(*) FROM toxics WHERE removed_at IS NULL") == [(0,)]
+    assert lab.rows(
+        "SELECT COUNT(*) FROM effects WHERE world LIKE ?", f"{lab.runs()[-1]}/%", file="effects.db"
+    ) == [(1,)]
+    after = recorded(lab)
+    assert all(after[name] >= before[name] for name in before)
+
+
+def invalid(lab: Lab, run: str) -> int:
+    """How many attempts of the run were disturbed."""
+    return len(lab.rows("SELECT id FROM attempts WHERE run_id = ? AND disturbed != '[]'", run))
+
+
+def test_stop_in_the_midst_of_a_run(flying: Lab) -> None:
+    run = flying.runs()[-1]
+    flying.compose("stop")
+    assert flying.container("agent")["State"]["ExitCode"] == 1
+    assert any("interrupted" in line for line in flying.log("agent"))
+    assert flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("finished",)]
+    flying.up()
+    assert flying.toxics() == {}
+
+
+def test_stop_while_the_lab_starts(lab: Lab) -> None:
+    before = recorded(lab)
+    lab.compose("stop --timeout 3")
+    with lab.typed("docker compose up", lab.folder / "said"):
+        until(lambda: "gateway" in lab.alive(), "the start of a service")
+        lab.compose("stop --timeout 3")
+    lab.up()
+    lab.compose(f"run --rm {CALM} agent")
+    assert lab.last_run().completed
+    assert all(recorded(lab)[name] >= before[name] for name in before)
+
+
+def test_restart_toxiproxy_in_the_midst_of_a_run(flying: Lab) -> None:
+    run = flying.runs()[-1]
+    flying.compose("restart --timeout 1 toxiproxy")
+    assert flying.wait() == 0
+    summary = flying.last_run()
+    assert summary.completed
+    assert summary.run_id == run
+    assert 1 <= summary.outcomes.get("invalid", 0) <= 3
+    assert summary.episodes[-1].outcome != "invalid"
+
+
+def test_kill_agent(flying: Lab) -> None:
+    run = flying.runs()[-1]
+    flying.compose("kill agent")
+    flying.healed()
+    until(lambda: flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("expired",)], "the lane")
+
+
+def test_a_second_up_leaves_the_run_alone(flying: Lab) -> None:
+    run, agent = flying.runs()[-1], flying.container("agent")["Id"]
+    flying.compose("up -d", **SLOW)
+    assert flying.container("agent")["Id"] == agent
+    assert flying.wait() == 0
+    assert flying.last_run().run_id == run
+    assert invalid(flying, run) == 0
+
+
+@pytest.mark.parametrize("flying", [16], ids=["long"], indirect=True)
+def test_an_agent_that_is_started_while_another_runs_waits_and_says_so(flying: Lab) -> None:
+    run = flying.runs()[-1]
+    said = flying.compose(f"run --rm {CALM} agent")
+    assert "waiting" in said
+    assert flying.wait() == 0
+    for one in (run, flying.runs()[-1]):
+        assert flying.rows("SELECT status FROM runs WHERE run_id = ?", one) == [("finished",)]
+        assert invalid(flying, one) == 0
+
+
+def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
+    flying.compose("kill proxy_mgr")
+    start = time.monotonic()
+    assert flying.wait() == 1
+    record_property("from kill proxy_mgr to the end of the run, s", round(time.monotonic() - start, 1))
+    [error] = [line for line in flying.log("agent") if line.startswith("error:")]
+    assert "manager" in error
+    assert "proxy_mgr" not in flying.alive()
+    assert flying.container("proxy_mgr")["RestartCount"] == 0
+    assert flying.toxics() != {}
+    flying.compose("up -d proxy_mgr")
+    until(lambda: flying.health("proxy_mgr") == "healthy", "a healthy manager")
+    assert flying.toxics() == {}
+
+
+def test_up_after_down_and_the_time_that_a_sample_run_takes(
+    lab: Lab, tmp_path: Path, record_property
+) -> None:
+    before = recorded(lab)
+    lab.prompts()
+    lab.compose("down --timeout 3")
+    start = time.time()
+    assert fly(lab, "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up", tmp_path / "said").code == 0
+    end = time.time()
+    [first] = lab.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
+    record_property("from up to the first prompt, s", round(first[0] - start, 1))
+    record_property("from up to the end of the sample run, s", round(end - start, 1))
+    assert lab.toxics() == {}
+    assert all(recorded(lab)[name] >= before[name] for name in before)
