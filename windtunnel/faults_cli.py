@@ -22,6 +22,7 @@ from windtunnel.lab.live import LiveFaults, LiveFaultsError
 from windtunnel.report.catalogue import fault_page, list_rows, set_rows
 from windtunnel.report.console import plain_console
 from windtunnel.settings import SettingsError
+from windtunnel.topology import Address
 
 _level = click.option(
     "--chaos-level", type=click.FloatRange(0, 1), default=1.0, help="times every probability: 1 as written"
@@ -110,7 +111,11 @@ def status() -> None:
 
 def _live() -> LiveFaults:
     configuration: Configuration = load_configuration(os.environ)
-    return LiveFaults(configuration.topology.manager, configuration.state.parent)
+    manager = configuration.topology.manager
+    published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
+    if published.isdecimal():
+        manager = Address(manager.host, int(published))
+    return LiveFaults(manager, configuration.state.parent)
 
 
 def _tell(answer: dict[str, Any]) -> None:

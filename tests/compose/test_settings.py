@@ -104,3 +104,16 @@ def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
     lab.compose(f"-f docker-compose.yaml -f compose.direct.yaml run --rm {faults} agent")
     assert lab.last_run().outcomes == {"success": 1}
     assert '"fallback_used": true' in (lab.logs / "info.log").read_text()
+
+
+def test_a_fault_set_and_faults_that_are_set_from_the_host(lab: Lab) -> None:
+    lab.compose("run --rm -e FAULTS=rate-limits -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
+    assert "rate_limit" in str(lab.last_run().settings["faults"])
+    for words, said in (
+        ("set light", "faults of light"),
+        ("status", "faults of light"),
+        ("clear", "no faults"),
+        ("status", "no faults"),
+    ):
+        done = lab.play(f"windtunnel faults {words}")
+        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
