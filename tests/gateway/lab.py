@@ -78,10 +78,13 @@ class Lab:
         fields = {"run": self.run_id, "episode": "e1", "attempt": 1, "call": 1, "try_": 1, **changes}
         return Identity(**fields).headers("search")
 
+    def recorded(self) -> list[Any]:
+        """The run's history so far."""
+        return list(read_file(history_file(self.folder / "logs", self.run_id, "gateway", 0)))
+
     def exchanges(self, count: int = 1) -> list[Exchange]:
         """The run's history, once it has at least that many events."""
-        path = history_file(self.folder / "logs", self.run_id, "gateway", 0)
-        return until(lambda: len(found := list(read_file(path))) >= count and found, f"{count} exchanges")
+        return until(lambda: len(found := self.recorded()) >= count and found, f"{count} exchanges")
 
     def exchange(self) -> Exchange:
         return self.exchanges()[-1]

@@ -96,10 +96,6 @@ class Plan:
         """Whether the try is answered in the upstream's place."""
         return self.winner is not None and self.winner.act.answer is not None
 
-    @property
-    def copies(self) -> int:
-        return self.winner.act.copies if self.winner else 1
-
     def delayed(self, seconds: float) -> None:
         """Shares out a delay that was really added."""
         planned = self.delay

@@ -1,0 +1,53 @@
+"""Faults on a write through the whole lab: each is delivered, and the ledger says what became of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.flight import Hangar, sample
+from windtunnel.events import Exchange, ToolTry
+
+MESSAGE = sample("Send Bob a message")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "executed", "error"),
+    [
+        ("unavailable", {}, False, "http_503"),
+        ("delay", {"ms": 200}, True, None),
+        ("delay", {"ms": 60_000}, True, "read_timeout"),  # settling lets it go, late
+        ("hang", {}, True, "read_timeout"),
+        ("hang", {"forwarded": False}, False, "read_timeout"),
+        ("reset", {}, True, "connection_closed"),  # Toxiproxy makes a close of it
+        ("lose_request", {}, False, "connection_closed"),
+        ("lose_reply", {}, True, "connection_closed"),
+        ("truncate", {}, True, "connection_closed"),
+        ("slow_body", {"bytes_per_second": 400}, True, None),
+        ("empty", {}, True, "bad_reply"),
+    ],
+)
+def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed(
+    hangar: Hangar, name: str, parameters: dict[str, Any], executed: bool, error: str | None
+) -> None:
+    entry = {"fault": name, "links": "message", "with": parameters}
+    flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}))
+    (episode,) = flight.summary.episodes
+    assert [(fault.kind, fault.stage, fault.delivered) for fault in episode.faults] == [
+        (name, "observed", True)
+    ]
+    assert [one.error for one in flight.of(ToolTry)] == [error]
+    assert [one.forwarded for one in flight.of(Exchange) if one.link == "message"] == [executed]
+    assert (episode.world == "as_asked") is executed
+    assert episode.unexplained == ()
+
+
+def test_a_request_that_is_delivered_twice_is_told_by_nobody_but_the_ledger(hangar: Hangar) -> None:
+    entry = {"fault": "duplicate_request", "links": "message"}
+    for idempotency, outcome in ((True, "success"), (False, "duplicate")):
+        flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
+        (fault,) = flight.summary.episodes[0].faults
+        assert (fault.stage, fault.delivered, fault.why_not) == ("injected", True, None)
+        assert (flight.outcomes, fault.attributes["statuses"]) == ([outcome], [201, 201])
