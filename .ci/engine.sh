@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A Docker engine that answers: the one that runs, else Debian's, installed if need be and started here.
+# A Docker engine that answers: the one that runs, else Debian's, installed if need be and started here; with
+# docker-compose, the older generation, and debootstrap.
 # FOLDER keeps the log and the process id of one that this script started.   engine.sh start|stop FOLDER
 set -euo pipefail
 
@@ -11,11 +12,18 @@ fail() { echo "engine.sh: $*" >&2; exit 1; }
 
 answers() { timeout 10 docker info >/dev/null 2>&1; }
 
+complete() {
+    command -v docker-compose >/dev/null && command -v debootstrap >/dev/null &&
+        { answers || command -v dockerd >/dev/null; }
+}
+
 # 'docker-compose' recommends the engine
 install() {
-    command -v apt-get >/dev/null || fail "no Docker engine, and no apt-get to install one with"
+    local engine=--install-recommends
+    command -v apt-get >/dev/null || fail "no Docker engine or no docker-compose, and no apt-get to install it with"
+    if answers; then engine=--no-install-recommends; fi
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update && apt-get install --yes --install-recommends docker-compose debootstrap; } \
+    { apt-get update && apt-get install --yes $engine docker-compose debootstrap; } \
         </dev/null >"$folder/apt.log" 2>&1 || fail "apt-get: $(tail -n 1 "$folder/apt.log")"
 }
 
@@ -26,15 +34,16 @@ remove_stale_pid_file() {
 }
 
 start() {
-    local deadline=$((SECONDS + PATIENCE_S))
-    if answers; then return; fi
+    local deadline
+    if answers && { complete || ((EUID != 0)); }; then return; fi
     ((EUID == 0)) || fail "no Docker engine answers: start it, or run this as root"
-    if ! command -v dockerd >/dev/null || ! command -v docker-compose >/dev/null; then install; fi
+    complete || install
     if answers; then return; fi # the package may have started it
     if command -v cgroupfs-mount >/dev/null && ! mountpoint -q /sys/fs/cgroup; then cgroupfs-mount; fi
     remove_stale_pid_file
     setsid dockerd >"$log" 2>&1 </dev/null &
     echo $! >"$pid_file"
+    deadline=$((SECONDS + PATIENCE_S))
     until answers; do
         kill -0 "$(<"$pid_file")" 2>/dev/null || fail "dockerd ended: $(tail -n 1 "$log")"
         ((SECONDS < deadline)) || fail "dockerd does not answer after $PATIENCE_S s: $(tail -n 1 "$log")"

@@ -67,7 +67,7 @@ toxiproxy_image() {
     tar -C "$work/toxiproxy" --owner=0 --group=0 -c toxiproxy |
         docker import --change 'ENTRYPOINT ["/toxiproxy"]' --change 'CMD ["-host=0.0.0.0"]' --change 'EXPOSE 8474' \
             --message "stand-in for $TOXIPROXY" - "$TOXIPROXY" >/dev/null
-    docker run --rm "$TOXIPROXY" --version >/dev/null || fail "the stand-in for $TOXIPROXY does not run: is $server static?"
+    docker run --rm "$TOXIPROXY" --version >/dev/null || fail "$server does not run as $TOXIPROXY: is it static?"
 }
 
 have "$PYTHON" || python_image
