@@ -38,7 +38,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7", **more}
+    # what `make test ARGS=...` hands down is not the user's who types `make run`
+    inherited = {key: value for key, value in os.environ.items() if key not in ("ARGS", "MAKEFLAGS")}
+    environ = {**inherited, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7", **more}
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,

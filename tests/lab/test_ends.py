@@ -114,7 +114,7 @@ def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_fold
     assert (ended.code, ended.left) == (0, {}), ended.said
     assert ended.finished and ended.finished.completed
     assert len(list((tmp_path / "logs" / "runs").iterdir())) == 2
-    assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db"}
+    assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db", "token"}
 
 
 @contextmanager

@@ -114,6 +114,12 @@ def test_nothing_makes_them_raise(kind, body):
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
 
 
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+def test_tool_calls_that_are_none_are_no_obstacle(kind):
+    messages = [{"role": "user", "content": "é"}, {"tool_calls": 1}, {"content": [{"type": "tool_use"}, 3]}]
+    assert isinstance(strike(kind(), {"messages": messages}), Act | Miss)
+
+
 @pytest.mark.parametrize("body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {}])
 def test_what_is_no_conversation_is_unreadable(body):
     assert strike(CONTEXT_FAULTS[0](), body) == Miss("unreadable")

@@ -105,12 +105,7 @@ def tool_ids(message: Message) -> list[str]:
 def renamed(message: Message, suffix: str) -> Message:
     """A copy whose tool calls have ids of their own."""
     twin = copy.deepcopy(message)
-    holders = [
-        twin,
-        *(call for call in twin.get("tool_calls") or () if isinstance(call, dict)),
-        *_parts(twin),
-    ]
-    for holder in holders:
+    for holder in (twin, *_asked(twin), *_parts(twin)):
         for key in ("id", "tool_call_id", "tool_use_id"):
             if isinstance(holder.get(key), str):
                 holder[key] += suffix
