@@ -102,29 +102,48 @@ class Runs:
 
 
 def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
-    """The control API over these lanes. The docstrings of the inner functions are its contract."""
+    """The control API over these lanes; ``_Api`` says what each route does."""
+    api = _Api(lanes, runs)
+    return Starlette(
+        routes=[
+            Route("/", api.health),
+            Route("/lanes/{lane:int}", api.show, methods=["GET"]),
+            Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
+            Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
+            Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
+        ],
+        exception_handlers={Refusal: _refuse, HTTPException: _refuse_http},
+    )
 
-    async def health(request: Request) -> JSONResponse:
+
+class _Api:
+    """The routes. Raises ``Refusal``."""
+
+    def __init__(self, lanes: Mapping[int, Lane], runs: Runs) -> None:
+        self._lanes = lanes
+        self._runs = runs
+
+    async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
 
-    async def show(request: Request) -> JSONResponse:
-        return JSONResponse(_status(_lane(lanes, request)))
+    async def show(self, request: Request) -> JSONResponse:
+        return JSONResponse(_status(_lane(self._lanes, request)))
 
-    async def begin(request: Request) -> JSONResponse:
+    async def begin(self, request: Request) -> JSONResponse:
         """Connections accepted from now on belong to that attempt."""
-        lane, wanted = _lane(lanes, request), await _body(request, _Begin)
+        lane, wanted = _lane(self._lanes, request), await _body(request, _Begin)
         run = lane.start_run(
             wanted.run_id,
             wanted.settings_hash,
-            lambda: runs.open(wanted.run_id, wanted.settings_hash, lane.number),
+            lambda: self._runs.open(wanted.run_id, wanted.settings_hash, lane.number),
         )
         _check_history(run)
         lane.start_attempt(run, wanted.episode, wanted.attempt)
         return JSONResponse(_status(lane))
 
-    async def set_faults(request: Request) -> JSONResponse:
+    async def set_faults(self, request: Request) -> JSONResponse:
         """That fault set is in force from the attempt's next request on, and for the rest of the run."""
-        lane, wanted = _lane(lanes, request), await _body(request, _Faults)
+        lane, wanted = _lane(self._lanes, request), await _body(request, _Faults)
         run, attempt = lane.run, lane.attempt
         if run is None or attempt is None or not attempt.is_(wanted.episode, wanted.attempt):
             raise Refusal(409, "other_attempt", f"the lane does not have attempt {wanted.attempt}")
@@ -136,33 +155,24 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
         _check_history(run)
         return JSONResponse(_status(lane))
 
-    async def settle(request: Request) -> JSONResponse:
+    async def settle(self, request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
-        lane, wanted = _lane(lanes, request), await _body(request, _Settle)
+        lane, wanted = _lane(self._lanes, request), await _body(request, _Settle)
         run = lane.run
         still_open = await lane.settle(wanted.episode, wanted.attempt, wanted.bound_s)
         if run is not None:
             _check_history(run)
         return JSONResponse({"settled": still_open == 0, "open": still_open})
 
-    async def refuse(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, Refusal)
-        return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
 
-    async def refuse_http(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return await refuse(request, Refusal(error.status_code, _code(error.status_code), error.detail))
+async def _refuse(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refusal)
+    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
 
-    return Starlette(
-        routes=[
-            Route("/", health),
-            Route("/lanes/{lane:int}", show, methods=["GET"]),
-            Route("/lanes/{lane:int}", begin, methods=["PUT"]),
-            Route("/lanes/{lane:int}/faults", set_faults, methods=["PUT"]),
-            Route("/lanes/{lane:int}/settle", settle, methods=["POST"]),
-        ],
-        exception_handlers={Refusal: refuse, HTTPException: refuse_http},
-    )
+
+async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return await _refuse(request, Refusal(error.status_code, _code(error.status_code), error.detail))
 
 
 def _code(status: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.faults.clients.seen import SEEN
 from tests.faults.context.test_context import ANTHROPIC, OPENAI, accepted
 from tests.faults.model.replies import TEXT
-from tests.faults.model.sdks import SDKS
+from tests.faults.model.sdks import SDKS, open_clients
 from tests.faults.model.server import ModelServer, model_server
 from tests.gateway.lab import Lab, gateway
 from windtunnel.faults.context import CONTEXT_FAULTS
@@ -34,8 +33,8 @@ def lab(tmp_path_factory, model) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def clients(lab) -> Iterator[dict[str, Any]]:
-    with ExitStack() as stack:
-        yield {sdk.name: stack.enter_context(sdk.open(lab.url("model", ""))) for sdk in SDKS}
+    with open_clients(lab.url("model", "")) as clients:
+        yield clients
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=str)

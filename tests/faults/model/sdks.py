@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,3 +118,10 @@ SDKS = [
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
+
+
+@contextmanager
+def open_clients(url: str) -> Iterator[dict[str, Client]]:
+    """All of them, by name, to the server at that address."""
+    with ExitStack() as stack:
+        yield {sdk.name: stack.enter_context(sdk.open(url)) for sdk in SDKS}

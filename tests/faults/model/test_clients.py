@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.faults.clients.seen import SEEN, row_of, saw
 from tests.faults.model.replies import CALL, CALLS, TEXT, ZURICH, Form
-from tests.faults.model.sdks import CLIENTS
+from tests.faults.model.sdks import CLIENTS, open_clients
 from tests.faults.model.server import ModelServer, model_server
 from tests.faults.model.subject import script, subject
 from tests.faults.model.variants import VARIANTS
@@ -51,8 +50,8 @@ def lab(tmp_path_factory, model) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def clients(lab) -> Iterator[dict[str, Any]]:
-    with ExitStack() as stack:
-        yield {sdk.name: stack.enter_context(sdk.open(lab.url("model", ""))) for sdk, _ in CLIENTS[::2]}
+    with open_clients(lab.url("model", "")) as clients:
+        yield clients
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["json", "stream"])
