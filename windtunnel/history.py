@@ -10,7 +10,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -56,8 +56,12 @@ class Writer:
 
     def write_line(self, line: str) -> None:
         """One JSON object, already dumped."""
+        self.write_lines([line])
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Several of them, in one ``write``."""
         # a lone surrogate, escaped or not, is no text that a reader would take
-        data = line.encode("utf-8", "replace") + b"\n"
+        data = "\n".join([*lines, ""]).encode("utf-8", "replace")
         with self._lock:
             written = os.write(self._file, data)
         if written != len(data):

@@ -5,11 +5,11 @@ So the plan is the same at 1 and at 32 workers, under retries and parallel calls
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring
+from hashlib import blake2b
+from json.encoder import encode_basestring as _quote
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -17,13 +17,17 @@ from proxy_manager.toxics import ToxicSpec
 from windtunnel.catalog import TOOL_LINKS
 
 ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
+_STEPS = float(1 << 53)
 
 
 def digest(*parts: object, size: int = 8) -> bytes:
     """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) differs from (``"a"``, ``"bc"``)."""
     # what json.dumps(..., ensure_ascii=False) makes of it, at a third of its cost: every request pays
-    text = "[" + ", ".join([encode_basestring(str(part)) for part in parts]) + "]"
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
+    return _hash("[" + ", ".join([_quote(str(part)) for part in parts]) + "]", size)
+
+
+def _hash(text: str, size: int = 8) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
 
 
 def identifier(*parts: object) -> str:
@@ -31,12 +35,34 @@ def identifier(*parts: object) -> str:
     return digest(*parts).hex()
 
 
+class Draws:
+    """The draws of one try, or of what else is named so: each fixed by those names and its purpose.
+
+    What they share is put together once: every request pays.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(
+        self, seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int
+    ) -> None:
+        quoted = f'{_quote(episode)}, "{attempt}", {_quote(link)}, {_quote(fingerprint)}'
+        self._names = f'["{seed}", {quoted}, "{call}", "{try_}"'
+
+    def number(self) -> int:
+        """64 bits that are the try's own."""
+        return int.from_bytes(_hash(self._names + "]"), "big")
+
+    def draw(self, purpose: str) -> float:
+        """A number in [0, 1): 53 bits of a hash, as in ``random.random``."""
+        return (int.from_bytes(_hash(f"{self._names}, {_quote(purpose)}]"), "big") >> 11) / _STEPS
+
+
 def draw(
     seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int, purpose: str
 ) -> float:
-    """A number in [0, 1), fixed by its arguments: 53 bits of a hash, as in ``random.random``."""
-    raw = digest(seed, episode, attempt, link, fingerprint, call, try_, purpose)
-    return (int.from_bytes(raw, "big") >> 11) / float(1 << 53)
+    """A number in [0, 1), fixed by its arguments."""
+    return Draws(seed, episode, attempt, link, fingerprint, call, try_).draw(purpose)
 
 
 def fingerprint(method: str, target: str, body: bytes = b"") -> str:
@@ -46,15 +72,17 @@ def fingerprint(method: str, target: str, body: bytes = b"") -> str:
     taken without regard to the order of its keys or its white space, any other body byte by byte.
     """
     path, _, text = target.partition("?")
-    return digest(method.upper(), path, sorted(_query(text)), _canonical(body)).hex()
+    query = str(sorted(_query(text))) if text else "[]"
+    asked = f"[{_quote(method.upper())}, {_quote(path)}, {_quote(query)}, {_quote(_canonical(body))}]"
+    return _hash(asked).hex()  # digest(method, path, query, body)
 
 
 def _query(text: str) -> list[tuple[str, str]]:
     if "%" in text:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
     # the same, at a fifth of its cost: every request pays
-    pairs = (part.replace("+", " ").partition("=") for part in text.split("&") if part)
-    return [(name, value) for name, _, value in pairs]
+    parts = text.replace("+", " ").split("&")
+    return [(name, value) for part in parts if part for name, _, value in (part.partition("="),)]
 
 
 def _canonical(body: bytes) -> str:
@@ -63,7 +91,7 @@ def _canonical(body: bytes) -> str:
     try:
         return json.dumps(json.loads(body), sort_keys=True)
     except (ValueError, RecursionError):  # the latter: nested too deep
-        return hashlib.blake2b(body, digest_size=8).hexdigest()
+        return blake2b(body, digest_size=8).hexdigest()
 
 
 def choose(number: float, options: Sequence[Any]) -> Any:

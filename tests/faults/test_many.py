@@ -88,7 +88,8 @@ def one_by_one(entries, arrivals) -> Iterator[list[str]]:
             before = strikes[key]
             last = before[-1] if before else 0
             moment = Moment(ordinal, tries[key], turns[one.episode], one.elapsed_s, len(before), last)
-            number = int.from_bytes(digest(1, *one.key), "big")
+            named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
+            number = int.from_bytes(digest(1, *named), "big")
             if entry.when.strikes(moment, chance_of(draw(f"{entry.id}:when", number))):
                 before.append(ordinal)
                 struck.append(entry.id)

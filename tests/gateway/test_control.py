@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,11 +78,32 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_a_record_that_could_not_be_written_is_not_forgotten(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "history.jsonl")
-    run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE))
-    writer.close()
-    run.write("{}")
-    assert "the history cannot be written" in run.failure
+    async def failure() -> str:
+        writer = Writer(tmp_path / "history.jsonl")
+        run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE))
+        writer.close()
+        run.write("{}")
+        run.flush()
+        return run.failure
+
+    assert "the history cannot be written" in asyncio.run(failure())
+
+
+def test_records_are_written_together_and_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+
+    async def written() -> list[str]:
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        for line in ("1", "2", "3"):
+            run.write(line)
+        before = path.read_text()
+        await asyncio.sleep(0)
+        after = path.read_text()
+        run.write("4")
+        run.close()
+        return [before, after, path.read_text()]
+
+    assert asyncio.run(written()) == ["", "1\n2\n3\n", "1\n2\n3\n4\n"]
 
 
 def test_parallel_clients_all_leave_their_record(lab: Lab) -> None:

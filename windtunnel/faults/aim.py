@@ -20,11 +20,15 @@ _SCALAR = (str, int, float, type(None))
 
 
 class Group:
-    """Entries that are aimed at the same requests, so that what they count is the same."""
+    """Entries that are aimed at the same requests, so that what they count is the same.
+
+    ``counts``: whether any of them goes by what came before it, so that what they match is counted.
+    """
 
     def __init__(self, only: Only, armed: Sequence[Armed]) -> None:
         self.only = only
         self.due = Due(armed)
+        self.counts = any(_counts(one.entry) for one in armed)
         self._method = only.method.upper() if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
@@ -32,6 +36,10 @@ class Group:
         return (self._method is None or self._method == method) and (
             self._path is None or self._path(path) is not None
         )
+
+
+def _counts(entry: Entry) -> bool:
+    return entry.when.counts or entry.when.turns is not None or entry.fault.by_order
 
 
 class Aims:

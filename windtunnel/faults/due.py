@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from windtunnel.faults.draws import Draws, bound_of, chance_of
 from windtunnel.faults.sets import Entry
-from windtunnel.faults.when import When
+from windtunnel.faults.when import Moment, When
 
 _CERTAIN = 1 << 64
 Span = tuple[float, float]
@@ -25,19 +25,25 @@ class Armed(NamedTuple):
 
 
 class Due:
-    """Leaves out what cannot strike; whether the others do is for ``When`` to say."""
+    """Leaves out what cannot strike; whether the others do is for ``When`` to say.
+
+    ``timed``: whether the clock has a say.
+    """
 
     def __init__(self, armed: Sequence[Armed]) -> None:
         self._armed = [(_spans(one.entry.when), one) for one in armed]
         spans = [spans for spans, _ in self._armed]
         self._edges = [sorted({edge for span in axis for edge in span}) for axis in zip(*spans, strict=True)]
         self._parts: dict[tuple[int, ...], _Part] = {}
+        at_any_time = all(span == _ALWAYS for one in spans for span in one)
+        self.timed = any(one.entry.when.window is not None for one in armed)
+        self._only_part = _Part(armed) if at_any_time else None
 
-    def at(
-        self, calls: int, tries: int, turn: int, elapsed_s: float, number: Callable[[], int]
-    ) -> Sequence[tuple[Armed, float]]:
+    def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[Armed, float]]:
         """Each with its chance. ``number``: 64 bits of the try's own hash, asked for only if needed."""
-        point = (calls, tries, turn, elapsed_s)
+        if self._only_part is not None:
+            return self._only_part.due(number)
+        point = moment[:4]
         cell = tuple(map(bisect_right, self._edges, point))  # between the same edges the same may strike
         part = self._parts.get(cell)
         if part is None:
@@ -50,7 +56,11 @@ def _spans(when: When) -> tuple[Span, Span, Span, Span]:
     """At which calls, tries, turns and seconds it may strike, as first and end."""
     if when.persistent:
         return _ALWAYS, _ALWAYS, _ALWAYS, _ALWAYS
-    counts = _span(when.nth), (0 if when.after is None else when.after + 1, math.inf), _span((1, when.first))
+    counts = (
+        _span(when.nth),
+        (0 if when.after is None else when.after + 1, math.inf),
+        _span((1, when.first) if when.first else None),
+    )
     counted = max(first for first, _ in counts), min(end for _, end in counts)
     of_calls = when.of == "call"
     window = (when.window.start, when.window.end or math.inf) if when.window else _ALWAYS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -15,9 +15,10 @@ from windtunnel.faults.due import Armed
 from windtunnel.faults.message import Reply, Request
 from windtunnel.faults.sets import Entry
 from windtunnel.faults.when import Moment
-from windtunnel.schedule import digest, draw
+from windtunnel.schedule import Draws
 
 KEPT_REPLIES = 8
+_ANY_MOMENT = Moment()
 
 
 class Arrival(NamedTuple):
@@ -37,11 +38,6 @@ class Arrival(NamedTuple):
     try_: int
     elapsed_s: float
 
-    @property
-    def key(self) -> tuple[str, int, str, str, int, int]:
-        """What names it in the schedule's draws."""
-        return self.episode, self.attempt, self.link, self.fingerprint, self.call, self.try_
-
 
 @dataclass
 class _Count:
@@ -50,6 +46,12 @@ class _Count:
     ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
     tries: int = 0
     strikes: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def moment(self, one: Arrival, turn: int) -> Moment:
+        """Counts this try too."""
+        self.tries += 1
+        ordinal = self.ordinals.setdefault((one.attempt, one.fingerprint, one.call), len(self.ordinals) + 1)
+        return Moment(ordinal, self.tries, turn, one.elapsed_s)
 
 
 class Tally:
@@ -84,28 +86,36 @@ class Tally:
         """The entries that strike this try, in the order of their set."""
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
-        number = _Number(self._seed, one)
         groups = self._on[one.link].at(one.method, one.path, one.read)
-        struck = [pair for group in groups for pair in self._of(group, one, number)]
+        if not groups:
+            return []
+        struck: list[tuple[Armed, Try]] = []
+        draws = Draws(self._seed, one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
+        for group in groups:
+            self._ask(group, one, draws, struck)
         if len(struck) > 1:
             struck.sort(key=lambda pair: pair[0].place)
         return [(armed.entry, this) for armed, this in struck]
 
-    def _of(self, group: Group, one: Arrival, number: _Number) -> Iterator[tuple[Armed, Try]]:
-        """Those of the group that strike."""
-        count = self._counts[group, one.episode]
-        ordinal = count.ordinals.setdefault((one.attempt, one.fingerprint, one.call), len(count.ordinals) + 1)
-        count.tries += 1
-        at = (ordinal, count.tries, self._turns[one.episode, one.attempt], one.elapsed_s)
-        for armed, chance in group.due.at(*at, number):
+    def _ask(self, group: Group, one: Arrival, draws: Draws, struck: list[tuple[Armed, Try]]) -> None:
+        """Adds those of the group that strike."""
+        count, at = None, _ANY_MOMENT
+        if group.counts:
+            count = self._counts[group, one.episode]
+            at = count.moment(one, self._turns.get((one.episode, one.attempt), 0))
+        elif group.due.timed:
+            at = Moment(elapsed_s=one.elapsed_s)
+        for armed, chance in group.due.at(at, draws.number):
             if not armed.certain:
-                strikes, last = count.strikes.get(armed.place, (0, 0))
-                if not armed.entry.when.strikes(Moment(*at, strikes, last), chance):
+                strikes, last = count.strikes.get(armed.place, (0, 0)) if count else (0, 0)
+                if not armed.entry.when.strikes(at._replace(strikes=strikes, last_strike=last), chance):
                     continue
-                count.strikes[armed.place] = strikes + 1, ordinal
-            draws = partial(_chance, self._seed, armed.entry.id, one)
-            if armed.entry.fault.wants(draws):
-                yield armed, self._try(armed.entry, one, ordinal, draws)
+                if count:
+                    count.strikes[armed.place] = strikes + 1, at.calls
+            entry = armed.entry
+            chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
+            if entry.fault.wants(chance_of):
+                struck.append((armed, self._try(entry, one, at.calls, chance_of)))
 
     def _try(self, entry: Entry, one: Arrival, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(
@@ -122,22 +132,8 @@ class Tally:
         )
 
 
-class _Number:
-    """64 bits that are a try's own, hashed when they are first asked for."""
-
-    def __init__(self, seed: int, one: Arrival) -> None:
-        self._of = (seed, one)
-        self._number: int | None = None
-
-    def __call__(self) -> int:
-        if self._number is None:
-            seed, one = self._of
-            self._number = int.from_bytes(digest(seed, *one.key), "big")
-        return self._number
-
-
-def _chance(seed: int, name: str, one: Arrival, purpose: str) -> float:
-    return draw(seed, *one.key, f"{name}:{purpose}" if name else purpose)
+def _chance(draws: Draws, name: str, purpose: str) -> float:
+    return draws.draw(f"{name}:{purpose}")
 
 
 def dialect_of(link: str, path: str) -> Dialect:

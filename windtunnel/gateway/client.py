@@ -12,6 +12,7 @@ from windtunnel.gateway.framing import BadBody
 from windtunnel.gateway.heads import BadHead, RequestHead, find_head
 from windtunnel.gateway.lane import Attempt
 from windtunnel.gateway.messages import ask_for_identity, reframed
+from windtunnel.gateway.plan import Plan
 from windtunnel.gateway.playing import CLIENT_LEFT
 from windtunnel.gateway.replying import Replying
 from windtunnel.gateway.turn import Turn
@@ -127,7 +128,8 @@ class ClientConnection(Replying):
                 pass
         finally:
             self._advancing = False
-        self.hold(QUEUED, len(self._pending) > _QUEUE_LIMIT)
+        if self._pending or self.held_by(QUEUED):
+            self.hold(QUEUED, len(self._pending) > _QUEUE_LIMIT)
         if self.eof and not self.draining and not self._still_wants_answer():
             self.transport.close()
 
@@ -164,14 +166,15 @@ class ClientConnection(Replying):
 
     def _on_body(self, turn: Turn, data: bytes) -> None:
         """Takes what there is of the body (maybe nothing) and sends it on, unless faults may act on it."""
-        try:
-            used = turn.take_body(data)
-        except BadBody as error:
-            self._refuse(BadHead(str(error)))
-            return
-        if used < len(data):
-            self._queue(data[used:])
-            data = data[:used]
+        if data:
+            try:
+                used = turn.take_body(data)
+            except BadBody as error:
+                self._refuse(BadHead(str(error)))
+                return
+            if used < len(data):
+                self._queue(data[used:])
+                data = data[:used]
         if turn.held is not None:
             turn.held.append(data)
             if not turn.decided and turn.can_be_decided:
@@ -224,17 +227,16 @@ class ClientConnection(Replying):
     def _forward(self, turn: Turn, body: bytes) -> None:
         """Sends the rewritten header block and what there is of the body, in one go."""
         turn.forwarding = True
-        head, body = self._changed_request(turn, body)
+        head = turn.head
+        if turn.plan is not None:
+            head, body = self._changed_request(head, turn.plan, body)
         upstream = self.open_upstream(self.endpoint())
         lab_headers = turn.attempt.lab_headers if self.door.is_tool and turn.attempt else b""
         self.send(turn, upstream, head, rewrite(head, upstream.endpoint, lab_headers) + body)
 
     @staticmethod
-    def _changed_request(turn: Turn, body: bytes) -> tuple[RequestHead, bytes]:
+    def _changed_request(head: RequestHead, made: Plan, body: bytes) -> tuple[RequestHead, bytes]:
         """The request as faults want it."""
-        head, made = turn.head, turn.plan
-        if made is None:
-            return head, body
         if made.winner is not None and made.winner.act.request is not None:
             changed = made.winner.guarded(reframed, made.winner.act.request, head)
             if changed is not None:

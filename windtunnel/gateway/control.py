@@ -196,6 +196,7 @@ async def _body(request: Request, model: type[_Model]) -> _Model:
 
 
 def _check_history(run: Run) -> None:
+    run.flush()
     if run.failure:
         raise Refusal(503, "history_failed", run.failure)
 

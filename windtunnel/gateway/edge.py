@@ -107,6 +107,9 @@ class ClientEdge(asyncio.Protocol):
             else:
                 self.transport.resume_reading()
 
+    def held_by(self, why: int) -> bool:
+        return bool(self._paused & why)
+
     def on_full(self, full: bool) -> None:
         self.hold(UPSTREAM_FULL, full)
 

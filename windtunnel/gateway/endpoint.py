@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from windtunnel.baggage import foreign_members, parse_baggage
+from windtunnel.baggage import TRACEPARENT_HEADER, foreign_members, parse_baggage
 from windtunnel.gateway.heads import RequestHead
 from windtunnel.settings import GROQ_BASE_URL, Settings
 from windtunnel.topology import Address, Topology
 
 LAB_BASE_PATH = "/openai/v1"
+_TRACE = f"{TRACEPARENT_HEADER}:".encode()
 _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 
 
@@ -88,9 +89,10 @@ def _without_lab_headers(head: RequestHead, is_lab: bool, replaced: bytes) -> li
         drop = {at for at in head.lab_at if head.lines[at].partition(b":")[0].lower() in names}
         return [line for at, line in enumerate(head.lines) if at not in drop]
     lines: list[bytes | None] = list(head.lines)
-    ours = parse_baggage(head.baggage) is not None
-    for at in [*head.lab_at, *(head.trace_at if ours else ())]:
-        lines[at] = None
+    ours = parse_baggage(head.baggage.decode("latin-1")) is not None
+    for at, line in enumerate(head.lines):
+        if at in head.lab_at or (ours and line[: len(_TRACE)].lower() == _TRACE):
+            lines[at] = None
     for at in head.baggage_at:
         name, _, value = head.lines[at].partition(b":")
         rest = foreign_members(value.decode("latin-1")).encode("latin-1")

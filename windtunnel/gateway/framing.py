@@ -29,12 +29,17 @@ class SizedBody:
 
     def feed(self, data: bytes) -> int:
         """How many of these bytes belong to the body."""
-        used = min(len(data), self._remaining)
+        used = len(data)
+        if used >= self._remaining:
+            used = self._remaining
+            self.done = True
         self._remaining -= used
-        self.done = self._remaining == 0
         if self._sink is not None:
             self._sink(data[:used])
         return used
+
+
+NO_BODY = SizedBody(0)  # takes nothing, and so may be everybody's
 
 
 class EndlessBody:

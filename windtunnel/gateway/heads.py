@@ -7,7 +7,7 @@ in two ways; a reply's block is only read, since what the upstream says is passe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import httptools
 
@@ -17,8 +17,8 @@ _LOOKED_AT = 4 * 1024
 LAB_PREFIX = b"windtunnel-"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
-_NOTED = frozenset(b"host content-length transfer-encoding connection expect baggage traceparent".split())
-_INITIALS = frozenset(b"hHcCtTeEbBwW")  # of those and of the lab's: most lines are left at a glance
+_INITIALS = frozenset(b"hHcCtTeEbBwW")  # of the names that count: most lines are left at a glance
+_KEEP_ALIVE = b"Connection: keep-alive"  # as most clients say what holds anyway
 _REPLY_NOTED = re.compile(
     rb"\r\n(content-length|transfer-encoding|connection):(.*?)(?=\r\n)", re.IGNORECASE | re.DOTALL
 )
@@ -34,73 +34,94 @@ class BadHead(ValueError):
         self.status = status
 
 
-@dataclass(slots=True)
 class RequestHead:
     """A request's header block. ``lines`` are the block's lines without their ends, the first one too.
 
     ``length`` is the Content-Length (0 without one). The ``*_at`` are indices into ``lines``.
     """
 
-    method: str
-    target: str
-    lines: list[bytes]
-    size: int
-    length: int = 0
-    chunked: bool = False
-    keep_alive: bool = True
-    expects_continue: bool = False
-    upgrade: bool = False
-    host_at: int = 0
+    # Class attributes stand for what most requests do not say: every request pays for each that is set.
+    length = 0
+    chunked = False
+    keep_alive = True
+    expects_continue = False
+    upgrade = False
+    host_at = 0
     baggage_at: tuple[int, ...] = ()
     lab_at: tuple[int, ...] = ()
-    trace_at: tuple[int, ...] = ()
+
+    def __init__(self, method: str, target: str, lines: list[bytes], size: int) -> None:
+        self.method = method
+        self.target = target
+        self.lines = lines
+        self.size = size
 
     @property
-    def baggage(self) -> str:
+    def baggage(self) -> bytes:
         """The ``baggage`` header's value, several of them joined; empty without one."""
-        values = [self.lines[at].partition(b":")[2].decode("latin-1") for at in self.baggage_at]
-        return ",".join(values)
+        values = [self.lines[at][len(b"baggage:") :] for at in self.baggage_at]
+        return values[0] if len(values) == 1 else b",".join(values)
 
 
 def read_request(block: bytes) -> RequestHead:
     """Reads a whole header block, its empty line included. Raises ``BadHead``."""
     upgrade = _validate(block)
     lines = block[:-4].split(b"\r\n")
-    parts = lines[0].split(b" ")
-    if len(parts) != 3 or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
+    method, _, rest = lines[0].decode("latin-1").partition(" ")
+    target, _, version = rest.partition(" ")
+    is_1_1 = version == "HTTP/1.1"
+    if not (is_1_1 or version == "HTTP/1.0"):
         raise BadHead("not an HTTP/1 request line")
-    head = RequestHead(parts[0].decode(), parts[1].decode("latin-1"), lines, len(block))
-    head.upgrade = upgrade
-    head.keep_alive = parts[2] == b"HTTP/1.1"
+    head = RequestHead(method, target, lines, len(block))
+    if upgrade:
+        head.upgrade = True
+    if not is_1_1:
+        head.keep_alive = False
     for at, line in enumerate(lines):
-        if line[0] in _INITIALS and at:
+        if line[0] in _INITIALS and at and not (is_1_1 and line == _KEEP_ALIVE):
             name, _, value = line.partition(b":")
-            name = name.lower()
-            if name in _NOTED or name.startswith(LAB_PREFIX):
-                _note(head, at, name, value)
+            note = _NOTES.get(name.lower())
+            if note is not None:
+                note(head, at, value)
+            elif name[: len(LAB_PREFIX)].lower() == LAB_PREFIX:
+                head.lab_at += (at,)
     return head
 
 
-def _note(head: RequestHead, at: int, name: bytes, value: bytes) -> None:
-    match name:
-        case b"host":
-            if head.host_at:
-                raise BadHead("more than one Host header")
-            head.host_at = at
-        case b"content-length":
-            head.length = int(value)
-        case b"transfer-encoding":
-            head.chunked = True  # the validation has seen that chunked comes last
-        case b"connection":
-            head.keep_alive = _keeps_alive(value, head.keep_alive)
-        case b"expect":
-            head.expects_continue = value.strip().lower() == b"100-continue"
-        case b"baggage":
-            head.baggage_at += (at,)
-        case b"traceparent":
-            head.trace_at += (at,)
-        case _:
-            head.lab_at += (at,)
+def _note_host(head: RequestHead, at: int, value: bytes) -> None:
+    if head.host_at:
+        raise BadHead("more than one Host header")
+    head.host_at = at
+
+
+def _note_request_length(head: RequestHead, at: int, value: bytes) -> None:
+    head.length = int(value)
+
+
+def _note_encoding(head: RequestHead, at: int, value: bytes) -> None:
+    head.chunked = True  # the validation has seen that chunked comes last
+
+
+def _note_connection(head: RequestHead, at: int, value: bytes) -> None:
+    head.keep_alive = _keeps_alive(value, head.keep_alive)
+
+
+def _note_expect(head: RequestHead, at: int, value: bytes) -> None:
+    head.expects_continue = value.strip().lower() == b"100-continue"
+
+
+def _note_baggage(head: RequestHead, at: int, value: bytes) -> None:
+    head.baggage_at += (at,)
+
+
+_NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
+    b"host": _note_host,
+    b"content-length": _note_request_length,
+    b"transfer-encoding": _note_encoding,
+    b"connection": _note_connection,
+    b"expect": _note_expect,
+    b"baggage": _note_baggage,
+}
 
 
 def _validate(block: bytes) -> bool:
@@ -125,13 +146,14 @@ def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
 
     What can no longer become a request is refused before it is whole.
     """
-    while pending.startswith(b"\r\n"):  # tolerated between requests, as servers do
+    while pending[:2] == b"\r\n":  # tolerated between requests, as servers do
         pending = pending[2:]
     end = pending.find(b"\r\n\r\n") + 4
-    if (len(pending) if end < 4 else end) > MAX_HEAD:
+    size = len(pending)
+    if (size if end < 4 else end) > MAX_HEAD:
         raise BadHead("the header block is longer than 64 KiB", 431)
     if end >= 4:
-        return read_request(pending[:end]), pending[end:]
+        return read_request(pending if end == size else pending[:end]), pending[end:]
     if pending:
         _check_start(pending[:_LOOKED_AT])
     return None, pending
@@ -154,16 +176,19 @@ def _keeps_alive(value: bytes, default: bool) -> bool:
     return default or b"keep-alive" in tokens
 
 
-@dataclass(slots=True)
 class ReplyHead:
     """A reply's header block. ``length`` None without Content-Length; ``bodiless`` by its status."""
 
-    status: int
-    size: int
-    keep_alive: bool
     length: int | None = None
-    chunked: bool = False
-    bodiless: bool = False
+    chunked = False
+    bodiless = False
+
+    def __init__(self, status: int, size: int, keep_alive: bool) -> None:
+        self.status = status
+        self.size = size
+        self.keep_alive = keep_alive
+        if status < 200 or status in _WITHOUT_BODY:
+            self.bodiless = True
 
 
 def read_reply(block: bytes) -> ReplyHead:
@@ -172,9 +197,8 @@ def read_reply(block: bytes) -> ReplyHead:
     found = _STATUS.match(block)
     if found is None:
         raise BadHead("the upstream's status line is no HTTP/1")
-    status = int(found[2])
-    head = ReplyHead(status, len(block), found[1] == b"1")
-    head.bodiless = status < 200 or status in _WITHOUT_BODY
+    version, status = found.groups()
+    head = ReplyHead(int(status), len(block), version == b"1")
     for name, value in _REPLY_NOTED.findall(block):
         match name.lower():
             case b"content-length":
@@ -190,6 +214,7 @@ def read_reply(block: bytes) -> ReplyHead:
 
 
 def _note_length(head: ReplyHead, value: bytes) -> None:
-    if not value.isdigit() or head.length not in (None, int(value)):
+    length = int(value) if value.isdigit() else -1
+    if length < 0 or (head.length is not None and head.length != length):
         raise BadHead("the upstream's Content-Length cannot be read")
-    head.length = int(value)
+    head.length = length

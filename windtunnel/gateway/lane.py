@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -43,6 +44,7 @@ class Run:
 
     def __init__(self, run_id: str, settings: Settings, writer: Writer, model: Endpoint) -> None:
         self.run_id = run_id
+        self.quoted_id = json.dumps(run_id, ensure_ascii=False)
         self.settings = settings
         self.settings_hash = settings.hash
         self.model = model
@@ -50,6 +52,7 @@ class Run:
         self.configuration = 0
         self.failure = ""
         self._writer = writer
+        self._unwritten: list[str] = []
         self._began = time.perf_counter()
 
     @property
@@ -79,13 +82,23 @@ class Run:
         return Tally(self.settings.seed, entries)
 
     def write(self, line: str) -> None:
-        """Appends to the history. What cannot be written is kept as ``failure``: the lane is then unfit."""
+        """Appends to the history: in this turn of the loop, with all else that it has to write."""
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unwritten.append(line)
+
+    def flush(self) -> None:
+        """Writes now. What cannot be written is kept as ``failure``: the lane is then unfit."""
+        lines, self._unwritten = self._unwritten, []
+        if not lines:
+            return
         try:
-            self._writer.write_line(line)
+            self._writer.write_lines(lines)
         except OSError as error:
             self.failure = f"the history cannot be written: {error}"
 
     def close(self) -> None:
+        self.flush()
         self._writer.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windtunnel.gateway.framing import BadBody, Body, ChunkedBody, EndlessBody, Sink, SizedBody
+from windtunnel.gateway.framing import NO_BODY, BadBody, Body, ChunkedBody, EndlessBody, Sink, SizedBody
 from windtunnel.gateway.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
 
 
@@ -14,32 +14,20 @@ class ReplyReader:
     header block, and ``interim`` how much of what the last ``feed`` passed on came before it.
     """
 
-    __slots__ = (
-        "_body",
-        "_method",
-        "_sink",
-        "_start",
-        "_swallow",
-        "_upgrade",
-        "block",
-        "error",
-        "head",
-        "interim",
-        "tunnel",
-    )
+    # Class attributes stand for what does not hold yet: every request pays for each that is set.
+    block = b""
+    interim = 0
+    head: ReplyHead | None = None
+    tunnel = False
+    error: str | None = None
+    _start = b""
+    _body: Body | None = None
 
     def __init__(self, method: str, upgrade: bool, swallow_continue: bool, sink: Sink | None = None) -> None:
         self._method = method
         self._upgrade = upgrade
         self._swallow = swallow_continue
         self._sink = sink
-        self._start = b""
-        self._body: Body | None = None
-        self.block = b""
-        self.interim = 0
-        self.head: ReplyHead | None = None
-        self.tunnel = False
-        self.error: str | None = None
 
     @property
     def done(self) -> bool:
@@ -75,8 +63,8 @@ class ReplyReader:
             self.interim = 0
             used = self._take(self._body, data)
             return (data, b"") if used == len(data) else (data[:used], data[used:])
-        data = self._start + data if self._start else data
-        self._start = b""
+        if self._start:
+            data, self._start = self._start + data, b""
         passed = b""
         while self._body is None:
             end = data.find(b"\r\n\r\n") + 4
@@ -85,10 +73,11 @@ class ReplyReader:
             interim = self._on_head(data[:end])
             if interim is not None:
                 passed, data = passed + interim, data[end:]
-        assert self._body is not None
-        self.interim = len(passed)
-        start = self.head.size if self.head else 0
-        used = start + self._take(self._body, data[start:])
+        if passed:
+            self.interim = len(passed)
+        used = start = self.head.size if self.head else 0
+        if start < len(data):
+            used += self._take(self._body, data[start:])
         if used == len(data) and not passed:
             return data, b""
         return passed + data[:used], data[used:]
@@ -108,7 +97,7 @@ class ReplyReader:
         except BadHead as error:
             self._give_up(str(error))
             return None
-        if 100 <= head.status < 200 and not (head.status == 101 and self._upgrade):
+        if head.status < 200 and not (head.status == 101 and self._upgrade):
             if head.status == 100 and self._swallow:
                 return b""
             self._swallow = self._swallow or head.status == 100
@@ -122,7 +111,7 @@ class ReplyReader:
             self.tunnel = True
             return EndlessBody()
         if head.bodiless or self._method == "HEAD":
-            return SizedBody(0)
+            return NO_BODY
         if head.chunked:
             return ChunkedBody(self._sink)
         return EndlessBody(self._sink) if head.length is None else SizedBody(head.length, self._sink)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import lru_cache, partial
 from json.encoder import encode_basestring as _quote
 from typing import Literal
@@ -15,7 +15,7 @@ from windtunnel.catalog import MODEL_LINK
 from windtunnel.events import FaultMet
 from windtunnel.faults.message import Reply, Request
 from windtunnel.faults.tally import Arrival
-from windtunnel.gateway.framing import Body, ChunkedBody, SizedBody
+from windtunnel.gateway.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from windtunnel.gateway.heads import RequestHead
 from windtunnel.gateway.lane import Attempt, Run
 from windtunnel.gateway.messages import request_of
@@ -27,8 +27,13 @@ MAX_READ = 16 << 20
 # A body in absurdly small chunks: its framing is this much longer than what it carries, then we decide.
 _FRAMING = 4
 # The tries of an attempt mostly share one value: their first call of its kind, first try.
-_identity_of = lru_cache(maxsize=1024)(parse_baggage)
+_IDENTITIES = 1024
 _BOOL = ("false", "true")
+
+
+@lru_cache(_IDENTITIES)
+def _identity_of(baggage: bytes) -> Identity | None:
+    return parse_baggage(baggage.decode("latin-1"))
 
 
 class _Payload(bytearray):
@@ -44,23 +49,6 @@ class _Payload(bytearray):
             self.extend(data[:room])
 
 
-class _Reading:
-    """The request as faults see it, made when the first of them looks at it."""
-
-    __slots__ = ("_body", "_head", "_made")
-
-    def __init__(self, head: RequestHead, body: bytes) -> None:
-        self._head = head
-        self._body = body
-        self._made: Request | None = None
-
-    def __call__(self) -> Request:
-        if self._made is None:
-            self._made = request_of(self._head, self._body)
-        return self._made
-
-
-@dataclass(slots=True, eq=False)
 class Turn:
     """A request and its reply on one client connection.
 
@@ -69,47 +57,44 @@ class Turn:
     ``plan`` what they do. The fingerprint is of the first 256 KiB of what the body carries.
     """
 
-    link: str
-    head: RequestHead
-    began: float
-    ended: float = field(init=False)
-    started: float = field(init=False)
-    body: Body = field(init=False)
+    # Class attributes stand for what does not hold yet: every request pays for each that is set.
     run: Run | None = None
     attempt: Attempt | None = None
-    episode: str = ""
-    number: int = 0
+    episode = ""
+    number = 0
     identity: Literal["baggage", "counted", "mismatch"] = "counted"
-    fingerprint: str = ""
-    call: int = 0
-    try_: int = 0
-    request_bytes: int = field(init=False)
-    request_done: bool = field(init=False)
-    forwarded: bool = False
-    reply_bytes: int = 0
-    reply_done: bool = False
+    fingerprint = ""
+    call = 0
+    try_ = 0
+    forwarded = False
+    reply_bytes = 0
+    reply_done = False
     status: int | None = None
     error: str | None = None
-    keep_alive: bool = field(init=False)
     held: list[bytes] | None = None
-    decided: bool = False
-    forwarding: bool = False
+    decided = False
+    forwarding = False
     plan: Plan | None = None
-    configuration: int = 0
-    swallow_continue: bool = False
-    _payload: _Payload = field(default_factory=_Payload)
-    _keyed: bool = False
-    _recorded: bool = False
+    configuration = 0
+    swallow_continue = False
+    request_done = True
+    body: Body = NO_BODY
+    _payload: _Payload | None = None
+    _shown: Request | None = None
+    _keyed = False
+    _recorded = False
 
-    def __post_init__(self) -> None:
-        head = self.head
-        self.ended = self.began
-        self.started = time.time() - (time.perf_counter() - self.began)
-        keep = self._payload.keep
-        self.body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
-        self.request_done = self.body.done
+    def __init__(self, link: str, head: RequestHead, began: float) -> None:
+        self.link = link
+        self.head = head
+        self.began = self.ended = began
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
+        if head.chunked or head.length:
+            self._payload = _Payload()
+            keep = self._payload.keep
+            self.body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
+            self.request_done = False
 
     def take_body(self, data: bytes) -> int:
         """How many of these bytes are the request's. Raises ``BadBody``."""
@@ -122,8 +107,10 @@ class Turn:
 
     def identify(self, run: Run | None, attempt: Attempt | None) -> None:
         """Says whose it is: of the attempt that its connection (or lane) has, refined by its baggage."""
+        if run is None and attempt is None:
+            return
         sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
-        if self.link == MODEL_LINK.name and run and sent and sent.run == run.run_id:
+        if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
             self._name(sent.episode, sent.attempt, sent)
@@ -146,10 +133,12 @@ class Turn:
         if self._keyed:
             return
         self._keyed = True
+        payload = self._payload
         if self.link != MODEL_LINK.name:
-            body = bytes(self._payload[:MAX_FINGERPRINTED])
+            body = bytes(payload[:MAX_FINGERPRINTED]) if payload else b""
             self.fingerprint = fingerprint(self.head.method, self.head.target, body)
-        self._payload.clear()
+        if payload:
+            payload.clear()
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
         self.try_ = self.try_ or 1
@@ -165,35 +154,43 @@ class Turn:
         """Begins to keep it, so much of it as the armed faults need."""
         assert self.run is not None
         self.held = []
-        if self.run.tally.needs_body(self.link):
+        if self._payload is not None and self.run.tally.needs_body(self.link):
             self._payload.limit = MAX_READ
 
     @property
     def can_be_decided(self) -> bool:
+        if self.request_done or self._payload is None:
+            return True
         limit = self._payload.limit
         kept, framed = len(self._payload), self.request_bytes - self.head.size
-        return self.request_done or kept >= limit or framed >= _FRAMING * limit
+        return kept >= limit or framed >= _FRAMING * limit
 
     def decide(self) -> None:
         """Asks the armed faults, once."""
-        assert self.run is not None
+        run, head, payload = self.run, self.head, self._payload
+        assert run is not None
         self.decided = True
-        whole = self.request_done and not self._payload.cut
-        head = self.head
-        read = _Reading(head, bytes(self._payload))
-        self._settle_key(self.run)
-        self.configuration = self.run.configuration
-        key = (self.fingerprint, self.episode, self.number, self.call, self.try_, self.run.elapsed_s)
+        whole = self.request_done and (payload is None or not payload.cut)
+        body = bytes(payload) if payload else b""
+        self._settle_key(run)
+        self.configuration = run.configuration
+
+        def read() -> Request:
+            if self._shown is None:
+                self._shown = request_of(head, body)
+            return self._shown
+
         path = head.target.partition("?")[0]
-        struck = self.run.tally.strikes(Arrival(self.link, head.method, path, read, *key))
-        made = plan(struck, whole=whole) if struck else None
-        self.plan = made if made and made.mets else None
+        key = (self.fingerprint, self.episode, self.number, self.call, self.try_)
+        struck = run.tally.strikes(Arrival(self.link, head.method, path, read, *key, run.elapsed_s))
+        if struck:
+            made = plan(struck, whole=whole)
+            self.plan = made if made.mets else None
 
     def take_held(self) -> bytes:
         """What was held of it, to be forwarded."""
-        assert self.held is not None
-        held, self.held = b"".join(self.held), None
-        return held
+        held, self.held = self.held, None
+        return b"".join(held) if held else b""
 
     @property
     def answered_here(self) -> bool:
@@ -231,11 +228,12 @@ class Turn:
 
 def _line(turn: Turn, run: Run) -> str:
     """``windtunnel.events.Exchange`` as JSON, made by hand: every request pays for it."""
+    head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
     faults = _faults(turn.plan) if turn.plan else "[]"
     return (
-        f'{{"start":{turn.started!r},"run":{_quote(run.run_id)},"episode":{_quote(turn.episode)}'
-        f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(turn.head.method)}'
-        f',"target":{_quote(turn.head.target)},"fingerprint":"{turn.fingerprint}"'
+        f'{{"start":{started:.6f},"run":{run.quoted_id},"episode":{_quote(turn.episode)}'
+        f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(head.method)}'
+        f',"target":{_quote(head.target)},"fingerprint":"{turn.fingerprint}"'
         f',"call":{turn.call},"try_":{turn.try_},"identity":"{turn.identity}"'
         f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
         f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
