@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proxy_manager import toxics
-from proxy_manager.toxics.base import STREAMS, Toxic, nearest
+from proxy_manager.toxics.base import STREAMS, Toxic
+from proxy_manager.toxics.nearest import nearest
 
 
 @dataclass(frozen=True)
