@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proxy_manager.toxics import nearest
 from windtunnel import lock
+from windtunnel.faults.plain import unique
 from windtunnel.faults.presets import find_set
 from windtunnel.faults.sets import FaultSetError
 from windtunnel.settings import (
@@ -154,7 +155,7 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     Raises ``SettingsError`` that names the file, the line or the key.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
         return ConfigFile.model_validate(data)
     except FileNotFoundError:
         if required:
@@ -170,15 +171,6 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
         raise SettingsError(f"{path}: {_reason(error)}") from None
     except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
         raise SettingsError(f"{path}: {error}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"{key} is given twice")
-        found[key] = value
-    return found
 
 
 def _reason(error: ValidationError) -> str:

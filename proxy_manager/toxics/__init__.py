@@ -11,7 +11,7 @@ from proxy_manager.toxics.nearest import nearest
 from proxy_manager.toxics.reset_peer import ResetPeer
 from proxy_manager.toxics.slicer import Slicer
 from proxy_manager.toxics.slow_close import SlowClose
-from proxy_manager.toxics.spec import ToxicSpec, parse, parse_list
+from proxy_manager.toxics.spec import ToxicSpec, parse, parse_list, streams_of
 from proxy_manager.toxics.timeout import Timeout
 
 TOXICS: tuple[Toxic, ...] = (
@@ -46,5 +46,6 @@ __all__ = [
     "nearest",
     "parse",
     "parse_list",
+    "streams_of",
     "toxic",
 ]

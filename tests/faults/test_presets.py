@@ -50,6 +50,7 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
     [
         ("ligth", "'ligth' is no file, and no preset is called so; did you mean 'light'?"),
         ("there/none.yaml", "there/none.yaml: cannot be read: No such file"),
+        ("a\0.yaml", "a\0.yaml: cannot be read: embedded null byte"),
         ("empty.yaml", "empty.yaml: there is no fault in it"),
         ("bad.yaml", "bad.yaml: faults[1]: fault 'truncat' is unknown; did you mean 'truncate'?"),
         ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: 'fractoin' is no key here; did you mean"),
