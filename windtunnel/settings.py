@@ -92,7 +92,7 @@ class Settings(BaseModel):
     def _canonical_faults(cls, given: object) -> object:
         """From a set, its plain data or its text; names and files are looked up by ``config``."""
         if isinstance(given, FaultSet):
-            return given.dump()
+            given = given.dump()  # read again, since nobody has checked what Python code put into it
         if isinstance(given, dict):
             return build_set(given, "fault set", REGISTRY).dump()
         return load_set(given, "fault set", REGISTRY).dump() if isinstance(given, str) else given

@@ -58,9 +58,11 @@ def model(kind: type[_Model], value: Any, where: str) -> _Model:
         return kind.model_validate_json(json.dumps(given), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
         reason = first["msg"].removeprefix("Value error, ")
-        raise FaultSetError(f"{where}: {key + ': ' if key else ''}{reason}") from None
+        if reason.startswith("Input should"):
+            reason += f", not {shown(first['input'])}"
+        raise FaultSetError(f"{where}: {key[1:] + ': ' if key else ''}{reason}") from None
 
 
 def _of_model(kind: type[BaseModel], value: Any, where: str) -> dict[str, Any]:

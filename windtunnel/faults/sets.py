@@ -46,7 +46,8 @@ __all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "buil
 class Entry:
     """A fault, armed on these ``links``, ``when`` it strikes, ``only`` at such requests.
 
-    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it.
+    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it. A set that was
+    read has one for each.
     """
 
     fault: Fault
@@ -67,7 +68,7 @@ class Entry:
 
     def dump(self) -> dict[str, Any]:
         return {
-            "id": self.id,
+            "id": self.id or self.fault.name,
             "fault": self.fault.name,
             "links": list(self.links),
             "with": self.fault.model_dump(mode="json", exclude_defaults=True, by_alias=True),
@@ -90,7 +91,7 @@ class ToxicEntry:
         one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
         streams = {"stream": spec.streams[0]} if one_way else {}
         return {
-            "id": self.id,
+            "id": self.id or spec.kind,
             "toxic": spec.kind,
             "links": list(self.links),
             "with": dict(spec.attributes),
