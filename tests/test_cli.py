@@ -51,7 +51,7 @@ def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
     (folder / "agent" / "config.json").write_text('{"setings": {}}', encoding="utf-8")
     result = call("demo")
     assert result.exit_code == 2
-    assert "config.json: setings" in result.output and "did you mean settings?" in result.output
+    assert "config.json: setings" in result.output and "did you mean 'settings'?" in result.output
     assert logged(folder) == [result.output.removeprefix("Error: ").strip()]
 
 

@@ -70,6 +70,18 @@ def test_a_preset_shows_its_entries(name):
     [
         (["show", "lose_rply"], "no fault, preset or file is called 'lose_rply'; did you mean 'lose_reply'?"),
         (["show", "hevy"], "did you mean 'heavy'?"),
+        (["show", ""], "no fault, preset or file is called ''; valid: status, "),
+        (["show", "x" * 5000], "no fault, preset or file is called 'xxx"),
+        (["show", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
+        (["show", "."], ".: cannot be read: Is a directory"),
+        (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
+        (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
+        (["set", ""], "'': no fault in it can strike"),
+        (["set", "x" * 5000], "is no file, and no preset is called so"),
+        (
+            ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
+            "no fault in it can strike",
+        ),
         (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
         (["set", "hevy"], "'hevy' is no file, and no preset is called so; did you mean 'heavy'?"),
         (["set", "light", "--chaos-level", "0"], "no fault in it can strike"),

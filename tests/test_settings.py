@@ -19,7 +19,6 @@ from windtunnel.settings import (
     from_dotenv,
     from_environment,
     load_frozen,
-    nearest,
     resolve,
 )
 
@@ -112,13 +111,10 @@ def test_the_source_named_is_the_one_that_said_it():
 
 @pytest.mark.parametrize("name", ["toxic_prb", "TOXIC_PROB", "toxicprob"])
 def test_an_unknown_name_is_refused_with_the_nearest_valid_one(name):
-    with pytest.raises(SettingsError, match=f"^somewhere: {name} is no setting; did you mean toxic_prob\\?$"):
+    with pytest.raises(
+        SettingsError, match=f"^somewhere: {name} is no setting; did you mean 'toxic_prob'\\?$"
+    ):
         one(**{name: 0.1})
-
-
-def test_a_name_like_none_other_gets_no_hint():
-    assert nearest("zzzzzz", NAMES) == ""
-    assert nearest("TOOL_TIMOUT", NAMES) == "; did you mean TOOL_TIMEOUT?"
 
 
 @pytest.mark.parametrize("url", ["http://me:secret@h/v1", "https://token@h"])
@@ -172,8 +168,8 @@ def test_no_dotenv_file_says_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SEED=1\nTOXIC_PRB=0.5", "TOXIC_PRB is no setting; did you mean TOXIC_PROB"),
-        ("GROQ_API_KEYS=k", "did you mean GROQ_API_KEY"),
+        ("SEED=1\nTOXIC_PRB=0.5", "TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'"),
+        ("GROQ_API_KEYS=k", "did you mean 'GROQ_API_KEY'"),
         ("SEED=1\nTOXIC_PROB 0.5", r":2: not NAME=value$"),
         ("=secret", r":1: not NAME=value$"),
         (b"SEED=\xff", "not UTF-8"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from proxy_manager.toxics import nearest
+
 MANAGER_PORT = 8000
 CONTROL_PORT = 7070
 TOXIPROXY_PORT = 8474
@@ -79,17 +81,17 @@ _BY_NAME = {link.name: link for link in LINKS}
 
 
 def link(name: str) -> Link:
-    """The link of that name; raises ``KeyError`` that names the valid ones."""
+    """The link of that name; raises ``KeyError`` that names the nearest valid one."""
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise KeyError(f"no link is called {name!r}; there are {', '.join(_BY_NAME)}") from None
+        raise KeyError(f"no link is called {name!r}{nearest(name, _BY_NAME)}") from None
 
 
 def link_of_tool(name: str) -> tuple[str, str, str]:
-    """Link, method and path of a tool by its name; raises ``KeyError`` that names the valid ones."""
+    """Link, method and path of a tool by its name; raises ``KeyError`` that names the nearest valid one."""
     tools = {tool: (link.name, method, path) for link in TOOL_LINKS for tool, method, path in link.tools}
     try:
         return tools[name]
     except KeyError:
-        raise KeyError(f"no tool is called {name!r}; there are {', '.join(tools)}") from None
+        raise KeyError(f"no tool is called {name!r}{nearest(name, tools)}") from None

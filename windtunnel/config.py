@@ -10,7 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from proxy_manager.toxics import nearest
 from windtunnel import lock
+from windtunnel.faults.plain import unique
 from windtunnel.faults.presets import find_set
 from windtunnel.faults.sets import FaultSetError
 from windtunnel.settings import (
@@ -19,7 +21,6 @@ from windtunnel.settings import (
     Source,
     from_dotenv,
     from_environment,
-    nearest,
     resolve,
 )
 from windtunnel.topology import TOPOLOGY_VARIABLE, Address, Topology, topology_from
@@ -141,7 +142,7 @@ def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dic
 def _of_config(path: Path, config: ConfigFile) -> list[Source]:
     for key in config.intervals:
         if key not in INTERVALS:
-            raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, INTERVALS).lower()}")
+            raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, INTERVALS)}")
     return [
         Source(f"{path}: settings", config.settings),
         Source(f"{path}: intervals", config.intervals),
@@ -154,7 +155,7 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     Raises ``SettingsError`` that names the file, the line or the key.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
         return ConfigFile.model_validate(data)
     except FileNotFoundError:
         if required:
@@ -172,15 +173,6 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"{key} is given twice")
-        found[key] = value
-    return found
-
-
 def _reason(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
@@ -188,7 +180,7 @@ def _reason(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         sections: dict[str, type[_Section]] = {"proxy": _Proxy, "files": _Files}
         section = sections.get(path[0], ConfigFile) if path[1:] else ConfigFile
-        return f"{place} is no key here{nearest(path[-1], section.model_fields).lower()}"
+        return f"{place} is no key here{nearest(path[-1], section.model_fields)}"
     if first["type"] in ("model_type", "dict_type"):
         return f"{place}: must be an object"
     return f"{place}: {first['msg']}"
@@ -208,7 +200,7 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
     for name, text in config.services.items():
         if name not in services:
-            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, services).lower()}")
+            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, services)}")
         try:
             services[name] = Address.parse(text)
         except ValueError as error:

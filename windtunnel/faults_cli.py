@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +15,8 @@ from rich.text import Text
 from proxy_manager.toxics import nearest
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.faults import REGISTRY
-from windtunnel.faults.presets import find_set, preset, preset_names
+from windtunnel.faults.plain import shown
+from windtunnel.faults.presets import find_set, names_set, preset_names
 from windtunnel.faults.scale import scaled
 from windtunnel.faults.sets import FaultSet, FaultSetError
 from windtunnel.lab.live import LiveFaults, LiveFaultsError
@@ -24,8 +25,19 @@ from windtunnel.report.console import plain_console
 from windtunnel.settings import SettingsError
 from windtunnel.topology import Address
 
+
+def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # click takes it to be in any range
+        raise click.BadParameter("nan is not in the range 0<=x<=1.")
+    return value
+
+
 _level = click.option(
-    "--chaos-level", type=click.FloatRange(0, 1), default=1.0, help="times every probability: 1 as written"
+    "--chaos-level",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    callback=_number,
+    help="times every probability: 1 as written",
 )
 
 
@@ -58,14 +70,10 @@ def show(name: str, chaos_level: float) -> None:
     if name in REGISTRY:
         click.echo(fault_page(REGISTRY[name]), nl=False)
         return
-    if name in preset_names():
-        found = preset(name)
-    elif Path(name).exists():
-        found = find_set(name)
-    else:
-        raise FaultSetError(
-            f"no fault, preset or file is called {name!r}{nearest(name, (*REGISTRY, *preset_names()))}"
-        )
+    if not names_set(name):
+        known = nearest(name, (*REGISTRY, *preset_names()))
+        raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
+    found = find_set(name)
     if found.description:
         click.echo(" ".join(found.description.split()) + "\n")
     _print_set(found, chaos_level)
@@ -89,9 +97,9 @@ def _print_set(found: FaultSet, level: float = 1.0) -> None:
 def set_(fault_set: str, chaos_level: float) -> None:
     """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
     chosen = scaled(find_set(fault_set), chaos_level)
-    if not chosen.faults and not chosen.toxics:
+    if not chosen.can_strike:
         raise FaultSetError(
-            f"{fault_set}: no fault in it can strike; to remove those set: windtunnel faults clear"
+            f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
         )
     source = fault_set if chaos_level == 1 else f"{fault_set} at chaos level {chaos_level:g}"
     _tell(_live().set(chosen.dump(), source))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proxy_manager.toxics import nearest
 from windtunnel.oracle import parse_expect
-from windtunnel.settings import nearest
 
 _KEYS = ("prompt", "expect")
 
@@ -69,7 +69,7 @@ def _prompt(entry: object) -> Prompt:
         raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
     for key in entry:
         if key not in _KEYS:
-            raise ValueError(f"{key!r} is no key of a prompt{nearest(key, _KEYS).lower()}")
+            raise ValueError(f"{key!r} is no key of a prompt{nearest(key, _KEYS)}")
     text = entry.get("prompt")
     if not isinstance(text, str) or not text.strip():
         raise ValueError('"prompt" must be a text that is not empty')

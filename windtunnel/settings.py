@@ -6,7 +6,6 @@ range raises ``SettingsError``, which names the key and where it stands, before 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import io
 import json
@@ -21,7 +20,7 @@ from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from proxy_manager.toxics import ToxicSpec, parse_list
+from proxy_manager.toxics import ToxicSpec, nearest, parse_list
 from windtunnel.faults import REGISTRY
 from windtunnel.faults.scale import scaled
 from windtunnel.faults.sets import FaultSet, build_set, load_set
@@ -93,7 +92,7 @@ class Settings(BaseModel):
     def _canonical_faults(cls, given: object) -> object:
         """From a set, its plain data or its text; names and files are looked up by ``config``."""
         if isinstance(given, FaultSet):
-            return given.dump()
+            given = given.dump()  # read again, since nobody has checked what Python code put into it
         if isinstance(given, dict):
             return build_set(given, "fault set", REGISTRY).dump()
         return load_set(given, "fault set", REGISTRY).dump() if isinstance(given, str) else given
@@ -159,7 +158,7 @@ def resolve(sources: Iterable[Source]) -> Settings:
     for source in sources:
         for key, value in source.values.items():
             if key not in NAMES:
-                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES).lower()}")
+                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES)}")
             if key not in merged and value is not None:
                 merged[key], origin[key] = value, source.where
     merged.setdefault("seed", secrets.randbelow(2**31))
@@ -186,12 +185,6 @@ def _shown(value: object) -> str:
     return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """``; did you mean TOXIC_PROB?``, or nothing when no valid name is close."""
-    close = difflib.get_close_matches(name.lower(), list(valid), n=1)
-    return f"; did you mean {close[0].upper()}?" if close else ""
-
-
 def from_environment(environ: Mapping[str, str]) -> Source:
     """The settings among the environment's variables; an empty one counts as not set."""
     return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
@@ -210,7 +203,7 @@ def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
         elif name in INSTALLATION or name.startswith(("COMPOSE_", "DOCKER_")):
             others[name] = value or ""
         else:
-            known = (*NAMES, *(other.lower() for other in INSTALLATION))
+            known = (*map(str.upper, NAMES), *INSTALLATION)
             raise SettingsError(f"{path}: {name} is no setting{nearest(name, known)}")
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
 

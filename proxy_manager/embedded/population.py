@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from proxy_manager.embedded.errors import ApiError
 from proxy_manager.embedded.proxies import ProxyCollection
+from proxy_manager.toxics import nearest
 
 TYPES: dict[str, type] = {"name": str, "upstream": str, "listen": str, "enabled": bool}
 REQUIRED = ("name", "upstream")
@@ -43,9 +43,7 @@ def _problem(row: Any) -> str | None:
         return f"must be an object, not {json.dumps(row)[:40]}"
     for key in row:
         if key not in TYPES:
-            near = get_close_matches(key, TYPES, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(TYPES)}"
-            return f"unknown key {key!r}; {hint}"
+            return f"unknown key {key!r}{nearest(key, TYPES)}"
     for key, wanted in TYPES.items():
         if key in row and not isinstance(row[key], wanted):
             name = "true or false" if wanted is bool else "a string"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from proxy_manager.toxics.bandwidth import Bandwidth
-from proxy_manager.toxics.base import STREAMS, Attribute, Sighting, Toxic, nearest
+from proxy_manager.toxics.base import STREAMS, Attribute, Sighting, Toxic
 from proxy_manager.toxics.down import Down
 from proxy_manager.toxics.latency import Latency
 from proxy_manager.toxics.limit_data import LimitData
+from proxy_manager.toxics.nearest import nearest
 from proxy_manager.toxics.reset_peer import ResetPeer
 from proxy_manager.toxics.slicer import Slicer
 from proxy_manager.toxics.slow_close import SlowClose
-from proxy_manager.toxics.spec import ToxicSpec, parse, parse_list
+from proxy_manager.toxics.spec import ToxicSpec, parse, parse_list, streams_of
 from proxy_manager.toxics.timeout import Timeout
 
 TOXICS: tuple[Toxic, ...] = (
@@ -32,7 +33,7 @@ def toxic(kind: str) -> Toxic:
     try:
         return _BY_KIND[kind]
     except KeyError:
-        raise ValueError(f"no toxic is called {kind!r}{nearest(kind, tuple(_BY_KIND))}") from None
+        raise ValueError(f"no toxic is called {kind!r}{nearest(kind, _BY_KIND)}") from None
 
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "nearest",
     "parse",
     "parse_list",
+    "streams_of",
     "toxic",
 ]

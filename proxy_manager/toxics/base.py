@@ -6,8 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
+
+from proxy_manager.toxics.nearest import nearest
 
 STREAMS = ("upstream", "downstream")
 HOUR_MS = 3_600_000
@@ -109,12 +110,3 @@ class Toxic(ABC):
     def problem(self, values: Mapping[str, int]) -> str | None:
         """What is wrong with these values taken together, if anything."""
         return None
-
-
-def nearest(name: str, valid: Mapping[str, object] | tuple[str, ...]) -> str:
-    """The end of an error message: the nearest valid name, else all of them."""
-    names = list(valid)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; valid: {', '.join(names)}" if names else "; it has none"

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proxy_manager import toxics
-from proxy_manager.toxics.base import STREAMS, Toxic, nearest
+from proxy_manager.toxics.base import STREAMS, Toxic
+from proxy_manager.toxics.nearest import nearest
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def parse(text: str) -> ToxicSpec:
     return ToxicSpec(
         kind=known.kind,
         attributes=known.complete(_attributes(known, values.strip(), where), where),
-        streams=_streams(known, stream.strip() if at else None, where),
+        streams=streams_of(known, stream.strip() if at else None, where),
     )
 
 
@@ -60,15 +61,16 @@ def parse_list(text: str) -> tuple[ToxicSpec, ...]:
     return tuple(parse(part) for part in parts)
 
 
-def _streams(known: Toxic, stream: str | None, where: str) -> tuple[str, ...]:
+def streams_of(known: Toxic, stream: object, where: str) -> tuple[str, ...]:
+    """The streams meant by one's name or by None; raises ``ValueError`` that starts with ``where``."""
     if not known.has_stream:
         if stream is not None:
-            raise ValueError(f"{where}: {known.kind} has no stream; write {known.kind!r}")
+            raise ValueError(f"{where}: {known.kind} has no stream; leave it out")
         return ("downstream",)
     if stream is None:
         return STREAMS
-    if stream not in STREAMS:
-        raise ValueError(f"{where}: no stream is called {stream!r}{nearest(stream, STREAMS)}")
+    if not isinstance(stream, str) or stream not in STREAMS:
+        raise ValueError(f"{where}: no stream is called {stream!r}{nearest(str(stream), STREAMS)}")
     return (stream,)
 
 

@@ -72,7 +72,7 @@ def _prompts(folder: Path, *entries: object) -> None:
         (
             {"CONFIG_FILE": "config.json"},
             {"config.json": '{"setings": {}}'},
-            ["config.json: setings is no key here", "did you mean settings?"],
+            ["config.json: setings is no key here", "did you mean 'settings'?"],
         ),
     ],
     ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key"],
@@ -140,7 +140,7 @@ def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_pat
     warnings = done.logged("warning")
     assert [warning.split(":")[1] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
     assert all(f"warning: {warning}" in done.out for warning in warnings)
-    assert "did you mean prompt?" in warnings[0].lower()
+    assert "did you mean 'prompt'?" in warnings[0].lower()
     assert "note: 2 bad entries of the prompts file left out" in done.out
     [summary] = [line["summary"] for line in done.info if line["event"] == "summary"]
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "unjudged"]

@@ -92,7 +92,7 @@ def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> No
     assert done.returncode != 0
     [line] = lab.log("init")
     assert "TOXIC_PRB" in line
-    assert "did you mean TOXIC_PROB?" in line
+    assert "did you mean 'TOXIC_PROB'?" in line
 
 
 def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:

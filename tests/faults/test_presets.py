@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from proxy_manager.toxics import parse_list
 from windtunnel.config import load_configuration
 from windtunnel.faults import REGISTRY
 from windtunnel.faults.presets import LARGEST, find_set, preset, preset_names, preset_of
-from windtunnel.faults.sets import FaultSetError, load_set
+from windtunnel.faults.sets import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.settings import Settings, SettingsError
 
 NAMES = [
@@ -50,6 +51,7 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
     [
         ("ligth", "'ligth' is no file, and no preset is called so; did you mean 'light'?"),
         ("there/none.yaml", "there/none.yaml: cannot be read: No such file"),
+        ("a\0.yaml", "a\0.yaml: cannot be read: embedded null byte"),
         ("empty.yaml", "empty.yaml: there is no fault in it"),
         ("bad.yaml", "bad.yaml: faults[1]: fault 'truncat' is unknown; did you mean 'truncate'?"),
         ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: 'fractoin' is no key here; did you mean"),
@@ -78,6 +80,15 @@ def test_what_is_frozen_is_the_set_in_full(tmp_path):
     assert Settings.model_validate_json(settings.dump()) == settings
     [entry] = settings.fault_set.faults
     assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
+
+
+def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
+    empty = REGISTRY["empty"]()
+    toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
+    made = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,))).fault_set
+    assert [one.id for one in (*made.faults, *made.toxics)] == ["empty", "empty-2", "latency"]
+    with pytest.raises(ValueError, match="empty: links: no link is called 'serch'; did you mean 'search'"):
+        Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
 
 
 def test_settings_take_a_set_its_data_or_its_text():

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.tools import TOOLS
 from windtunnel.catalog import LINKS, TOOL_LINKS, link_of_tool
 from windtunnel.faults import REGISTRY
+from windtunnel.faults.base import Fault
 from windtunnel.faults.sets import FaultSetError, build_set, load_set
+from windtunnel.faults.when import Window
 
 ALL = tuple(link.name for link in LINKS)
 TOOL_NAMES = tuple(link.name for link in TOOL_LINKS)
@@ -61,10 +64,19 @@ WRONG_TEXTS = [
     ("faults: {}", "f.yaml: faults: must be a list, not {}"),
     ("faults: [3]", "f.yaml: faults[1]: must be a mapping, not 3"),
     ("faults: [{fault: trunkate}]", "faults[1]: fault 'trunkate' is unknown; did you mean 'truncate'?"),
-    ("faults: [{}]", "fault None is unknown"),
+    ("faults: [{}]", "f.yaml: faults[1]: fault is missing; valid: status, "),
+    ("faults: [{fault: [a]}]", "faults[1]: fault: must be a text that is not empty, not ['a']"),
+    ("faults: [{fault: noise, with: {roles: [usr]}}]", "noise: with: roles[1]: Input should be 'user'"),
+    ("toxics: [{}]", "toxics[1]: toxic is missing; valid: latency, "),
+    ("description: [a]", "f.yaml: description: must be a text"),
     ("toxics: [{toxic: latncy}]", "toxics[1]: no toxic is called 'latncy'; did you mean 'latency'?"),
     ("toxics: [{toxic: latency, with: {ltency: 1}}]", "no attribute 'ltency'; did you mean 'latency'?"),
-    ("toxics: [{toxic: latency, stream: sideways}]", "no stream is called 'sideways'"),
+    ("toxics: [{toxic: latency, with: {latency: x}}]", "toxics[1]: latency: with: latency must be a whole"),
+    ("toxics: [{toxic: latency, with: 0}]", "toxics[1]: latency: with: must be a mapping, not 0"),
+    ("toxics: [{toxic: latency, stream: sideways}]", "latency: stream: no stream is called 'sideways'"),
+    ("toxics: [{toxic: latency, stream: 'upstream:5'}]", "did you mean 'upstream'?"),
+    ("toxics: [{toxic: down, stream: upstream}]", "down: stream: down has no stream"),
+    ("toxics: [{toxic: latency, whem: {}}]", "toxics[1]: 'whem' is no key here; did you mean 'when'?"),
     ("toxics: [{toxic: latency, when: {nth: 1}}]", "when: 'nth' is no key here"),
 ]
 WRONG_ENTRIES = [
@@ -75,14 +87,30 @@ WRONG_ENTRIES = [
     ("with: {fraction: '0.5'}", "with: fraction: Input should be a valid number"),
     ("with: [1]", "with: must be a mapping"),
     ("when: {probability: 2}", "when: probability: Input should be less than"),
+    ("when: {probability: 50%}", "when: probability: Input should be a valid number, not '50%'"),
+    ("when: {of: tries}", "when: of: Input should be 'call' or 'try', not 'tries'"),
     ("when: {nth: 3-2}", "when: nth: the range 3-2 is empty"),
-    ("when: {window: {strat: 1}}", "when: window.strat: Extra inputs"),
+    ("when: {nth: 0}", "when: nth: counts begin with 1"),
+    ("when: {nth: 2.5}", "when: nth: must be a count such as 3, a range"),
+    ("when: {nth: [2]}", "when: nth: must be a count such as 3, a range"),
+    ("when: {turns: true}", "when: turns: must be a count such as 3, a range"),
+    ("when: {evry: 2}", "faults[1]: truncate: when: 'evry' is no key here; did you mean 'every'?"),
+    ("when: {window: {strat: 1}}", "truncate: when: window: 'strat' is no key here; did you mean 'start'?"),
+    ("when: {window: 3}", "when: window: Input should be an object"),
+    ("when: false", "when: must be a mapping, not False"),
+    ("only: []", "only: must be a mapping, not []"),
     ("only: {pth: /x}", "only: 'pth' is no key here; did you mean 'path'?"),
-    ("only: {tool: send_mail}", "only: tool: no tool is called 'send_mail'"),
+    ("only: {path: message}", "only: path: must begin with / or *"),
+    ("only: {path: '/message?to=Bob'}", "only: path: is held against the path alone: leave the query out"),
+    ("only: {method: ''}", "only: method: must be a method such as POST"),
+    ("only: {header: {'X Team': a}}", "only: header: 'X Team' is no header's name"),
+    ("only: {tool: send_mail}", "tool: no tool is called 'send_mail'; did you mean 'send_message'?"),
+    ("only: {tool: send_message, method: GET}", "send_message is called by POST, never by GET"),
     ("links: weather, only: {tool: translate}", "translate is on the link translator"),
     ("links: wheather", "links: no link is called 'wheather'; did you mean 'weather'?"),
     ("links: []", "links: must be a link"),
     ("links: {}", "links: must be a link"),
+    ("id: 3", "truncate: id: must be a text that is not empty, not 3"),
     ("id: a-2}, {fault: truncate, id: a}, {fault: truncate, id: a", "the id a-2 is there twice"),
 ]
 
@@ -94,7 +122,43 @@ WRONG_ENTRIES = [
 def test_what_is_wrong_is_named(text, says):
     with pytest.raises(FaultSetError) as error:
         load_set(text, "f.yaml", REGISTRY)
-    assert says in str(error.value)
+    assert str(error.value).startswith("f.yaml:") and says in str(error.value)
+
+
+@pytest.mark.parametrize(("entry", "says"), WRONG_ENTRIES)
+def test_python_objects_are_refused_just_so(entry, says):
+    value = yaml.safe_load(f"faults: [{{fault: truncate, {entry}}}]")
+    with pytest.raises(FaultSetError) as error:
+        build_set(value, "here", REGISTRY)
+    assert str(error.value).startswith("here: ") and says in str(error.value)
+
+
+@pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
+def test_a_link_that_the_fault_cannot_strike_is_refused_where_it_is_named(names):
+    with pytest.raises(FaultSetError, match="slow_tokens cannot strike on weather, only on model"):
+        build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY)
+
+
+class Nested(Fault):
+    """With a mapping as a parameter."""
+
+    name = "nested"
+    family = "http"
+    window: Window | None = None
+
+
+def test_a_parameter_s_own_keys_are_checked_too():
+    entry = {"fault": "nested", "with": {"window": {"strat": 1}}}
+    said = r"^f: faults\[1\]: nested: with: window: 'strat' is no key here; did you mean 'start'\?$"
+    with pytest.raises(FaultSetError, match=said):
+        build_set({"faults": [entry]}, "f", {"nested": Nested})
+
+
+def test_a_set_of_nothing_but_chance_zero_cannot_strike():
+    never = {"when": {"probability": 0}}
+    entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
+    assert not build_set(entries, "f", REGISTRY).can_strike
+    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY).can_strike
 
 
 def test_a_repeated_fault_gets_a_number():

@@ -56,7 +56,7 @@ def test_a_database_keeps_what_is_in_it(project):
 def test_an_unknown_name_in_the_env_file_is_one_line(project, capsys):
     (project / ".env").write_text("TOXIC_PRB=1\n")
     assert main(str(project), os.getgid()) == 1
-    assert capsys.readouterr().err == "error: .env: TOXIC_PRB is no setting; did you mean TOXIC_PROB?\n"
+    assert capsys.readouterr().err == "error: .env: TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'?\n"
 
 
 def gone(folder):

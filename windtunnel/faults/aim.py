@@ -109,7 +109,9 @@ class _Shelf:
     def _possible(self, look: _Look) -> Iterator[Group]:
         yield from self._asked
         for name, by_value in self._by_header.items():
-            yield from by_value.get(look.header(name), ())
+            value = look.find_header(name)
+            if value is not None:
+                yield from by_value.get(value, ())
         for name, by_wanted in self._by_field.items():
             found = look.field(name)
             if isinstance(found, _SCALAR):
@@ -138,8 +140,8 @@ class _Look(Request):
         except ValueError as error:
             return error
 
-    def header(self, name: str) -> str:
-        return self._named.get(name.lower(), "")
+    def find_header(self, name: str) -> str | None:
+        return self._named.get(name.lower())
 
     def json(self) -> Any:
         if isinstance(self._parsed, ValueError):

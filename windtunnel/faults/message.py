@@ -27,7 +27,12 @@ class _Message:
 
     def header(self, name: str) -> str:
         """The header's value, several of them joined by a comma; empty without one."""
-        return ", ".join(value for key, value in self.headers if key.lower() == name.lower())
+        return self.find_header(name) or ""
+
+    def find_header(self, name: str) -> str | None:
+        """The same, but None without one: its value may be empty."""
+        values = [value for key, value in self.headers if key.lower() == name.lower()]
+        return ", ".join(values) if values else None
 
     def json(self) -> Any:
         """The body's JSON. Raises ``ValueError``, also for what is nested too deep."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from windtunnel.faults.message import Request
 
 ABSENT = object()
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
 
 
 class Only(BaseModel):
@@ -20,13 +23,39 @@ class Only(BaseModel):
 
     method: str | None = Field(None, description="the request's method")
     path: str | None = Field(None, description="its path without the query; * stands for anything")
-    header: Mapping[str, str] = Field(default_factory=dict, description="headers; * stands for anything")
+    header: Mapping[str, str] = Field(
+        default_factory=dict, description="headers, which must be there; * stands for any value"
+    )
     json_: Mapping[str, Any] = Field(
         default_factory=dict,
         alias="json",
         description="fields of the JSON body; a.b for a nested one",
     )
     tool: str | None = Field(None, description="the tool by its name, as the agent's model knows it")
+
+    @field_validator("method")
+    @classmethod
+    def _is_method(cls, method: str | None) -> str | None:
+        if method is not None and not _TOKEN.fullmatch(method):
+            raise ValueError("must be a method such as POST")
+        return method
+
+    @field_validator("path")
+    @classmethod
+    def _is_path(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith(("/", "*", "?", "[", "http")):
+            raise ValueError("must begin with / or *, as in /message or */inbox")
+        if path is not None and _QUERY.search(path):
+            raise ValueError("is held against the path alone: leave the query out")
+        return path
+
+    @field_validator("header")
+    @classmethod
+    def _are_headers(cls, header: Mapping[str, str]) -> Mapping[str, str]:
+        for name in header:
+            if not _TOKEN.fullmatch(name):
+                raise ValueError(f"{name!r} is no header's name")
+        return header
 
     @property
     def reads_body(self) -> bool:
@@ -37,7 +66,7 @@ class Only(BaseModel):
         return (
             (self.method is None or self.method.upper() == request.method)
             and (self.path is None or fnmatchcase(request.path, self.path))
-            and all(fnmatchcase(request.header(name), value) for name, value in self.header.items())
+            and all(_like(request.find_header(name), value) for name, value in self.header.items())
             and (not self.json_ or self._json_matches(request))
         )
 
@@ -58,6 +87,14 @@ def field(value: Any, dotted: str) -> Any:
     return value
 
 
+def _like(found: str | None, wanted: str) -> bool:
+    return found is not None and fnmatchcase(found, wanted)
+
+
 def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return found.keys() == wanted.keys() and all(_same(found[name], one) for name, one in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
     # Python takes true for 1
     return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)

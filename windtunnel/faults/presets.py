@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from proxy_manager.toxics import nearest
 from windtunnel.faults import REGISTRY
+from windtunnel.faults.plain import shown
 from windtunnel.faults.sets import FaultSet, FaultSetError, load_set
 
 # beside the packages: in a checkout and, as their data, in an installation too
@@ -32,8 +34,8 @@ def read_set(path: Path) -> FaultSet:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
-    except OSError as error:
-        raise FaultSetError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a NUL in its name
+        raise FaultSetError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
     return load_set(text, str(path), REGISTRY)
 
 
@@ -54,13 +56,30 @@ def find_set(given: str) -> FaultSet:
 
 
 def _find(text: str) -> FaultSet:
-    if text.startswith("{") or "\n" in text:
+    if _is_text(text):
         return load_set(text, "fault set", REGISTRY)
     if text in preset_names():
         return preset(text)
-    if Path(text).exists() or "/" in text or text.endswith((SUFFIX, ".yml", ".json")):
+    if _is_path(text):
         return read_set(Path(text))
-    raise FaultSetError(f"{text!r} is no file, and no preset is called so{nearest(text, preset_names())}")
+    if text in REGISTRY:
+        raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
+    known = nearest(text, preset_names())
+    raise FaultSetError(f"{shown(text)} is no file, and no preset is called so{known}")
+
+
+def names_set(text: str) -> bool:
+    """Whether ``find_set`` would know what is meant, be it good or not."""
+    return _is_text(text) or text in preset_names() or _is_path(text)
+
+
+def _is_text(text: str) -> bool:
+    return text.startswith("{") or "\n" in text
+
+
+def _is_path(text: str) -> bool:
+    # Path.exists raises for a name that is too long
+    return "/" in text or text.endswith((SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
 
 
 def preset_of(faults: str) -> str | None:

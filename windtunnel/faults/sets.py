@@ -21,19 +21,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-import yaml
-from pydantic import BaseModel, ValidationError
-
-from proxy_manager.toxics import ToxicSpec, nearest, parse_list, toxic
+from proxy_manager.toxics import TOXICS, ToxicSpec, nearest, streams_of, toxic
 from windtunnel.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
 from windtunnel.faults.base import Fault
+from windtunnel.faults.checks import listed, mapping, model, named, text
 from windtunnel.faults.only import Only
+from windtunnel.faults.plain import FaultSetError, plain, read_plain
 from windtunnel.faults.when import When
 
 Registry = Mapping[str, type[Fault]]
-_Model = TypeVar("_Model", bound=BaseModel)
 _GROUPS = {
     "tools": [link.name for link in TOOL_LINKS],
     "model": [MODEL_LINK.name],
@@ -41,16 +39,15 @@ _GROUPS = {
 }
 _NAMES = [link.name for link in LINKS]
 
-
-class FaultSetError(ValueError):
-    """A fault set that cannot be used; the message says which file, which key and what would do."""
+__all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "build_set", "load_set"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """A fault, armed on these ``links``, ``when`` it strikes, ``only`` at such requests.
 
-    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it.
+    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it. A set that was
+    read has one for each.
     """
 
     fault: Fault
@@ -71,7 +68,7 @@ class Entry:
 
     def dump(self) -> dict[str, Any]:
         return {
-            "id": self.id,
+            "id": self.id or self.fault.name,
             "fault": self.fault.name,
             "links": list(self.links),
             "with": self.fault.model_dump(mode="json", exclude_defaults=True, by_alias=True),
@@ -94,7 +91,7 @@ class ToxicEntry:
         one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
         streams = {"stream": spec.streams[0]} if one_way else {}
         return {
-            "id": self.id,
+            "id": self.id or spec.kind,
             "toxic": spec.kind,
             "links": list(self.links),
             "with": dict(spec.attributes),
@@ -111,6 +108,11 @@ class FaultSet:
     toxics: tuple[ToxicEntry, ...] = ()
     description: str = field(default="", compare=False)
 
+    @property
+    def can_strike(self) -> bool:
+        """Whether anything in it has a chance."""
+        return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)
+
     def dump(self) -> str:
         """Canonical JSON, which ``load_set`` reads again to the same set; empty for an empty set."""
         if not self.faults and not self.toxics:
@@ -121,46 +123,36 @@ class FaultSet:
 
 def load_set(text: str, where: str, registry: Registry) -> FaultSet:
     """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
-    try:
-        return build_set(json.loads(text), where, registry)  # YAML would take 1e-5 for a text
-    except (json.JSONDecodeError, RecursionError):
-        pass
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise FaultSetError(f"{where}{line}: not YAML: {getattr(error, 'problem', error)}") from None
-    return build_set(value, where, registry)
+    return build_set(read_plain(text, where), where, registry)
 
 
 def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
     """The same from plain data. Raises ``FaultSetError``."""
-    top = _mapping(value if value is not None else {}, where, ("faults", "toxics", "description"))
+    top = mapping(plain(value, where), where, ("faults", "toxics", "description"))
     faults = [
         _entry(one, f"{where}: faults[{number}]", registry)
-        for number, one in enumerate(_list(top.get("faults"), f"{where}: faults"), start=1)
+        for number, one in enumerate(listed(top.get("faults"), f"{where}: faults"), start=1)
     ]
     toxics = [
         _toxic(one, f"{where}: toxics[{number}]")
-        for number, one in enumerate(_list(top.get("toxics"), f"{where}: toxics"), start=1)
+        for number, one in enumerate(listed(top.get("toxics"), f"{where}: toxics"), start=1)
     ]
-    description = str(top.get("description") or "")
+    description = text(top.get("description"), "", f"{where}: description")
     return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)), description)
 
 
 def _entry(value: Any, where: str, registry: Registry) -> Entry:
-    given = _mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
-    name = given.get("fault")
-    kind = registry.get(str(name))
+    given = mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
+    name = named(given, "fault", registry, where)
+    kind = registry.get(name)
     if kind is None:
-        raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(str(name), registry)}")
-    fault = _model(kind, given.get("with"), f"{where}: {name}: with")
-    when = _model(When, given.get("when"), f"{where}: {name}: when")
-    only = _model(Only, given.get("only"), f"{where}: {name}: only")
+        raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(name, registry)}")
+    fault = model(kind, given.get("with"), f"{where}: {name}: with")
+    when = model(When, given.get("when"), f"{where}: {name}: when")
+    only = model(Only, given.get("only"), f"{where}: {name}: only")
     on = _links(given.get("links"), kind, f"{where}: {name}: links")
     only, on = _aimed_at_tool(only, on, f"{where}: {name}: only: tool")
-    return Entry(fault, on, when, only, str(given.get("id") or name))
+    return Entry(fault, on, when, only, text(given.get("id"), name, f"{where}: {name}: id"))
 
 
 def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, tuple[str, ...]]:
@@ -173,24 +165,27 @@ def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, t
         raise FaultSetError(f"{where}: {error.args[0]}") from None
     if link not in on:
         raise FaultSetError(f"{where}: {only.tool} is on the link {link}, which `links` does not name")
-    return only.model_copy(update={"method": only.method or method, "path": only.path or path}), (link,)
+    if only.method is not None and only.method.upper() != method:
+        raise FaultSetError(f"{where}: {only.tool} is called by {method}, never by {only.method}")
+    return only.model_copy(update={"method": method, "path": only.path or path}), (link,)
 
 
 def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
     """The links meant, those left out on which the fault cannot strike; an error if none is left."""
-    names = [value] if isinstance(value, str) else value if value is not None else ["all"]
-    chosen = _named_links(names, where)
+    chosen, grouped = _named_links("all" if value is None else value, where)
     possible = {"any": _GROUPS["all"], "tool": _GROUPS["tools"], "model": _GROUPS["model"]}[kind.where]
     on = tuple(name for name in _NAMES if name in chosen and name in possible)
     if not on:
         raise FaultSetError(f"{where}: {kind.name} can strike only on {', '.join(possible)}")
-    if isinstance(value, (str, list)) and not (set(names) & set(_GROUPS)) and len(on) < len(chosen):
+    if not grouped and len(on) < len(chosen):
         wrong = ", ".join(sorted(chosen - set(on)))
         raise FaultSetError(f"{where}: {kind.name} cannot strike on {wrong}, only on {', '.join(possible)}")
     return on
 
 
-def _named_links(names: Any, where: str) -> set[str]:
+def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
+    """The links meant, and whether a group of several is among the names."""
+    names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not names:
         raise FaultSetError(f"{where}: must be a link, a list of links, tools, model or all")
     chosen: set[str] = set()
@@ -201,24 +196,33 @@ def _named_links(names: Any, where: str) -> set[str]:
                 f"{where}: no link is called {name!r}{nearest(str(name), (*_NAMES, *_GROUPS))}"
             )
         chosen.update(group)
-    return chosen
+    return chosen, bool({"tools", "all"} & set(names))
 
 
 def _toxic(value: Any, where: str) -> ToxicEntry:
-    given = _mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
-    kind = str(given.get("toxic"))
-    attributes = _mapping(given.get("with") or {}, f"{where}: {kind}: with", None)
+    given = mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
+    kind = named(given, "toxic", (one.kind for one in TOXICS), where)
+    at = f"{where}: {kind}"
+    links = given.get("links")
+    on, _ = _named_links("tools" if links is None else links, f"{at}: links")
+    ordered = tuple(name for name in _NAMES if name in on)
+    mapping(given.get("when"), f"{at}: when", ("probability",))
+    chance = model(When, given.get("when"), f"{at}: when").probability
+    return ToxicEntry(_spec(kind, given, where), ordered, chance, text(given.get("id"), kind, f"{at}: id"))
+
+
+def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
     try:
-        complete = toxic(kind).complete(attributes)
-        streams = parse_list(kind if given.get("stream") is None else f"{kind}@{given['stream']}")[0].streams
+        known = toxic(kind)
     except ValueError as error:
         raise FaultSetError(f"{where}: {error}") from None
-    when = _mapping(given.get("when") or {}, f"{where}: {kind}: when", ("probability",))
-    chance = _model(When, when, f"{where}: {kind}: when").probability
-    names = given.get("links", "tools")
-    on = _named_links([names] if isinstance(names, str) else names, f"{where}: {kind}: links")
-    ordered = tuple(name for name in _NAMES if name in on)
-    return ToxicEntry(ToxicSpec(kind, complete, streams), ordered, chance, str(given.get("id") or kind))
+    at = f"{where}: {kind}"
+    attributes = mapping(given.get("with"), f"{at}: with", None)
+    try:
+        complete = known.complete(attributes, f"{at}: with")
+        return ToxicSpec(kind, complete, streams_of(known, given.get("stream"), f"{at}: stream"))
+    except ValueError as error:
+        raise FaultSetError(str(error)) from None
 
 
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
@@ -231,40 +235,3 @@ def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
         if count > 1 and name in taken:
             raise FaultSetError(f"{where}: the id {name} is there twice")
         yield entry if count == 1 else type(entry)(**{**vars(entry), "id": name})
-
-
-def _model(kind: type[_Model], value: Any, where: str) -> _Model:
-    """Validated as JSON is: a list may be a tuple, but ``true`` is no number and ``"3"`` neither."""
-    given = _mapping(value or {}, where, _keys(kind))
-    try:
-        return kind.model_validate_json(json.dumps(given, default=str), strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        raise FaultSetError(f"{where}: {key + ': ' if key else ''}{reason}") from None
-
-
-def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
-    return tuple(info.alias or name for name, info in kind.model_fields.items())
-
-
-def _mapping(value: Any, where: str, keys: Sequence[str] | None) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise FaultSetError(f"{where}: must be a mapping, not {_shown(value)}")
-    for key in value:
-        if not isinstance(key, str) or (keys is not None and key not in keys):
-            raise FaultSetError(f"{where}: {key!r} is no key here{nearest(str(key), tuple(keys or ()))}")
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise FaultSetError(f"{where}: must be a list, not {_shown(value)}")
-    return value
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:60]

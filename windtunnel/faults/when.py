@@ -7,32 +7,33 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d*))?\s*")
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{0,9}))?\s*")
 
 
-def _span(value: Any) -> Any:
+def _span(value: Any) -> tuple[int, int | None]:
     """``3``, ``"3"``, ``"2-4"``, ``"2-"`` or ``[2, 4]``."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value, value
-    if isinstance(value, str):
-        found = _RANGE.fullmatch(value)
-        if found is None:
-            raise ValueError("must be a count such as 3, a range such as 2-4, or an open one such as 2-")
-        first = int(found[1])
-        last = first if "-" not in value else int(found[2]) if found[2] else None
-        return first, last
-    return tuple(value) if isinstance(value, list) else value
+    match value:
+        case bool():
+            pass
+        case int():
+            return value, value
+        case str() if found := _RANGE.fullmatch(value):
+            first = int(found[1])
+            return first, first if "-" not in value else int(found[2]) if found[2] else None
+        case [int() as first, int() | None as last] if not isinstance(first, bool):
+            return first, last
+    raise ValueError("must be a count such as 3, a range such as 2-4, or an open one such as 2-")
 
 
 def _in_order(span: tuple[int, int | None]) -> tuple[int, int | None]:
+    if span[0] < 1:
+        raise ValueError("counts begin with 1")
     if span[1] is not None and span[1] < span[0]:
         raise ValueError(f"the range {span[0]}-{span[1]} is empty")
     return span
 
 
-Span = Annotated[
-    tuple[Annotated[int, Field(ge=1)], int | None], BeforeValidator(_span), AfterValidator(_in_order)
-]
+Span = Annotated[tuple[int, int | None], BeforeValidator(_span), AfterValidator(_in_order)]
 
 
 class Window(BaseModel):

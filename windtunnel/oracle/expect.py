@@ -17,7 +17,6 @@ exactly that text counts as done, and as the right values.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -34,6 +33,8 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+
+from proxy_manager.toxics import nearest
 
 # What the lab's tools write: kinds of side effects and their fields. A new writing tool adds a row.
 EFFECTS: dict[str, tuple[str, ...]] = {
@@ -172,13 +173,6 @@ def parse_expect(expect: Mapping[str, Any]) -> Oracle:
         else:
             reason = errors[0]["msg"].removeprefix("Value error, ")
         raise ValueError(f"{_spelt(('expect', *path))}: {reason}") from None
-
-
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """The end of an error message: the nearest valid name, else all of them."""
-    names = list(valid)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; valid: {', '.join(names)}"
 
 
 def _names_at(path: tuple[int | str, ...]) -> list[str]:
