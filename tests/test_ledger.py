@@ -60,12 +60,20 @@ def test_the_chaos_level_counts():
     assert found.canary is None
 
 
-def test_selectors_are_heeded_as_far_as_the_history_tells():
+def test_selectors_are_heeded():
     posts = {**CANARY, "only": {"method": "POST", "path": "/message"}}
-    to_bob = {**CANARY, "only": {"json": {"to": "Bob"}}}
     gets = [with_faults(method="GET"), with_faults(target="/other")]
     assert accounted(posts, *gets).entries[0].met == 0
-    assert accounted(to_bob, with_faults(), with_faults(met(), try_=2)).entries[0].canary == "held"
+
+
+@pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-Tenant": "a"}}])
+def test_what_the_history_does_not_hold_the_gateway_tells(only):
+    entry = {**CANARY, "only": only}
+    aimed = {"aimed": ["truncate"]}
+    others, hit = with_faults(), with_faults(met(), try_=2, **aimed)
+    assert accounted(entry, others, hit).entries[0].canary == "held"
+    [found] = accounted(entry, hit, with_faults(try_=3, **aimed)).entries
+    assert (found.met, found.canary, found.because) == (2, "invalid", "1 of 2 calls passed without it")
 
 
 def test_each_configuration_has_its_own():

@@ -238,7 +238,8 @@ class Exchange:
     ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
-    those that struck, in the order of their set; ``configuration`` is the number of that set.
+    those that struck, in the order of their set; ``configuration`` is the number of that set. ``aimed``:
+    the ids of armed faults that chose this request by a header or its body, whether they struck or not.
     """
 
     start: float
@@ -260,6 +261,7 @@ class Exchange:
     request_bytes: int
     reply_bytes: int
     faults: list[FaultMet] = field(default_factory=list)
+    aimed: list[str] = field(default_factory=list)
     configuration: int = 0
     error: str | None = None
     event: Literal["exchange"] = "exchange"

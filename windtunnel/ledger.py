@@ -105,10 +105,10 @@ def _counts(one: Exchange) -> bool:
 
 
 def _aimed_at(entry: Entry, one: Exchange) -> bool:
-    """By link, method and path. Headers and bodies are not in the history: there only a strike tells."""
+    """By link, method and path; by a header or the body, which no history holds, the gateway tells."""
     only, path = entry.only, one.target.partition("?")[0]
-    if only.header or only.json_:
-        return _strike(entry, one) is not None
+    if not only.by_history:
+        return entry.id in one.aimed
     return (
         one.link in entry.links
         and (only.method is None or only.method.upper() == one.method)

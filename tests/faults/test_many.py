@@ -106,5 +106,5 @@ def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries
         for n, (request, link, call, try_, episode) in enumerate(tries)
     ]
     tally = Tally(1, entries)
-    found = [[entry.id for entry, _ in tally.strikes(one)] for one in arrivals]
+    found = [[entry.id for entry, _ in tally.meet(one).struck] for one in arrivals]
     assert found == list(one_by_one(entries, arrivals))

@@ -29,7 +29,7 @@ def arrive(
 
 
 def struck(found: Tally, arrival: Arrival) -> list[str]:
-    return [entry.id for entry, _ in found.strikes(arrival)]
+    return [entry.id for entry, _ in found.meet(arrival).struck]
 
 
 def test_entries_strike_in_their_order_on_their_links():
@@ -73,7 +73,7 @@ def test_turns_are_the_models_requests_of_the_attempt():
     found = tally({"links": "weather", "when": {"turns": 2}})
     seen = []
     for turn in (1, 2, 3):
-        found.strikes(arrive(turn, link="model", fingerprint=""))
+        found.meet(arrive(turn, link="model", fingerprint=""))
         seen.append(bool(struck(found, arrive(turn))))
     assert seen == [False, True, False]
     assert not struck(found, arrive(attempt=2))
@@ -101,7 +101,7 @@ def test_the_same_tries_are_struck_in_any_order():
 @pytest.mark.parametrize("call", range(1, 40))
 def test_error_prob_draws_as_the_schedule_says(call):
     found = Tally(7, [Entry(HttpError(chance=0.4), ("weather",))])
-    act = next((entry.fault.act(this) for entry, this in found.strikes(arrive(call))), None)
+    act = next((entry.fault.act(this) for entry, this in found.meet(arrive(call)).struck), None)
     planned = plan_error(7, 0.4, "e1", 1, "weather", "f", call, 1)
     assert (act and act.evidence["kind"]) == (planned and planned.kind)
 

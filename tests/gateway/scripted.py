@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import requests
@@ -155,8 +155,11 @@ def stream(*events: bytes) -> bytes:
     return STREAM + b"".join(chunk(event) for event in events) + chunk(b"")
 
 
-def ask(lab: Lab, link: str = "search", method: str = "GET", **more: Any) -> requests.Response:
-    return requests.request(method, lab.url(link, "/a"), headers=lab.identity(), timeout=5, **more)
+def ask(
+    lab: Lab, link: str = "search", method: str = "GET", headers: Mapping[str, str] | None = None, **more: Any
+) -> requests.Response:
+    all_headers = {**lab.identity(), **(headers or {})}
+    return requests.request(method, lab.url(link, "/a"), headers=all_headers, timeout=5, **more)
 
 
 def only(lab: Lab) -> FaultMet:

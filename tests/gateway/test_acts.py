@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
+from typing import Any
 
 import pytest
 import requests
@@ -38,6 +40,17 @@ def test_the_answer_to_a_head_has_no_body(lab: Lab) -> None:
     with dial(lab.address("search")) as client:
         client.sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\nHEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert read_all(client) == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" * 2
+
+
+@pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-To": "B*"}}])
+def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_did_not_strike(
+    lab: Lab, only: dict[str, Any]
+) -> None:
+    seldom = {"id": "to Bob", "fault": "unavailable", "only": only, "when": {"probability": 1e-9}}
+    lab.begin(faults=json.dumps({"faults": [{"fault": "delay", "with": {"ms": 1}}, seldom]}))
+    for to in ("Bob", "Ann"):
+        ask(lab, method="POST", json={"to": to}, headers={"X-To": to})
+    assert [record.aimed for record in lab.exchanges(2)] == [["to Bob"], []]
 
 
 @pytest.mark.parametrize("does", ["nothing", "miss", "no delay", "fail", "reply miss", "reply fail"])

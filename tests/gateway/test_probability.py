@@ -149,7 +149,7 @@ def planned() -> set[int]:
     tally = Tally(SEED, build_set(FAULTS, "f", REGISTRY).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
-    planned = {call for call in range(1, REQUESTS + 1) if tally.strikes(Arrival(*key, call, 1, 0.0))}
+    planned = {call for call in range(1, REQUESTS + 1) if tally.meet(Arrival(*key, call, 1, 0.0)).struck}
     spread = NormalDist().inv_cdf(0.995) * math.sqrt(REQUESTS * PROBABILITY * (1 - PROBABILITY))
     assert abs(len(planned) - REQUESTS * PROBABILITY) <= spread
     return planned

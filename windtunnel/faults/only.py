@@ -58,6 +58,11 @@ class Only(BaseModel):
         return header
 
     @property
+    def by_history(self) -> bool:
+        """Whether it goes by nothing but what a run's history holds of every request."""
+        return not (self.header or self.json_)
+
+    @property
     def reads_body(self) -> bool:
         return bool(self.json_)
 

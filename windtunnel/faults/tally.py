@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -39,6 +39,16 @@ class Arrival(NamedTuple):
     elapsed_s: float
 
 
+class Meeting(NamedTuple):
+    """What a try met: the entries that ``struck``, in the order of their set, with what they are shown.
+
+    ``aimed``: the ids of those that chose it by what no history holds, whether they struck or not.
+    """
+
+    struck: Sequence[tuple[Entry, Try]] = ()
+    aimed: Sequence[str] = ()
+
+
 @dataclass
 class _Count:
     """What a group matched in one episode; ``strikes`` how often each of it struck, and the last call."""
@@ -54,8 +64,11 @@ class _Count:
         return Moment(ordinal, self.tries, turn, one.elapsed_s)
 
 
+_NOTHING = Meeting()
+
+
 class Tally:
-    """Of one run: its seed and its entries. ``strikes`` is asked once for every try, as they arrive."""
+    """Of one run: its seed and its entries. ``meet`` is asked once for every try, as they arrive."""
 
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
         self._seed = seed
@@ -82,20 +95,23 @@ class Tally:
         kept.append(reply)
         del kept[:-KEPT_REPLIES]
 
-    def strikes(self, one: Arrival) -> list[tuple[Entry, Try]]:
-        """The entries that strike this try, in the order of their set."""
+    def meet(self, one: Arrival) -> Meeting:
+        """What becomes of this try, which is counted."""
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
         groups = self._on[one.link].at(one.method, one.path, one.read)
         if not groups:
-            return []
+            return _NOTHING
         struck: list[tuple[Armed, Try]] = []
+        aimed: list[str] = []
         draws = Draws(self._seed, one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
         for group in groups:
+            aimed += group.told
             self._ask(group, one, draws, struck)
-        if len(struck) > 1:
-            struck.sort(key=lambda pair: pair[0].place)
-        return [(armed.entry, this) for armed, this in struck]
+        if not (struck or aimed):
+            return _NOTHING
+        struck.sort(key=lambda pair: pair[0].place)
+        return Meeting([(armed.entry, this) for armed, this in struck], aimed)
 
     def _ask(self, group: Group, one: Arrival, draws: Draws, struck: list[tuple[Armed, Try]]) -> None:
         """Adds those of the group that strike."""

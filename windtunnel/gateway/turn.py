@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from json.encoder import encode_basestring as _quote
@@ -75,6 +75,7 @@ class Turn:
     decided = False
     forwarding = False
     plan: Plan | None = None
+    aimed: Sequence[str] = ()
     configuration = 0
     swallow_continue = False
     request_done = True
@@ -182,9 +183,10 @@ class Turn:
 
         path = head.target.partition("?")[0]
         key = (self.fingerprint, self.episode, self.number, self.call, self.try_)
-        struck = run.tally.strikes(Arrival(self.link, head.method, path, read, *key, run.elapsed_s))
-        if struck:
-            made = plan(struck, whole=whole)
+        met = run.tally.meet(Arrival(self.link, head.method, path, read, *key, run.elapsed_s))
+        self.aimed = met.aimed
+        if met.struck:
+            made = plan(met.struck, whole=whole)
             self.plan = made if made.mets else None
 
     def take_held(self) -> bytes:
@@ -230,6 +232,7 @@ def _line(turn: Turn, run: Run) -> str:
     """``windtunnel.events.Exchange`` as JSON, made by hand: every request pays for it."""
     head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
     faults = _faults(turn.plan) if turn.plan else "[]"
+    aimed = json.dumps(turn.aimed, ensure_ascii=False) if turn.aimed else "[]"
     return (
         f'{{"start":{started:.6f},"run":{run.quoted_id},"episode":{_quote(turn.episode)}'
         f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(head.method)}'
@@ -238,7 +241,7 @@ def _line(turn: Turn, run: Run) -> str:
         f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
         f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
         f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
-        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"configuration":{turn.configuration}'
+        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"aimed":{aimed},"configuration":{turn.configuration}'
         f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
     )
 
