@@ -6,36 +6,68 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import ways
-from bench.load import Load, generator, load
+from bench.load import Load, generator, load, load_average
 from windtunnel.topology import Address
 
 CROWD = 32
 WARM_UP = 20_000
+GATEWAYS: Mapping[str, Mapping[str, Any]] = {
+    "gateway": {"attempt": True},
+    "gateway_unarmed": {"attempt": True, "settings": {"error_prob": 0}},
+    "gateway_bare": {"attempt": False},
+}
 
 
 def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
+    """The same twice: all on one core, where only work counts; and free, where waking each other does too."""
+    places = {"one_core": one_core, "free": nullcontext}
+    if not hasattr(os, "sched_setaffinity"):
+        print("processes cannot be held on one core here, so that was not measured")
+        del places["one_core"]
+    found: dict[str, Any] = {"load": generator(), "python": sys.version, "load_average": load_average()}
+    for name, place in places.items():
+        with place():
+            found[name] = _measure(rounds, seconds)
+    return found
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """This process and those that it starts meanwhile stay on one core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _measure(rounds: int, seconds: int) -> dict[str, Any]:
     """p50 in microseconds at one connection, requests a second at one and at 32, by way; and ratios.
 
-    ``gateway`` is with an attempt on the lane: identified, fingerprinted, drawn for, recorded;
-    ``gateway_bare`` outside any. In each round every way has ``seconds`` at each number of connections; a
-    figure is the median over the rounds, a ratio the median of the ratios of each round.
+    ``gateway`` is with an attempt on the lane and ``ERROR_PROB`` armed: identified, fingerprinted, drawn
+    for, recorded; ``gateway_unarmed`` with an attempt and no fault; ``gateway_bare`` outside any run. In
+    each round every way has ``seconds`` at each number of connections; a figure is the median over the
+    rounds, a ratio the median of the ratios of each round.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
         toxiproxy = stack.enter_context(ways.toxiproxy(upstream, ways.real_toxiproxy()))
-        _, busy = stack.enter_context(ways.gateway(Path(folder) / "busy", upstream, attempt=True))
-        _, bare = stack.enter_context(ways.gateway(Path(folder) / "bare", upstream, attempt=False))
-        targets = {"direct": upstream, "toxiproxy": toxiproxy.proxy, "gateway": busy, "gateway_bare": bare}
+        targets = {"direct": upstream, "toxiproxy": toxiproxy.proxy}
+        for name, how in GATEWAYS.items():
+            way = ways.gateway(Path(folder) / name, upstream, **how)
+            targets[name] = stack.enter_context(way)[1]
         try:
             targets["mitmproxy"] = stack.enter_context(ways.mitmproxy(upstream))
         except (OSError, subprocess.SubprocessError) as error:
@@ -44,11 +76,10 @@ def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
         crowd = _in_turn(targets, CROWD, rounds, seconds)
     return {
         "toxiproxy_server": toxiproxy.name,
-        "load": generator(),
         "p50_us": _figures(one, lambda got: got.p50_us),
         "per_second": _figures(one, lambda got: got.per_second),
         f"per_second_{CROWD}": _figures(crowd, lambda got: got.per_second),
-        **_ratios(one, crowd),
+        **{name: _ratios(name, one, crowd) for name in GATEWAYS},
     }
 
 
@@ -66,21 +97,19 @@ def _figures(got: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> 
     return {name: round(median(figure(one) for one in loads), 1) for name, loads in got.items()}
 
 
-def _ratios(one: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
-    """Of the gateway with an attempt, over the others'; ``_bare`` of the gateway without."""
+def _ratios(ours: str, one: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
+    """Ours over Toxiproxy's p50 and requests a second at 32; over mitmproxy's requests a second at one."""
 
-    def ratio(got: Mapping[str, list[Load]], ours: str, other: str, what: str) -> float:
+    def ratio(got: Mapping[str, list[Load]], other: str, what: str) -> float:
         pairs = zip(got[ours], got[other], strict=True)
         return round(median(getattr(here, what) / getattr(there, what) for here, there in pairs), 2)
 
     found = {
-        "ratio": ratio(one, "gateway", "toxiproxy", "p50_us"),
-        "ratio_bare": ratio(one, "gateway_bare", "toxiproxy", "p50_us"),
-        "crowd_ratio": ratio(crowd, "gateway", "toxiproxy", "per_second"),
-        "crowd_ratio_bare": ratio(crowd, "gateway_bare", "toxiproxy", "per_second"),
+        "p50": ratio(one, "toxiproxy", "p50_us"),
+        f"per_second_{CROWD}": ratio(crowd, "toxiproxy", "per_second"),
     }
     if "mitmproxy" in one:
-        found["times_mitmproxy"] = ratio(one, "gateway", "mitmproxy", "per_second")
+        found["times_mitmproxy"] = ratio(one, "mitmproxy", "per_second")
     return found
 
 
