@@ -116,7 +116,8 @@ def _run(
     finally:
         runner.close()
     audience.close()
-    print_summary(console, summary, command(runner.settings, str(configuration.prompts)))
+    repeat = command(runner.settings, str(configuration.prompts), summary.lab_id, configuration.environ)
+    print_summary(console, summary, repeat)
     console.print(f"history: {configuration.logs}/runs/{run_id}", soft_wrap=True)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")

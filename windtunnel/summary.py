@@ -82,6 +82,7 @@ class Summary:
     """
 
     run_id: str
+    lab_id: str
     seed: int
     settings: Mapping[str, Any]
     subject: str
@@ -138,6 +139,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0, skipped_prompts: int | 
     ledger = account(started, events)
     return Summary(
         run_id=started.run_id,
+        lab_id=started.lab_id,
         seed=started.seed,
         settings=started.settings,
         subject=_subject(started.subject, started.settings),
