@@ -70,7 +70,10 @@ class Runner:
         self._recorder.note(level, message)
 
     def run(self, prompts: Sequence[Prompt]) -> RunRecord:
-        """Runs all prompts in turn. What ends the run early is said in the record, not raised."""
+        """Runs all prompts in turn. What ends the run early is said in the record, not raised.
+
+        So is the text of a ``KeyboardInterrupt``: why it came, if whoever raised it knows.
+        """
         record = self._record
         try:
             self._start(len(prompts))
@@ -87,8 +90,8 @@ class Runner:
             record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
         except OSError as error:
             record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
-        except KeyboardInterrupt:
-            record.reason = "interrupted"
+        except KeyboardInterrupt as end:
+            record.reason = str(end) or "interrupted"
         finally:
             record.toxics_left = self._control.release()
             self._finish()
