@@ -28,8 +28,10 @@ from windtunnel.events.runner import (
 )
 from windtunnel.events.subject import (
     ModelCall,
+    RefusedBecause,
     Report,
     ToolCall,
+    ToolCallRefused,
     ToolTry,
 )
 
@@ -46,10 +48,12 @@ __all__ = [
     "Level",
     "ModelCall",
     "Note",
+    "RefusedBecause",
     "Report",
     "RunFinished",
     "RunStarted",
     "ToolCall",
+    "ToolCallRefused",
     "ToolTry",
     "ToxicsChanged",
     "WorldRead",
@@ -62,6 +66,7 @@ Event = (
     | ModelCall
     | ToolTry
     | ToolCall
+    | ToolCallRefused
     | AttemptEnded
     | AttemptHealed
     | WorldRead

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+
 
 @dataclass(frozen=True)
 class ModelCall:
@@ -78,6 +80,27 @@ class ToolCall:
     result: str
     fallback_used: bool
     event: Literal["tool_call"] = "tool_call"
+
+
+@dataclass(frozen=True)
+class ToolCallRefused:
+    """A tool call that the model asked for and the subject refused by itself: no request was made of it.
+
+    ``why``: there is no such tool, the arguments (or those of the report) do not fit the tool's schema, or
+    they are no JSON; ``detail`` in words. ``tool`` and ``arguments`` are as the model gave them, cut off
+    where they are long. ``index`` is the place in the reply, malformed calls counted after the others.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    reply: int
+    index: int
+    tool: str
+    arguments: str
+    why: RefusedBecause
+    detail: str
+    event: Literal["tool_call_refused"] = "tool_call_refused"
 
 
 @dataclass(frozen=True)
