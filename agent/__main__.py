@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import click
 from rich.console import Console
 
+from agent.ending import end_once
 from agent.keys import api_key, redactor
-from windtunnel import lifeline
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.control import Control
 from windtunnel.events import Level
@@ -53,8 +51,7 @@ def main(prompts: Path | None, as_json: bool) -> None:
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))
         sys.exit(USAGE_ERROR)
-    _interrupt_once()
-    lifeline.watch(os.environ, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    end_once(os.environ)
     settings, said = decide_backend(configuration.settings, configuration.topology)
     configuration = replace(configuration, settings=settings)
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in loaded.problems]
@@ -116,7 +113,8 @@ def _run(
     finally:
         runner.close()
     audience.close()
-    print_summary(console, summary, command(runner.settings, str(configuration.prompts)))
+    repeat = command(runner.settings, str(configuration.prompts), summary.lab_id, configuration.environ)
+    print_summary(console, summary, repeat)
     console.print(f"history: {configuration.logs}/runs/{run_id}", soft_wrap=True)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
@@ -137,18 +135,6 @@ def _complain(folder: Path, message: str) -> None:
     unwritten = log_error(folder, message)
     if unwritten:
         sys.stderr.write(f"error: {unwritten}\n")
-
-
-def _interrupt_once() -> None:
-    """The first SIGINT or SIGTERM ends the run in order; later ones do not disturb that."""
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handle)
 
 
 if __name__ == "__main__":

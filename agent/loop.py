@@ -18,6 +18,7 @@ from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt
 from agent.client import try_call
 from agent.errors import LimitReached
 from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
+from agent.refusals import Refusals
 from agent.tools import TOOLS, Tool
 from windtunnel import events
 from windtunnel.subject import AttemptContext, SubjectResult
@@ -84,7 +85,7 @@ class Agent:
             model,
             [_tool(tool) for tool in TOOLS],
             system_prompt=SYSTEM_PROMPT,
-            middleware=[Limits(), CallIdentity(), DirectFallback(), Retry(sleep)],
+            middleware=[Refusals(), Limits(), CallIdentity(), DirectFallback(), Retry(sleep)],
             # explicitly: LangChain would choose response_format, which Groq refuses beside tools
             response_format=ToolStrategy(Report),
         )

@@ -30,7 +30,7 @@ def console_svg(logs: Path, run: str) -> str:
     console.print(Text("$ make run", style="bold"))
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), WIDTH))
-    print_summary(console, summary, command(Settings(**summary.settings), "agent/prompts.json"))
+    print_summary(console, summary, command(Settings(**summary.settings)))
     return console.export_svg(title="windtunnel")
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from windtunnel.catalog import LINKS, MANAGER_PORT
+from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from windtunnel.settings import INSTALLATION, NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,14 @@ def test_every_container_is_locked_down(name):
     assert ("cap_add" in service) == (name == "init")
     assert str(service.get("user", "")).startswith("0:") == (name == "init")
     assert "privileged" not in service and service["restart"] in ("no", "on-failure:3")
+
+
+def test_a_run_is_known_as_compose_s_and_with_the_files_that_the_user_named():
+    environ = SERVICES["agent"]["environment"]
+    assert environ["LAB_ID"] == COMPOSE_LAB
+    assert {name: environ[f"HOST_{name}"] for name in COMPOSE_FILES} == {
+        name: f"${{{name}:-}}" for name in COMPOSE_FILES
+    }
 
 
 def test_the_agent_shares_a_network_with_toxiproxy_alone():

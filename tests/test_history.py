@@ -33,6 +33,7 @@ from windtunnel.events import (
     RunFinished,
     RunStarted,
     ToolCall,
+    ToolCallRefused,
     ToolTry,
     ToxicsChanged,
     WorldRead,
@@ -62,6 +63,7 @@ EVENTS = [
     ModelCall(1.0, "1-1", 1, 1, 1, 20.0, None, "ReadTimeout"),
     TRY,
     CALL,
+    ToolCallRefused(1.0, "1-1", 1, 1, 0, "search_v2", '{"q": "a', "malformed", "cut off"),
     AttemptEnded(
         "1-1", 1, 1.0, 2.0, 1000.0, "report", Report("done", "42", [{"value": 42}]), "42", None, None
     ),
@@ -105,11 +107,12 @@ def test_the_public_names_are_pinned():
         name
         for module in (events, history)
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__)
     }
     kinds = {kind.__name__ for kind in get_args(Event)}
     assert kinds == {
         *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCall"),
+        "ToolCallRefused",
         *("AttemptEnded", "AttemptHealed", "WorldRead", "EpisodeJudged", "RunFinished", "Note"),
         *("Exchange", "FaultsSet", "ToxicsChanged"),
     }

@@ -160,7 +160,7 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
-    print_summary(console, summary, command(settings, "agent/prompts.json"))
+    print_summary(console, summary, command(settings, lab_id=summary.lab_id))
 
 
 @main.command()

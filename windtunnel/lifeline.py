@@ -1,4 +1,4 @@
-"""A pipe from the launcher to each of its processes: when the launcher dies, however, they end too."""
+"""What ties the launcher's processes to it: a pipe whose closing ends them, and why it ends one itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
+
+from windtunnel.topology import TOPOLOGY_VARIABLE
 
 LIFELINE_VARIABLE = "WINDTUNNEL_LIFELINE"
 
@@ -27,3 +30,16 @@ def watch(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
         on_close()
 
     threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()
+
+
+def reason_file(topology: Path) -> Path:
+    """Where the launcher says, beside the lab's topology, which part of the lab it has lost."""
+    return topology.with_suffix(".lost")
+
+
+def reason_to_end(environ: Mapping[str, str]) -> str:
+    """Why the launcher ends this process, empty if it did not say: then nothing but a wish is known."""
+    topology = environ.get(TOPOLOGY_VARIABLE)
+    with suppress(OSError):
+        return reason_file(Path(topology)).read_text(encoding="utf-8") if topology else ""
+    return ""

@@ -16,6 +16,7 @@ from windtunnel.events import (
     FaultsSet,
     Note,
     ToolCall,
+    ToolCallRefused,
     ToolTry,
 )
 from windtunnel.history import strip_control
@@ -61,6 +62,15 @@ class Logs:
                     tool=event.tool,
                     fallback_used=True,
                     ok=event.ok,
+                )
+            case ToolCallRefused():
+                self.line(
+                    "tool_call_refused",
+                    f"{event.tool} not called: {event.why}",
+                    episode=event.episode,
+                    attempt=event.attempt,
+                    tool=event.tool,
+                    why=event.why,
                 )
             case AttemptArmed():
                 for toxic in event.toxics:

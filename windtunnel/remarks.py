@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from windtunnel.events import RunFinished
 from windtunnel.judge import RunJudgement
 
 
-def remarks(judgement: RunJudgement, torn: int, skipped_prompts: int) -> Iterator[str]:
+def remarks(
+    judgement: RunJudgement, torn: int, skipped_prompts: int, refused: Mapping[str, int]
+) -> Iterator[str]:
     """One sentence each; none for a run that is whole, judged and explained."""
     yield from _end(judgement.finished)
     planned, episodes = judgement.started.prompts, judgement.episodes
@@ -23,6 +25,10 @@ def remarks(judgement: RunJudgement, torn: int, skipped_prompts: int) -> Iterato
     unexplained = sum(len(episode.unexplained) for episode in episodes)
     if unexplained:
         yield f"{_some(unexplained, 'failed try', 'failed tries')} that no fault explains"
+    if refused:
+        reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
+        calls = _some(sum(refused.values()), "tool call", "tool calls")
+        yield f"{calls} that the agent refused by itself: {reasons}"
     if judgement.stray:
         yield f"{_some(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
     if torn:

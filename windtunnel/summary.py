@@ -14,6 +14,7 @@ from windtunnel.events import (
     Event,
     ModelCall,
     Note,
+    ToolCallRefused,
     ToolTry,
 )
 from windtunnel.evidence import FaultRecord
@@ -78,10 +79,12 @@ class Summary:
     """What a run has shown. ``remarks`` are for people: all that is not as it should be, in words.
 
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
+    ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
     ``entries``: what became of each fault of the fault sets in force.
     """
 
     run_id: str
+    lab_id: str
     seed: int
     settings: Mapping[str, Any]
     subject: str
@@ -94,6 +97,7 @@ class Summary:
     entries: list[EntryLedger]
     invalid_because: list[str]
     unexplained: int
+    refused_calls: dict[str, int]
     latency_ms: dict[str, Latency]
     arming_ms: dict[str, float | int | None]
     duration_s: float | None
@@ -136,8 +140,10 @@ def summarise(events: Iterable[Event], *, torn: int = 0, skipped_prompts: int | 
     first = [episode.first_attempt_outcome for episode in judgement.episodes]
     counts = Counter(outcomes)
     ledger = account(started, events)
+    refused = dict(Counter[str](event.why for event in events if isinstance(event, ToolCallRefused)))
     return Summary(
         run_id=started.run_id,
+        lab_id=started.lab_id,
         seed=started.seed,
         settings=started.settings,
         subject=_subject(started.subject, started.settings),
@@ -150,12 +156,13 @@ def summarise(events: Iterable[Event], *, torn: int = 0, skipped_prompts: int | 
         entries=ledger.entries,
         invalid_because=ledger.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
+        refused_calls=refused,
         latency_ms=_latencies(events),
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
-        remarks=[*remarks(judgement, torn, skipped_prompts), *ledger.remarks()],
+        remarks=[*remarks(judgement, torn, skipped_prompts, refused), *ledger.remarks()],
     )
 
 

@@ -35,6 +35,7 @@ def test_the_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
     log = clone.log("agent")
     assert len(log) < 2 * len(SAMPLES) + 40
     assert "\x1b" not in "".join(log)
+    assert any(line.startswith("SEED=") and line.endswith("docker compose up") for line in log)
 
 
 def test_each_prompt_is_in_the_logs_and_in_the_history(clone: Lab, first: FirstUp) -> None:

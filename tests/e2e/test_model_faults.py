@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
+from windtunnel.events import ToolCallRefused
 
 MESSAGE = "Send Bob a message"
 TEMPERATURE = "temperature in Paris"
@@ -36,3 +37,22 @@ def test_a_fault_of_the_model_ends_in_its_outcome(
     faults = json.dumps({"faults": [{"fault": fault, "links": "model", "when": when}]})
     [episode] = hangar.fly(sample(prompt), faults=faults).summary.episodes
     assert (episode.outcome, episode.world) == (outcome, world)
+
+
+@pytest.mark.parametrize(
+    ("fault", "more", "why", "tool"),
+    [
+        ("malformed_tool_call", {}, "malformed", "get_weather"),
+        ("unknown_tool", {"with": {"tool": "get_wether"}}, "unknown_tool", "get_wether"),
+        ("wrong_arguments", {"with": {"kind": "missing"}}, "bad_arguments", "get_weather"),
+    ],
+)
+def test_the_history_tells_of_a_call_that_was_never_made(
+    hangar: Hangar, fault: str, more: dict[str, Any], why: str, tool: str
+) -> None:
+    entry = {"fault": fault, "links": "model", "when": {"nth": 1}, **more}
+    flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    [refused] = flight.of(ToolCallRefused)
+    assert (refused.why, refused.tool, refused.reply, refused.index) == (why, tool, 1, 0)
+    assert flight.summary.refused_calls == {why: 1}
+    assert f"1 tool call that the agent refused by itself: {why} 1" in flight.summary.remarks

@@ -79,6 +79,7 @@ def test_a_killed_process_ends_the_demo_which_names_it(flown: Flown, part: str) 
     ended = flown[f"{part} killed"].result()
     names(ended, part)
     assert ended.finished and not ended.finished.completed
+    assert ended.finished.reason == f"{part} was killed by signal 9"
 
 
 def names(ended: Ended, part: str) -> None:
@@ -108,7 +109,7 @@ def test_a_full_disk_is_told_in_a_line(flown: Flown, where: str) -> None:
 def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_folder(tmp_path: Path) -> None:
     ended = launcher_killed(tmp_path)
     assert (ended.code, ended.left, ended.torn) == (-signal.SIGKILL, {}, 0)
-    assert ended.finished and ended.finished.reason == "interrupted"
+    assert ended.finished and ended.finished.reason == "the launcher ended"
     with every_port_taken():
         ended = calm(tmp_path)
     assert (ended.code, ended.left) == (0, {}), ended.said
@@ -170,7 +171,9 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
             two.wait_until_in_an_attempt()
             assert len(client.proxies()) == 1 + 2 * 8
             one.kill("manager")
-            names(one.end(), "manager")
+            ended = one.end()
+            names(ended, "manager")
+            assert ended.finished and ended.finished.reason == "manager was killed by signal 9"
             assert len(client.proxies()) == 1 + 8
             two.process.send_signal(signal.SIGINT)
             two.process.send_signal(signal.SIGTERM)  # the second one changes nothing

@@ -70,6 +70,7 @@ def _run_agent(
             try:
                 lab.check()
             except LabError as error:
+                lab.say_why(error)
                 _end(agent, lambda _: None, "")
                 raise error
             time.sleep(0.02)

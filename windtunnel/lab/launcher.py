@@ -8,6 +8,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from windtunnel.catalog import LINKS
 from windtunnel.config import Configuration
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.process import Process, end_group, python, start
-from windtunnel.lifeline import LIFELINE_VARIABLE
+from windtunnel.lifeline import LIFELINE_VARIABLE, reason_file
 from windtunnel.topology import (
     LOOPBACK,
     SOCKETS_VARIABLE,
@@ -34,7 +35,11 @@ OWN_TOXIPROXY_TRIES = 5
 
 
 class LabError(Exception):
-    """The lab could not start or lost a part; the message says which and shows its last words."""
+    """The lab could not start or lost a part, as ``reason`` says; the message shows its last words too."""
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason + details)
+        self.reason = reason
 
 
 class Lab:
@@ -216,7 +221,12 @@ class Lab:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 words = process.last_words()
                 log = f"; its log is {process.log}" if process.log else ""
-                raise LabError(f"{process.name} {how}{log}" + (f"\n{words}" if words else ""))
+                raise LabError(f"{process.name} {how}", log + (f"\n{words}" if words else ""))
+
+    def say_why(self, lost: LabError) -> None:
+        """Leaves word for a process that is about to be ended because of it."""
+        with suppress(OSError):  # a full disk: it is ended without a word
+            reason_file(self.topology_path).write_text(lost.reason, encoding="utf-8")
 
     def dead(self) -> list[str]:
         return [name for name, process in self._processes.items() if process.poll() is not None]
@@ -242,7 +252,8 @@ class Lab:
             if descriptor >= 0:
                 os.close(descriptor)
         self._lifeline = self._lifeline_end = -1
-        self.topology_path.unlink(missing_ok=True)
+        for path in (self.topology_path, reason_file(self.topology_path)):
+            path.unlink(missing_ok=True)
         if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
             shutil.rmtree(self.logs)
 

@@ -1,32 +1,68 @@
-"""The command line that repeats a run."""
+"""The command line that repeats a run, in the kind of lab that it was flown in."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windtunnel.faults.presets import preset_of
 from windtunnel.settings import NAMES, Settings
 
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
+COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
+# the agent's container sees these files where they are mounted; HOST_... says what the user called them
+COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE")
 
 
-def command(settings: Settings, prompts: str) -> str:
+def command(
+    settings: Settings,
+    prompts: str = "agent/prompts.json",
+    lab_id: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> str:
+    """Repeats a run of the lab ``lab_id``; ``environ`` is the agent's environment, where it is known."""
+    if lab_id == COMPOSE_LAB:
+        return _compose(settings, environ or {})
+    return _demo(settings, prompts)
+
+
+def _demo(settings: Settings, prompts: str) -> str:
     """``windtunnel demo`` with the seed, the prompts file and every setting that is not its default."""
-    # what "auto" became under the scripted model, it becomes again
-    decided = {"translator_backend": "offline"} if settings.model == "scripted" else {}
-    defaults = Settings(**{"seed": 0, **DEMO_PRESET, **decided})
     words = ["windtunnel", "demo", "--seed", str(settings.seed)]
-    for name in NAMES:
-        value = getattr(settings, name)
-        if name != "seed" and value != getattr(defaults, name):
-            words += ["--" + name.replace("_", "-"), _short(name, str(value))]
+    for name, value in _not_default(settings, DEMO_PRESET).items():
+        words += ["--" + name.replace("_", "-"), value]
     if prompts != "agent/prompts.json":
         words += ["--prompts", prompts]
     return shlex.join(words)
 
 
-def _short(name: str, value: str) -> str:
+def _compose(settings: Settings, environ: Mapping[str, str]) -> str:
+    """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
+    changed = _not_default(settings, {})
+    given = {name: _shown(settings, name) for name in NAMES if environ.get(name.upper())}
+    values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
+    variables = {name.upper(): value for name, value in values.items()} | dict(_files(environ))
+    assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    direct = " -f docker-compose.yaml -f compose.direct.yaml" if settings.fallback == "direct" else ""
+    return f"{assigned} docker compose{direct} up"
+
+
+def _files(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in COMPOSE_FILES:
+        if path := environ.get(f"HOST_{name}"):
+            yield name, path
+
+
+def _not_default(settings: Settings, preset: Mapping[str, Any]) -> dict[str, str]:
+    # what "auto" became under the scripted model, it becomes again
+    decided = {"translator_backend": "offline"} if settings.model == "scripted" else {}
+    defaults = Settings(**{"seed": settings.seed, **preset, **decided})
+    differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
+    return {name: _shown(settings, name) for name in differ}
+
+
+def _shown(settings: Settings, name: str) -> str:
     """A fault set that is a preset's goes by its name."""
+    value = str(getattr(settings, name))
     return (preset_of(value) if name == "faults" else None) or value

@@ -1,0 +1,59 @@
+"""The line that repeats a run, read back as a shell and the lab would read it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from windtunnel.config import load_configuration
+from windtunnel.report.reproduce import command
+from windtunnel.settings import Settings
+from windtunnel.translator import decide_backend
+
+FAULTS = '{"description": "it\'s", "faults": [{"fault": "unavailable", "links": "tools"}]}'
+
+
+def in_compose(environ):
+    """The settings that the agent's container makes of that environment, and the line that repeats them."""
+    configuration = load_configuration(environ)
+    settings, _ = decide_backend(configuration.settings, configuration.topology)
+    return settings, command(settings, lab_id="compose", environ=environ)
+
+
+def read_back(line):
+    words = shlex.split(line)
+    return dict(word.split("=", 1) for word in words[: words.index("docker")])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"TOXIC_PROB": "0.3", "TOOL_LIMIT": "2", "IDEMPOTENCY": "off"},
+        {"FAULTS": FAULTS, "CHAOS_LEVEL": "0.5"},
+        {"TOXICS": "timeout@downstream:400,latency:latency=300;jitter=50"},
+        {"MODEL_BASE_URL": "http://host.docker.internal:8080/v1?a=1&b=2", "TRANSLATOR_BACKEND": "offline"},
+    ],
+)
+def test_the_compose_line_gives_the_same_settings_again(given):
+    settings, line = in_compose({"SEED": "7", **given})
+    assert line.endswith(" docker compose up")
+    assert in_compose(read_back(line))[0] == settings
+
+
+def test_what_was_given_is_named_even_where_it_is_the_default():
+    assert in_compose({"SEED": "7", "TOXIC_PROB": "0.1"})[1] == "SEED=7 TOXIC_PROB=0.1 docker compose up"
+
+
+def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
+    environ = {"SEED": "7", "FAULTS": "light", "FALLBACK": "direct", "HOST_PROMPTS_FILE": "my prompts.json"}
+    variables = "SEED=7 FALLBACK=direct FAULTS=light PROMPTS_FILE='my prompts.json'"
+    files = "-f docker-compose.yaml -f compose.direct.yaml"
+    assert in_compose(environ)[1] == f"{variables} docker compose {files} up"
+
+
+def test_elsewhere_it_is_the_demo():
+    settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
+    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --prompts few.json"
+    assert command(settings, "few.json", "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words

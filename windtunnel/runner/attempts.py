@@ -1,0 +1,80 @@
+"""One attempt: armed first, flown by the subject, healed last."""
+
+from __future__ import annotations
+
+import time
+
+from windtunnel.baggage import Identity
+from windtunnel.control import Control
+from windtunnel.events import AttemptArmed, AttemptEnded, AttemptHealed
+from windtunnel.inforce import toxics_in_force
+from windtunnel.runner.record import Recorder
+from windtunnel.schedule import plan_toxics
+from windtunnel.settings import Settings
+from windtunnel.subject import AttemptContext, Subject, SubjectResult
+from windtunnel.topology import Topology
+
+
+class Attempts:
+    """Carries out the attempts of one run. ``not_armed``: how many in a row could not be; ``why_not``."""
+
+    def __init__(self, recorder: Recorder, control: Control, topology: Topology, subject: Subject) -> None:
+        self.not_armed = 0
+        self.why_not = ""
+        self._recorder = recorder
+        self._control = control
+        self._topology = topology
+        self._subject = subject
+
+    def carry_out(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
+        """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
+        named = toxics_in_force(settings, self._control.faults_set())
+        plan = plan_toxics(settings.seed, settings.toxic_prob, settings.toxic_specs, episode, attempt, named)
+        armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
+        if armed.arming_ms is None:
+            self._skip(settings, episode, attempt, armed.why_not)
+            return None
+        self.not_armed = 0
+        emit = self._recorder.emit
+        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan))
+        ended = emit(self._fly(settings, episode, attempt, prompt))
+        healed = self._control.finish(armed.attempt_id, settings)
+        reasons = list(healed.disturbed)
+        if healed.state != "healed":
+            reasons.append(f"not healed: its state is {healed.state}")
+        emit(AttemptHealed(time.time(), episode, attempt, healed.settled, "; ".join(reasons) or None))
+        return ended
+
+    def _skip(self, settings: Settings, episode: str, attempt: int, why_not: str) -> None:
+        why = f": {why_not}" if why_not else ""
+        self.why_not = f"not armed within {settings.arm_timeout:g} s, not run{why}"
+        self.not_armed += 1
+        self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
+
+    def _fly(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded:
+        identity = Identity(self._recorder.record.run_id, episode, attempt)
+        context = AttemptContext(identity, settings, self._topology, self._recorder.emit)
+        start, clock = time.time(), time.perf_counter()
+        try:
+            result = self._subject(prompt, context)
+        except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
+            result = SubjectResult("exception", error_type=type(error).__name__, error=str(error))
+        return AttemptEnded(
+            episode=episode,
+            attempt=attempt,
+            start=start,
+            end=time.time(),
+            ms=(time.perf_counter() - clock) * 1000,
+            ended_by=result.ended_by,
+            report=result.report,
+            response=result.response,
+            error_type=result.error_type,
+            error=result.error,
+        )
+
+
+def worth_another(ended: AttemptEnded) -> bool:
+    """Whether a further attempt follows: only on what an agent can see of itself."""
+    return ended.ended_by in ("exception", "empty", "limit") or (
+        ended.report is not None and ended.report.status != "done"
+    )

@@ -1,0 +1,72 @@
+"""What a run leaves: its history and its logs on disk, the same in memory for its summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from windtunnel.events import AttemptEnded, Event, Level, Note
+from windtunnel.history import Writer, dump_line, history_file, parse_line
+from windtunnel.judge import EpisodeJudgement
+from windtunnel.logs import Logs, agent_line
+from windtunnel.tail import Tail
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass
+class RunRecord:
+    """What the run left in memory, for its summary; the same is in its history."""
+
+    run_id: str
+    events: list[Event] = field(default_factory=list)
+    judgements: dict[str, EpisodeJudgement] = field(default_factory=dict)
+    completed: bool = False
+    reason: str = ""
+    toxics_left: int | None = None
+
+
+class Recorder:
+    """Keeps the record of one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON.
+
+    Raises ``OSError`` where the disk does not take it.
+    """
+
+    def __init__(self, run_id: str, lane: int, logs: Path, redact: Callable[[str], str]) -> None:
+        self.record = RunRecord(run_id)
+        self.logs = Logs(logs, run_id)
+        self._redact = redact
+        self._path = history_file(logs, run_id, "agent", lane)
+        self._writer = Writer(self._path)
+        self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in ("gateway", "manager")]
+
+    def emit(self, event: E) -> E:
+        """Records the event in the history, in memory and in the logs; returns it without any secret."""
+        line = dump_line(event)
+        clean = self._redact(line)
+        if clean != line:
+            event = cast(E, parse_line(clean.encode(), self._path, 0))
+        self._writer.write_line(clean)
+        self.record.events.append(event)
+        self.logs.tell(event)
+        return event
+
+    def note(self, level: Level, message: str) -> None:
+        self.emit(Note(time.time(), level, message))
+
+    def take_from_others(self) -> list[Event]:
+        """What gateway and manager wrote since it was last asked for; it is in the record now."""
+        events = [event for tail in self._tails for event in tail.read()]
+        self.record.events += events
+        return events
+
+    def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
+        """The attempt's line of agent.log; ``outcome`` is None for one that another followed."""
+        self.logs.agent.write(agent_line(self.record.run_id, self._redact(prompt), ended, outcome))
+
+    def close(self) -> None:
+        self._writer.close()
+        self.logs.close()

@@ -1,0 +1,163 @@
+"""One run: its prompts in turn, and its end, however it comes."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from windtunnel.control import Control, RunAborted
+from windtunnel.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
+from windtunnel.inforce import with_faults_of_lab
+from windtunnel.judge import EpisodeJudgement
+from windtunnel.prompts import Prompt
+from windtunnel.runner.attempts import Attempts, worth_another
+from windtunnel.runner.record import Recorder, RunRecord
+from windtunnel.runner.verdicts import Verdicts
+from windtunnel.settings import Settings
+from windtunnel.subject import Subject
+from windtunnel.topology import Topology
+
+NOT_ARMED_LIMIT = 3
+
+
+class Audience(Protocol):
+    """Who is told how the run goes: the console, or nobody."""
+
+    def say(self, message: str) -> None: ...
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None: ...
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the run reads and writes."""
+
+    logs: Path
+    effects: Path
+
+
+class Runner:
+    """Carries out one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON."""
+
+    def __init__(
+        self,
+        run_id: str,
+        settings: Settings,
+        topology: Topology,
+        subject: Subject,
+        control: Control,
+        places: Places,
+        audience: Audience,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self.settings = settings
+        self._topology = topology
+        self._subject = subject
+        self._control = control
+        self._audience = audience
+        self._recorder = Recorder(run_id, topology.lane, places.logs, redact)
+        self._record = self._recorder.record
+        self._attempts = Attempts(self._recorder, control, topology, subject)
+        self._verdicts = Verdicts(self._recorder, places.effects, audience.say)
+
+    def note(self, level: Level, message: str) -> None:
+        """What the run shall be remembered by, before it starts."""
+        self._recorder.note(level, message)
+
+    def run(self, prompts: Sequence[Prompt]) -> RunRecord:
+        """Runs all prompts in turn. What ends the run early is said in the record, not raised.
+
+        So is the text of a ``KeyboardInterrupt``: why it came, if whoever raised it knows.
+        """
+        record = self._record
+        try:
+            self._start(len(prompts))
+            for index, prompt in enumerate(prompts, start=1):
+                self._episode(index, len(prompts), prompt)
+                if self._attempts.not_armed >= NOT_ARMED_LIMIT and index < len(prompts):
+                    raise RunAborted(
+                        f"{NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
+                    )
+            record.completed = True
+        except RunAborted as error:
+            record.reason = str(error)
+        except sqlite3.Error as error:
+            record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
+        except OSError as error:
+            record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
+        except KeyboardInterrupt as end:
+            record.reason = str(end) or "interrupted"
+        finally:
+            record.toxics_left = self._control.release()
+            self._finish()
+        return record
+
+    def _start(self, prompts: int) -> None:
+        self._take_faults_of_lab()
+        topology, settings = self._topology, self.settings
+        self._recorder.emit(
+            RunStarted(
+                time.time(),
+                self._record.run_id,
+                topology.lab_id,
+                topology.lane,
+                settings.seed,
+                settings.model_dump(),
+                self._subject.name,
+                prompts,
+            )
+        )
+        self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._audience.say)
+
+    def _take_faults_of_lab(self) -> None:
+        there = self._control.faults_of_lab(self._topology.lab_id, self._topology.lane)
+        self.settings, said = with_faults_of_lab(self.settings, there)
+        if said:
+            self.note("info", said)
+            self._audience.say(said)
+
+    def _episode(self, index: int, total: int, prompt: Prompt) -> None:
+        episode = f"{index:03d}"
+        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
+        ended: list[AttemptEnded] = []
+        for attempt in range(1, self.settings.prompt_limit + 1):
+            self._audience.attempt_started(index, total, prompt.text, attempt)
+            result = self._attempts.carry_out(self.settings, episode, attempt, prompt.text)
+            if result is not None:
+                ended.append(result)
+            if result is None or not worth_another(result):
+                break
+        self._verdicts.read_world(episode)
+        judgement = self._verdicts.judge(episode)
+        for one in ended:
+            self._recorder.attempt_line(prompt.text, one, judgement.outcome if one is ended[-1] else None)
+        self._audience.episode_judged(index, total, judgement)
+
+    def _finish(self) -> None:
+        record = self._record
+        try:
+            if record.reason:
+                self.note("error", f"the run ended early: {record.reason}")
+            self._verdicts.judge_late_effects()
+            self._recorder.emit(RunFinished(time.time(), record.completed, record.reason, record.toxics_left))
+        except OSError as error:  # the disk is still full: the console must do
+            record.completed = False
+            record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
+
+    def summarised(self, line: dict[str, object]) -> None:
+        """Writes the summary into info.log."""
+        self._recorder.logs.line("summary", "run summary", summary=line)
+
+    def close(self) -> None:
+        self._recorder.close()
+        self._control.close()
+
+
+def new_run_id() -> str:
+    """Sorts by time; the end keeps runs apart that start in the same second."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
