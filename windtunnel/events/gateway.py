@@ -56,9 +56,9 @@ class Exchange:
     request_bytes: int
     reply_bytes: int
     faults: list[FaultMet] = field(default_factory=list)
-    aimed: list[str] = field(default_factory=list)
     configuration: int = 0
     error: str | None = None
+    aimed: list[str] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
 
 
