@@ -132,7 +132,7 @@ def test_the_config_says_where_the_agent_dials():
 
 BAD = [
     (b"", r":1: not JSON"),
-    (b'{\n"settings": {},\n}', r":3: not JSON"),
+    (b'{\n"settings": {}\n"faults": 1}', r":3: not JSON"),
     (b"\xff", "not UTF-8"),
     (b"[]", "the file: must be an object"),
     (b"[" * 100_000, "recursion"),

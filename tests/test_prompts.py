@@ -79,7 +79,7 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
     ("data", "said"),
     [
         (b"", r":1: not JSON"),
-        (b'[\n{"prompt": "x"},\n]', r":3: not JSON: .*column 1"),
+        (b'[\n{"prompt": "x"}\n{}]', r":3: not JSON: .*column 1"),
         (b"\xff\xfe", r"not UTF-8 text \(byte 0\)"),
         (b'\xef\xbb\xbf[{"prompt": "x"}]', "not JSON: .*BOM"),
         (b"[]", "no prompt in it"),
