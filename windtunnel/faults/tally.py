@@ -145,7 +145,7 @@ class Tally:
             attempt=one.attempt,
             call=one.call,
             try_=one.try_,
-            ordinal=ordinal,
+            ordinal=ordinal if entry.fault.by_order else 1,  # the same whoever else counts
             chance=chance,
             earlier=tuple(self._replies[one.episode, one.link]) if entry.fault.remembers else (),
         )
