@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +52,8 @@ TRIGGERS = {
 ALONE = [st.fixed_dictionaries({name: value}) for name, value in TRIGGERS.items()]
 ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) for name in ("nth", "every")]
 ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]
+LASTING = {"persistent": st.just(True), "probability": st.sampled_from([0.3, 0.7])}
+ALONE += [st.fixed_dictionaries(LASTING, optional={"window": TRIGGERS["window"]})]
 WHEN = st.one_of(*ALONE, st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS))
 FAULTS = st.sampled_from(
     [
@@ -118,6 +122,11 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
         yield struck
 
 
+def together(entries, arrivals) -> list[list[tuple[str, int]]]:
+    tally = Tally(1, entries)
+    return [[(entry.id, this.ordinal) for entry, this in tally.meet(one).struck] for one in arrivals]
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
 def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries):
@@ -126,6 +135,24 @@ def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries
         Arrival(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)
         for n, (request, link, *key) in enumerate(tries)
     ]
-    tally = Tally(1, entries)
-    found = [[(entry.id, this.ordinal) for entry, this in tally.meet(one).struck] for one in arrivals]
-    assert found == list(one_by_one(entries, arrivals))
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
+
+
+KINDS = [
+    *({"nth": "2-3"}, {"after": 1}, {"first": 2}, {"every": 2}, {"every": 3, "of": "try"}, {"turns": "2-"}),
+    *({"window": {"start": 5, "ramp": 20}}, {"persistent": True, "probability": 0.1}, {"at_most": 2}),
+    *({"cooldown": 2}, {"probability": 0.3}, {}),
+]
+
+
+@pytest.mark.parametrize("when", KINDS, ids=str)
+@pytest.mark.parametrize("fault", ["status", "flap"])
+def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
+    entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY).faults
+    some, request = random.Random(1), Request()
+    arrivals = [
+        Arrival(some.choice(["search", "model"]), "GET", "/", lambda: request, some.choice("fg"), *key, n / 2)
+        for n in range(80)
+        for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
+    ]
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
