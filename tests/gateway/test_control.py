@@ -141,6 +141,21 @@ def test_after_a_full_disk_nothing_is_added_to_the_line_that_it_cut(tmp_path: Pa
     assert [dump_line(event) for event in read_file(path, torn)] == [first] and torn.count == 1
 
 
+@pytest.mark.parametrize("odd", ["x" * (8 << 20), "a\ud800b", '\n\u2028\0"\\'])
+def test_odd_text_stays_on_a_line_of_its_own(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "history.jsonl"
+
+    async def write() -> None:
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        for text in ("before", odd, "after"):
+            run.write(dump_line(Note(1.0, "info", text)))
+        run.close()
+
+    asyncio.run(write())
+    found = [event.message for event in read_file(path) if isinstance(event, Note)]
+    assert found == ["before", odd.replace("\ud800", "?"), "after"]
+
+
 def test_what_an_attempt_did_is_in_the_history_once_it_has_settled(lab: Lab) -> None:
     first = lab.new_run()
     for number in range(1, 30):
