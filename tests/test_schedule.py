@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from math import comb
@@ -15,6 +16,7 @@ from proxy_manager.toxics import parse_list
 from windtunnel.catalog import TOOL_LINKS
 from windtunnel.schedule import (
     ERROR_KINDS,
+    Draws,
     PlannedError,
     _query,
     choose,
@@ -118,6 +120,41 @@ def test_draws_are_what_they_always_were():
     # a seed that somebody wrote down must give the same plan with the next version
     assert draw(**KEY) == PINNED_DRAW
     assert fingerprint("GET", "/serp?q=a") == PINNED_FINGERPRINT
+
+
+def plain_digest(*parts):
+    text = json.dumps([str(part) for part in parts], ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=12)  # lone surrogates too
+COUNTS = st.integers(0, 1 << 40)
+
+
+@given(st.tuples(st.integers(), ANY_TEXT, COUNTS, ANY_TEXT, ANY_TEXT, COUNTS, COUNTS, ANY_TEXT))
+def test_draws_are_those_of_the_plain_digest(parts):
+    *names, purpose = parts
+    draws = Draws(*names)
+    assert draws.number() == int.from_bytes(plain_digest(*names), "big")
+    whole = int.from_bytes(plain_digest(*parts), "big")
+    assert draws.draw(purpose) == draw(*parts) == (whole >> 11) / (1 << 53)
+    assert digest(*parts) == plain_digest(*parts)
+
+
+@given(
+    st.sampled_from(["GET", "post"]),
+    st.text('a/"\\\xe9\x01', max_size=4),
+    st.text("ab=&+%2c3;? \"'\\\xe9\x00", max_size=20),
+    st.one_of(st.binary(max_size=8), st.sampled_from([b'{"b": 1, "a": [2]}', b" 1 ", b"[", b"NaN"])),
+)
+def test_fingerprints_are_those_of_the_parsed_query(method, path, query, body):
+    try:
+        said = json.dumps(json.loads(body), sort_keys=True) if body else ""
+    except ValueError:
+        said = hashlib.blake2b(body, digest_size=8).hexdigest()
+    pairs = sorted(parse_qsl(query, keep_blank_values=True, errors="surrogateescape"))
+    asked = plain_digest(method.upper(), path, pairs, said).hex()
+    assert fingerprint(method, f"{path}?{query}", body) == asked
 
 
 @given(st.lists(st.text()), st.lists(st.text()))

@@ -40,7 +40,7 @@ def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
 
 
 class Writer:
-    """Appends events to one file, one ``write`` a line; for several threads. Raises ``OSError``.
+    """Appends events to one file, whole lines in each ``write``; for several threads. Raises ``OSError``.
 
     A line that a killed predecessor left unterminated is moved aside to ``<file>.torn`` first.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,24 +35,43 @@ ONLY = st.fixed_dictionaries(
         "json": st.dictionaries(FIELDS, VALUES, max_size=2),
     },
 )
-WHEN = st.fixed_dictionaries(
-    {"probability": st.sampled_from([0, 0.3, 0.7, 1.0, 1.0])},
-    optional={
-        "nth": st.one_of(SMALL, st.sampled_from(["2-", "2-3"])),
-        "after": st.integers(0, 3),
-        "first": SMALL,
-        "every": SMALL,
-        "of": st.sampled_from(["call", "try"]),
-        "turns": st.sampled_from([1, "1-2", "2-"]),
-        "window": st.sampled_from([{"start": 2}, {"end": 3}, {"start": 1, "end": 4, "ramp": 2}]),
-        "persistent": st.booleans(),
-        "at_most": SMALL,
-        "cooldown": SMALL,
-    },
+PROBABILITY = st.sampled_from([0, 0.3, 0.7, 1.0, 1.0])
+TRIGGERS = {
+    "nth": st.one_of(SMALL, st.sampled_from(["2-", "2-3"])),
+    "after": st.integers(0, 3),
+    "first": SMALL,
+    "every": SMALL,
+    "of": st.sampled_from(["call", "try"]),
+    "turns": st.sampled_from([1, "1-2", "2-"]),
+    "window": st.sampled_from([{"start": 2}, {"end": 3}, {"start": 0, "ramp": 4}, {"end": 4, "ramp": 2}]),
+    "persistent": st.booleans(),
+    "at_most": SMALL,
+    "cooldown": SMALL,
+}
+# by itself a trigger has only the counts that it asks for: beside others, theirs could stand in
+ALONE = [st.fixed_dictionaries({name: value}) for name, value in TRIGGERS.items()]
+ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) for name in ("nth", "every")]
+ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]
+LASTING = {"persistent": st.just(True), "probability": st.sampled_from([0.3, 0.7])}
+ALONE += [st.fixed_dictionaries(LASTING, optional={"window": TRIGGERS["window"]})]
+WHEN = st.one_of(*ALONE, st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS))
+FAULTS = st.sampled_from(
+    [
+        {"fault": "status"},
+        {"fault": "status"},
+        {"fault": "flap"},
+        {"fault": "delay", "with": {"kind": "degrading"}},
+        {"fault": "delay"},
+        {"fault": "stale"},
+    ]
 )
-ENTRY = st.fixed_dictionaries(
-    {"fault": st.just("status"), "when": WHEN, "only": ONLY},
-    optional={"links": st.sampled_from(["search", "all"])},
+ENTRY = st.builds(
+    lambda fault, more: {**fault, **more},
+    FAULTS,
+    st.fixed_dictionaries(
+        {"when": WHEN, "only": st.one_of(st.just({}), ONLY)},
+        optional={"links": st.sampled_from(["search", "all"])},
+    ),
 )
 REQUESTS = st.builds(
     Request,
@@ -66,45 +87,72 @@ REQUESTS = st.builds(
 )
 TRIES = st.lists(
     st.tuples(
-        REQUESTS, st.sampled_from(["search", "model"]), SMALL, st.integers(1, 2), st.sampled_from("ef")
+        REQUESTS,
+        st.sampled_from(["search", "model"]),
+        *(st.sampled_from("fg"), st.sampled_from("eed"), st.integers(1, 2)),
+        *(SMALL, st.integers(1, 2)),
     ),
     max_size=12,
 )
 
 
-def one_by_one(entries, arrivals) -> Iterator[list[str]]:
-    """What strikes each, every entry asked by itself."""
+def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
+    """What strikes each and what its fault is shown of the order, every entry asked by itself."""
     calls, tries, strikes = defaultdict(dict), Counter(), defaultdict(list)
     turns = Counter()
     for one in arrivals:
         if one.link == "model":
-            turns[one.episode] = max(turns[one.episode], one.call)
+            turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
         struck = []
         for entry in entries:
             if one.link not in entry.links or not entry.only.matches(one.read()):
                 continue
             key = (entry.id, one.link, one.episode)
-            ordinal = calls[key].setdefault((one.fingerprint, one.call), len(calls[key]) + 1)
+            ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
             tries[key] += 1
             before = strikes[key]
             last = before[-1] if before else 0
-            moment = Moment(ordinal, tries[key], turns[one.episode], one.elapsed_s, len(before), last)
+            turn = turns[one.episode, one.attempt]
+            moment = Moment(ordinal, tries[key], turn, one.elapsed_s, len(before), last)
             named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
             number = int.from_bytes(digest(1, *named), "big")
             if entry.when.strikes(moment, chance_of(draw(f"{entry.id}:when", number))):
                 before.append(ordinal)
-                struck.append(entry.id)
+                struck.append((entry.id, ordinal if entry.fault.by_order else 1))
         yield struck
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(ENTRY, max_size=12), TRIES)
+def together(entries, arrivals) -> list[list[tuple[str, int]]]:
+    tally = Tally(1, entries)
+    return [[(entry.id, this.ordinal) for entry, this in tally.meet(one).struck] for one in arrivals]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
 def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY).faults
     arrivals = [
-        Arrival(link, request.method, request.path, lambda r=request: r, "f", episode, 1, call, try_, n * 0.5)
-        for n, (request, link, call, try_, episode) in enumerate(tries)
+        Arrival(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)
+        for n, (request, link, *key) in enumerate(tries)
     ]
-    tally = Tally(1, entries)
-    found = [[entry.id for entry, _ in tally.meet(one).struck] for one in arrivals]
-    assert found == list(one_by_one(entries, arrivals))
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
+
+
+KINDS = [
+    *({"nth": "2-3"}, {"after": 1}, {"first": 2}, {"every": 2}, {"every": 3, "of": "try"}, {"turns": "2-"}),
+    *({"window": {"start": 5, "ramp": 20}}, {"persistent": True, "probability": 0.1}, {"at_most": 2}),
+    *({"cooldown": 2}, {"probability": 0.3}, {}),
+]
+
+
+@pytest.mark.parametrize("when", KINDS, ids=str)
+@pytest.mark.parametrize("fault", ["status", "flap"])
+def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
+    entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY).faults
+    some, request = random.Random(1), Request()
+    arrivals = [
+        Arrival(some.choice(["search", "model"]), "GET", "/", lambda: request, some.choice("fg"), *key, n / 2)
+        for n in range(80)
+        for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
+    ]
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))

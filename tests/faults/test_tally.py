@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 
 import pytest
@@ -120,3 +121,10 @@ def test_earlier_replies_are_kept_by_episode_and_link():
 )
 def test_dialects(link, path, dialect):
     assert dialect_of(link, path) == dialect
+
+
+@pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)
+def test_what_goes_by_the_order_says_so(kind):
+    source = inspect.getsource(kind)
+    assert ".ordinal" not in source or "def by_order" in source
+    assert ".earlier" not in source or kind.remembers

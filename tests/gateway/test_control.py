@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, dial, gateway, until
+from tests.gateway.lab import FREE, Lab, ask, dial, gateway, until
+from windtunnel.events import Note
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
-from windtunnel.history import Writer
+from windtunnel.history import Torn, Writer, dump_line, read_file
 from windtunnel.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -104,6 +108,61 @@ def test_records_are_written_together_and_in_order(tmp_path: Path) -> None:
         return [before, after, path.read_text()]
 
     assert asyncio.run(written()) == ["", "1\n2\n3\n", "1\n2\n3\n4\n"]
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_after_a_full_disk_nothing_is_added_to_the_line_that_it_cut(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    first, second, third = (dump_line(Note(1.0, "info", letter * 600)) for letter in "abc")
+
+    async def failures() -> list[str]:
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        run.write(first)
+        run.write(second)
+        with no_file_longer_than(1000):
+            run.flush()
+        told = [run.failure]
+        run.write(third)
+        run.close()
+        return [*told, run.failure]
+
+    told, later = asyncio.run(failures())
+    assert "is the disk full" in told and later == told
+    torn = Torn()
+    assert [dump_line(event) for event in read_file(path, torn)] == [first] and torn.count == 1
+
+
+@pytest.mark.parametrize("odd", ["x" * (8 << 20), "a\ud800b", '\n\u2028\0"\\'])
+def test_odd_text_stays_on_a_line_of_its_own(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "history.jsonl"
+
+    async def write() -> None:
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        for text in ("before", odd, "after"):
+            run.write(dump_line(Note(1.0, "info", text)))
+        run.close()
+
+    asyncio.run(write())
+    found = [event.message for event in read_file(path) if isinstance(event, Note)]
+    assert found == ["before", odd.replace("\ud800", "?"), "after"]
+
+
+def test_what_an_attempt_did_is_in_the_history_once_it_has_settled(lab: Lab) -> None:
+    first = lab.new_run()
+    for number in range(1, 30):
+        lab.control("PUT", "/lanes/0", {**first, "attempt": number})
+        ask(lab.address("search"), GET.replace(b"Host", b"Connection: close\r\nHost"))
+        assert lab.settle(attempt=number)["settled"]
+        assert [record.attempt for record in lab.recorded()] == list(range(1, number + 1))
 
 
 def test_parallel_clients_all_leave_their_record(lab: Lab) -> None:

@@ -83,6 +83,16 @@ def test_what_a_fault_does_not_change_passes_byte_by_byte(
     assert told(edit(MISS), data, cuts) == data
 
 
+@given(BODY, CUTS, st.integers(1, 2))
+def test_interim_replies_pass_before_what_a_fault_makes_of_the_final_one(
+    body: bytes, cuts: list[int], count: int
+) -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * count
+    changing = Act(reply=lambda reply: Changed(Reply(body=b"changed")))
+    whole = told(edit(changing), framed(body, "sized"), [])
+    assert told(edit(changing), interim + framed(body, "sized"), cuts) == interim + whole
+
+
 @given(st.binary(max_size=200), CUTS)
 def test_what_is_no_reply_passes_byte_by_byte(data: bytes, cuts: list[int]) -> None:
     assert told(edit(MISS), data, cuts) == data

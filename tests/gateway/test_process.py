@@ -17,7 +17,7 @@ from typing import IO
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, dial, until
+from tests.gateway.lab import FREE, Lab, Upstream, dial, read_all, read_head, until
 from windtunnel.catalog import LINKS
 from windtunnel.lifeline import LIFELINE_VARIABLE
 from windtunnel.topology import (
@@ -28,6 +28,8 @@ from windtunnel.topology import (
     bind,
     default_topology,
 )
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @contextmanager
@@ -90,6 +92,29 @@ def test_it_ends_in_order_and_keeps_its_records(
             stop(child, lifeline)
             assert child.wait(5) == 0
         assert lab.exchange().error == "the gateway was stopped"
+
+
+def answer_all(connection: socket.socket) -> None:
+    while True:
+        read_head(connection)
+        connection.sendall(OK)
+
+
+@pytest.mark.parametrize(
+    ("number", "lost"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, 1)], ids=str
+)
+def test_what_was_answered_before_it_ended_is_in_the_history(tmp_path: Path, number: int, lost: int) -> None:
+    upstream = Upstream(answer_all)
+    with process(tmp_path, upstream.address) as (child, lab, _):
+        lab.begin()
+        with dial(lab.address("search")) as client:
+            for _ in range(20):
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert read_all(client, len(OK)) == OK
+            child.send_signal(number)
+            child.wait(5)
+        assert len(lab.recorded()) >= 20 - lost  # killed outright: all but those of the last turn of the loop
+    upstream.close()
 
 
 def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) -> None:

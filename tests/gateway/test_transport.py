@@ -111,6 +111,18 @@ def test_expect_100_continue(tmp_path: Path, error_prob: float) -> None:
         assert heard == [b"hi"]
 
 
+@pytest.mark.parametrize("error_prob", [0, 1e-9])
+def test_http_1_0_knows_no_100(tmp_path: Path, error_prob: float) -> None:
+    def serve(connection: socket.socket) -> None:
+        _, rest = read_head(connection)
+        read_all(connection, 2 - len(rest))
+        connection.sendall(OK)
+
+    with behind(tmp_path, serve, error_prob=error_prob) as lab:
+        request = b"POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi"
+        assert ask(lab.address("search"), request) == OK
+
+
 def test_a_final_reply_instead_of_100_closes(tmp_path: Path) -> None:
     reply = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
     with behind(tmp_path, lambda connection: (read_head(connection), connection.sendall(reply))) as lab:

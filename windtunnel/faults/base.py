@@ -41,7 +41,7 @@ class Try:
 
     ``dialect``: what is spoken on the link; ``call`` and ``try_`` count from 1 as in DESIGN; ``ordinal``
     counts the logical calls that the fault's entry matched on that link in the episode, for a fault that
-    says ``by_order`` (else it may stay at 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1)
+    says ``by_order`` (else it is 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1)
     for this try and this entry. ``earlier``: the link's whole replies in this episode, oldest first, for a
     fault that ``remembers``.
     """

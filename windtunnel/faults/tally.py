@@ -74,13 +74,16 @@ class Tally:
         self._seed = seed
         self.entries = tuple(entries)
         self._on = {link.name: Aims(e for e in self.entries if link.name in e.links) for link in LINKS}
+        self._armed = {name for name, aims in self._on.items() if aims.any}
+        if any(entry.when.turns for entry in self.entries):
+            self._armed.add(MODEL_LINK.name)  # whose requests are the turns
         self._counts: defaultdict[tuple[Group, str], _Count] = defaultdict(_Count)
         self._turns: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def armed(self, link: str) -> bool:
-        """Whether anything could strike there, so that the gateway must hold requests."""
-        return self._on[link].any
+        """Whether anything could strike or must be counted there, so that the gateway must hold requests."""
+        return link in self._armed
 
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read beyond what its fingerprint takes."""
@@ -142,7 +145,7 @@ class Tally:
             attempt=one.attempt,
             call=one.call,
             try_=one.try_,
-            ordinal=ordinal,
+            ordinal=ordinal if entry.fault.by_order else 1,  # the same whoever else counts
             chance=chance,
             earlier=tuple(self._replies[one.episode, one.link]) if entry.fault.remembers else (),
         )

@@ -19,9 +19,14 @@ _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
 _INITIALS = frozenset(b"hHcCtTeEbBwW")  # of the names that count: most lines are left at a glance
 _KEEP_ALIVE = b"Connection: keep-alive"  # as most clients say what holds anyway
+# a line that begins with white space goes on with the one before
 _REPLY_NOTED = re.compile(
-    rb"\r\n(content-length|transfer-encoding|connection):(.*?)(?=\r\n)", re.IGNORECASE | re.DOTALL
+    rb"\r\n(content-length|transfer-encoding|connection)[ \t]*:(.*?)(?=\r\n(?![ \t]))",
+    re.IGNORECASE | re.DOTALL,
 )
+_SPACE = b" \t\r\n"
+_MOST_DIGITS = 18
+_UNREADABLE = -1
 _WITHOUT_BODY = frozenset({204, 304})
 _OBSERVER = object()
 
@@ -42,8 +47,10 @@ class RequestHead:
 
     # Class attributes stand for what most requests do not say: every request pays for each that is set.
     length = 0
+    encoded = False
     chunked = False
     keep_alive = True
+    told_to_close = False
     expects_continue = False
     upgrade = False
     host_at = 0
@@ -73,8 +80,6 @@ def read_request(block: bytes) -> RequestHead:
     if not (is_1_1 or version == "HTTP/1.0"):
         raise BadHead("not an HTTP/1 request line")
     head = RequestHead(method, target, lines, len(block))
-    if upgrade:
-        head.upgrade = True
     if not is_1_1:
         head.keep_alive = False
     for at, line in enumerate(lines):
@@ -85,6 +90,13 @@ def read_request(block: bytes) -> RequestHead:
                 note(head, at, value)
             elif name[: len(LAB_PREFIX)].lower() == LAB_PREFIX:
                 head.lab_at += (at,)
+    if upgrade:
+        if head.encoded and not head.chunked:  # which llhttp sees in all others
+            raise BadHead("a Transfer-Encoding without chunked at its end")
+        head.upgrade = is_1_1 or method == "CONNECT"
+    if not is_1_1:  # which knows neither: RFC 9110, 10.1.1, and RFC 9112, 6.1
+        head.expects_continue = False
+        head.keep_alive = head.keep_alive and not head.encoded
     return head
 
 
@@ -99,15 +111,19 @@ def _note_request_length(head: RequestHead, at: int, value: bytes) -> None:
 
 
 def _note_encoding(head: RequestHead, at: int, value: bytes) -> None:
-    head.chunked = True  # the validation has seen that chunked comes last
+    if head.chunked:
+        raise BadHead("a Transfer-Encoding after chunked")
+    head.encoded = True
+    head.chunked = _members(value)[-1] == b"chunked"
 
 
 def _note_connection(head: RequestHead, at: int, value: bytes) -> None:
-    head.keep_alive = _keeps_alive(value, head.keep_alive)
+    _note_options(head, value)
 
 
 def _note_expect(head: RequestHead, at: int, value: bytes) -> None:
-    head.expects_continue = value.strip().lower() == b"100-continue"
+    if b"100-continue" in _members(value):
+        head.expects_continue = True
 
 
 def _note_baggage(head: RequestHead, at: int, value: bytes) -> None:
@@ -167,13 +183,18 @@ def _check_start(start: bytes) -> None:
             raise
 
 
-def _keeps_alive(value: bytes, default: bool) -> bool:
-    if value == b" keep-alive":
-        return True
-    tokens = [token.strip() for token in value.lower().split(b",")]
-    if b"close" in tokens:
-        return False
-    return default or b"keep-alive" in tokens
+def _members(value: bytes) -> list[bytes]:
+    return [member.strip(_SPACE) for member in value.lower().split(b",")]
+
+
+def _note_options(head: RequestHead | ReplyHead, value: bytes) -> None:
+    """A ``Connection`` header: ``close`` counts, whatever else it or another one says (RFC 9112, 9.3)."""
+    options = _members(value)
+    if b"close" in options:
+        head.told_to_close = True
+        head.keep_alive = False
+    elif b"keep-alive" in options and not head.told_to_close:
+        head.keep_alive = True
 
 
 class ReplyHead:
@@ -182,6 +203,7 @@ class ReplyHead:
     length: int | None = None
     chunked = False
     bodiless = False
+    told_to_close = False
 
     def __init__(self, status: int, size: int, keep_alive: bool) -> None:
         self.status = status
@@ -193,28 +215,30 @@ class ReplyHead:
 
 def read_reply(block: bytes) -> ReplyHead:
     """Reads a whole header block, its empty line included. Raises ``BadHead``."""
-    encoded = False
     found = _STATUS.match(block)
     if found is None:
         raise BadHead("the upstream's status line is no HTTP/1")
     version, status = found.groups()
     head = ReplyHead(int(status), len(block), version == b"1")
+    encoding = b""
     for name, value in _REPLY_NOTED.findall(block):
         match name.lower():
             case b"content-length":
-                _note_length(head, value.strip())
+                head.length = _length(value.strip(_SPACE), head.length)
             case b"transfer-encoding":
-                head.chunked = value.strip().lower().endswith(b"chunked")
-                encoded = True
+                encoding = next((one for one in reversed(_members(value)) if one), encoding)
             case _:
-                head.keep_alive = _keeps_alive(value, head.keep_alive)
-    if encoded:
+                _note_options(head, value)
+    if encoding:
         head.length = None  # it counts for nothing beside a transfer encoding
+        head.chunked = encoding == b"chunked"
+        head.keep_alive = head.keep_alive and version == b"1"  # HTTP/1.0 has none: RFC 9112, 6.1
+    elif head.length == _UNREADABLE:
+        raise BadHead("the upstream's Content-Length cannot be read")
     return head
 
 
-def _note_length(head: ReplyHead, value: bytes) -> None:
-    length = int(value) if value.isdigit() else -1
-    if length < 0 or (head.length is not None and head.length != length):
-        raise BadHead("the upstream's Content-Length cannot be read")
-    head.length = length
+def _length(value: bytes, before: int | None) -> int:
+    """What a Content-Length says beside one that came before it."""
+    length = int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else _UNREADABLE
+    return length if before in (None, length) else _UNREADABLE

@@ -82,15 +82,21 @@ class Run:
         return Tally(self.settings.seed, entries)
 
     def write(self, line: str) -> None:
-        """Appends to the history: in this turn of the loop, with all else that it has to write."""
+        """Appends to the history: in this turn of the loop, with all else that it has to write.
+
+        A process that is killed outright loses at most that turn's, whose replies may have gone out.
+        """
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self.flush)
         self._unwritten.append(line)
 
     def flush(self) -> None:
-        """Writes now. What cannot be written is kept as ``failure``: the lane is then unfit."""
+        """Writes now. What cannot be written is kept as ``failure``: the lane is then unfit.
+
+        Nothing is written after that: it would go on the line that was cut, and spoil what is there.
+        """
         lines, self._unwritten = self._unwritten, []
-        if not lines:
+        if not lines or self.failure:
             return
         try:
             self._writer.write_lines(lines)

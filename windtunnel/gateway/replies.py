@@ -73,8 +73,7 @@ class ReplyReader:
             interim = self._on_head(data[:end])
             if interim is not None:
                 passed, data = passed + interim, data[end:]
-        if passed:
-            self.interim = len(passed)
+        self.interim = len(passed)
         used = start = self.head.size if self.head else 0
         if start < len(data):
             used += self._take(self._body, data[start:])

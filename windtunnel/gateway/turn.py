@@ -81,7 +81,6 @@ class Turn:
     request_done = True
     body: Body = NO_BODY
     _payload: _Payload | None = None
-    _shown: Request | None = None
     _keyed = False
     _recorded = False
 
@@ -176,10 +175,13 @@ class Turn:
         self._settle_key(run)
         self.configuration = run.configuration
 
+        shown: Request | None = None  # not kept with the turn: it may be large, and a reply may last
+
         def read() -> Request:
-            if self._shown is None:
-                self._shown = request_of(head, body)
-            return self._shown
+            nonlocal shown
+            if shown is None:
+                shown = request_of(head, body)
+            return shown
 
         path = head.target.partition("?")[0]
         key = (self.fingerprint, self.episode, self.number, self.call, self.try_)

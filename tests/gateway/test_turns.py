@@ -1,0 +1,28 @@
+"""Triggers that go by the model's turns, on links whose own requests say nothing of them."""
+
+from __future__ import annotations
+
+import requests
+
+from tests.gateway.lab import Lab
+from windtunnel.events import Exchange
+
+
+def asked(lab: Lab, link: str, call: int) -> int:
+    headers = lab.identity(call=call)
+    return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=5).status_code
+
+
+def test_a_tools_fault_strikes_in_its_turn_with_nothing_armed_for_the_model(lab: Lab) -> None:
+    late = {"fault": "unavailable", "links": "search", "when": {"turns": "2-"}}
+    lab.begin(faults={"faults": [late]})
+    statuses = []
+    for turn in (1, 2, 3):
+        asked(lab, "model", turn)
+        statuses.append(asked(lab, "search", turn))
+    assert statuses == [200, 503, 503]
+    assert [one.call for one in lab.exchanges(6) if isinstance(one, Exchange) and one.link == "model"] == [
+        1,
+        2,
+        3,
+    ]
