@@ -79,7 +79,7 @@ EVENTS = [
         *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
         *(0.5, 503, True, True, False, 90, 80),
         [FaultMet("a", "delay", True, None, 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
-        *(["a"], 2, "the client left"),
+        *(2, "the client left"),
     ),
     FaultsSet(1.0, "1-1", 1, 2, "{}"),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
