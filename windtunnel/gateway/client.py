@@ -161,7 +161,7 @@ class ClientConnection(Replying):
     def _new_turn(self, head: RequestHead) -> Turn:
         lane = self.door.lane
         turn = self.turn = Turn(self.door.link, head, self._arrived)
-        turn.identify(lane.run, self.attempt if self.door.is_tool else lane.attempt)
+        turn.identify(lane.run, self.attempt if self.is_tool else lane.attempt)
         return turn
 
     def _on_body(self, turn: Turn, data: bytes) -> None:
@@ -231,7 +231,7 @@ class ClientConnection(Replying):
         if turn.plan is not None:
             head, body = self._changed_request(head, turn.plan, body)
         upstream = self.open_upstream(self.endpoint())
-        lab_headers = turn.attempt.lab_headers if self.door.is_tool and turn.attempt else b""
+        lab_headers = turn.attempt.lab_headers if self.is_tool and turn.attempt else b""
         self.send(turn, upstream, head, rewrite(head, upstream.endpoint, lab_headers) + body)
 
     @staticmethod
@@ -255,7 +255,8 @@ class ClientConnection(Replying):
             return
         if self.upstream is not None:
             turn.forwarded = not self.upstream.connecting
-            self.pass_on_end()
+            if self.eof:
+                self.pass_on_end()
         if turn.reply_done:
             self.finish(turn)
 

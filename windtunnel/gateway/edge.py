@@ -43,7 +43,8 @@ class ClientEdge(asyncio.Protocol):
 
     def __init__(self, door: Door) -> None:
         self.door = door
-        self.attempt = door.lane.attempt if door.is_tool else None
+        self.is_tool = door.is_tool
+        self.attempt = door.lane.attempt if self.is_tool else None
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # until connection_made
         self.upstream: Upstream | None = None
         self.lost = self.draining = self.eof = False

@@ -66,8 +66,10 @@ class RequestHead:
     @property
     def baggage(self) -> bytes:
         """The ``baggage`` header's value, several of them joined; empty without one."""
-        values = [self.lines[at][len(b"baggage:") :] for at in self.baggage_at]
-        return values[0] if len(values) == 1 else b",".join(values)
+        lines, name = self.lines, len(b"baggage:")
+        if len(self.baggage_at) == 1:
+            return lines[self.baggage_at[0]][name:]
+        return b",".join([lines[at][name:] for at in self.baggage_at])
 
 
 def read_request(block: bytes) -> RequestHead:

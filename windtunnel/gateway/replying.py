@@ -52,7 +52,7 @@ class Replying(Playing):
 
     def endpoint(self) -> Endpoint:
         """Who gets the client's requests."""
-        run = None if self.door.is_tool else self.door.lane.run
+        run = None if self.is_tool else self.door.lane.run
         return run.model if run else self.door.endpoint
 
     def new_upstream(self, endpoint: Endpoint) -> Upstream:
@@ -94,8 +94,7 @@ class Replying(Playing):
 
     def _expect_reply(self, turn: Turn, head: RequestHead) -> None:
         line = turn.plan.line if turn.plan else []
-        memory = turn.memory
-        if not line and memory is None:
+        if not line and not turn.remembers:
             self.reader = ReplyReader(head.method, head.upgrade, turn.swallow_continue)
             return
         self.edit = ReplyEdit(
@@ -103,7 +102,7 @@ class Replying(Playing):
             head,
             keep_alive=turn.keep_alive,
             swallow_continue=turn.swallow_continue,
-            remember=memory,
+            remember=turn.memory if turn.remembers else None,
         )
         self.reader = self.edit.reader
         self.player = self.new_player(turn)

@@ -76,6 +76,7 @@ class Turn:
     forwarding = False
     plan: Plan | None = None
     aimed: Sequence[str] = ()
+    remembers = False
     configuration = 0
     swallow_continue = False
     request_done = True
@@ -174,6 +175,7 @@ class Turn:
         body = bytes(payload) if payload else b""
         self._settle_key(run)
         self.configuration = run.configuration
+        self.remembers = run.tally.remembers(self.link)
 
         shown: Request | None = None  # not kept with the turn: it may be large, and a reply may last
 
@@ -212,10 +214,9 @@ class Turn:
         return self.attempt is not None and self.attempt.settling
 
     @property
-    def memory(self) -> Callable[[Reply], None] | None:
-        """Where its natural reply is kept, if an armed fault may give it again."""
-        if self.run is None or not self.decided or not self.run.tally.remembers(self.link):
-            return None
+    def memory(self) -> Callable[[Reply], None]:
+        """Where its natural reply is kept, for a fault that may give it again."""
+        assert self.run is not None
         return partial(self.run.tally.remember, self.episode, self.link)
 
     # the record
@@ -225,7 +226,7 @@ class Turn:
         if self.run is None or self._recorded:
             return
         self._recorded = True
-        if self.request_done:
+        if self.request_done and not self._keyed:
             self._settle_key(self.run)
         self.run.write(_line(self, self.run))
 
