@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -14,13 +15,13 @@ from rich.text import Text
 
 from proxy_manager.toxics import nearest
 from windtunnel.config import Configuration, load_configuration
-from windtunnel.faults import REGISTRY
+from windtunnel.faults import REGISTRY, Fault
 from windtunnel.faults.plain import shown
 from windtunnel.faults.presets import find_set, names_set, preset_names
 from windtunnel.faults.scale import scaled
 from windtunnel.faults.sets import FaultSet, FaultSetError
 from windtunnel.lab.live import LiveFaults, LiveFaultsError
-from windtunnel.report.catalogue import fault_page, list_rows, set_rows
+from windtunnel.report.catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
 from windtunnel.report.console import plain_console
 from windtunnel.settings import SettingsError
 from windtunnel.topology import Address
@@ -58,8 +59,11 @@ class _Group(click.Group):
 def faults(context: click.Context) -> None:
     """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
-        _print(("fault", "where", "family", "what it does"), list_rows())
-        click.echo(f"\npresets: {', '.join(preset_names())}\nmore: windtunnel faults show NAME")
+        rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
+        _print(("fault", "where", "family", "what it does"), rows)
+        click.echo()
+        _print(("preset", "meaning"), [(name, description_of(name)) for name in preset_names()])
+        click.echo("\nmore: windtunnel faults show NAME")
 
 
 @faults.command("show")
@@ -68,7 +72,7 @@ def faults(context: click.Context) -> None:
 def show(name: str, chaos_level: float) -> None:
     """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
     if name in REGISTRY:
-        click.echo(fault_page(REGISTRY[name]), nl=False)
+        _print_fault(REGISTRY[name])
         return
     if not names_set(name):
         known = nearest(name, (*REGISTRY, *preset_names()))
@@ -82,6 +86,20 @@ def show(name: str, chaos_level: float) -> None:
         " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
         " hold. TOXIC_PROB and ERROR_PROB come besides."
     )
+
+
+def _print_fault(kind: type[Fault]) -> None:
+    """Its page in the catalogue, without the marks of Markdown."""
+    click.echo(f"{kind.name}   ({place_of(kind)})\n\n{_unmarked(inspect.getdoc(kind) or '')}\n")
+    rows = [[_unmarked(cell) for cell in row] for row in parameter_rows(kind)]
+    if rows:
+        _print(("parameter", "default", "range", "meaning"), rows)
+    links = "model" if kind.where == "model" else "tools"
+    click.echo(f"\nin a fault set:\n  faults:\n    - {{fault: {kind.name}, links: {links}, with: {{}}}}")
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("`", "")
 
 
 def _print_set(found: FaultSet, level: float = 1.0) -> None:

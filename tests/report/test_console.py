@@ -78,6 +78,27 @@ def test_a_line_names_what_was_done_on_each_link_and_nothing_that_was_not():
     assert line(*done, expect={}).endswith("message lose_reply; weather lose_reply x2")
 
 
+def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
+    faults = [
+        {"fault": "truncate", "links": "message"},
+        {"fault": "empty", "links": "message", "id": "void", "when": {"probability": 0.5}},
+        {"fault": "stale", "links": "weather"},
+    ]
+    passed = met("empty", id="void", injected=False, why_not="already_faulted", shows=None)
+    tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
+    start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
+    rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
+    assert "truncate 1 1 1 canary held" in rows
+    assert "void: empty 1 1 0 already_faulted x1" in rows
+    assert "stale 0 0 0 canary unknown" in rows
+
+
+def test_the_line_that_repeats_the_run_is_not_broken():
+    out, command = io.StringIO(), "windtunnel demo --faults " + "word " * 60
+    print_summary(Console(file=out, width=100), summarise(a_run()), command)
+    assert command in out.getvalue()
+
+
 def test_an_invalid_run_says_so():
     canary = {"faults": [{"fault": "truncate", "links": "message"}]}
     start = run_started(faults=Settings(seed=1, faults=canary).faults)
@@ -89,13 +110,22 @@ def test_an_invalid_run_says_so():
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", "word " * 60, "x" * 500, "東京の天気" * 30])
-def test_a_line_is_one_line_of_at_most_100_columns(prompt):
+def test_a_line_has_at_most_100_columns_and_names_all_that_was_met_below_it(prompt):
     links = ("search", "weather", "movie", "calendar", "message")
     events = [armed(*(timeout(link) for link in links)), *(tried(link, ms=402) for link in links)]
-    text = line(*events, prompt=prompt)
-    assert cell_len(text) <= 100
-    assert "\n" not in text
-    assert text.endswith("more")
+    first, *below = line(*events, prompt=prompt).splitlines()
+    assert max(map(cell_len, (first, *below))) <= 100
+    assert all(row.startswith(" " * 59) for row in below)
+    whole = " ".join(row.strip() for row in (first, *below))
+    assert all(f"{link} timeout 400 down" in whole for link in links)
+
+
+def test_many_faults_on_one_link_are_all_named():
+    kinds = ("delay", "lose_reply", "truncate", "malformed", "schema_drift")
+    tries = [exchange(try_=n, faults=[met(kind, id=kind)]) for n, kind in enumerate(kinds, start=1)]
+    rows = line(*tries, expect={}).splitlines()
+    assert max(map(len, rows)) <= 100
+    assert all(kind in " ".join(rows) for kind in kinds)
 
 
 def test_control_characters_and_markup_do_nothing():

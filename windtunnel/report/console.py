@@ -1,4 +1,4 @@
-"""What a person reads: one line per prompt, and the summary. Reads well without colour, at 100 columns.
+"""What a person reads: a line per prompt, and the summary. Reads well without colour, at 100 columns.
 
 All text that came from prompts, models or tools goes through ``strip_control`` and into ``rich.text.Text``,
 which knows no markup.
@@ -6,8 +6,9 @@ which knows no markup.
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
@@ -17,6 +18,7 @@ from rich.text import Text
 from windtunnel.evidence import FaultRecord
 from windtunnel.history import strip_control
 from windtunnel.judge import EpisodeJudgement
+from windtunnel.ledger import EntryLedger
 from windtunnel.oracle import Outcome
 from windtunnel.summary import Rate, Summary
 
@@ -63,19 +65,22 @@ def line_width(console: Console) -> int:
 
 
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = WIDTH) -> Text:
-    """One line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong."""
+    """A line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
+
+    What was met is named in full: what has no room goes on below.
+    """
     number = f"{index:>{len(str(total))}}/{total}  "
     room = width - len(number) - 16
     column = max(LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
-    shown = _fitting(_details(judgement), room - column - 2)
+    rows = _rows(_details(judgement), room - column - 2)
     prompt = _one_line(judgement.prompt)
     line.append(
-        set_cell_size(_clip(prompt, column), column) if shown else _clip(prompt, room), style="not dim"
+        set_cell_size(_clip(prompt, column), column) if rows else _clip(prompt, room), style="not dim"
     )
-    if shown:
-        line.append(f"  {shown}")
+    below = "\n" + " " * (width - room + column + 2)
+    line.append("  " + below.join(rows) if rows else "", style="not dim")
     return line
 
 
@@ -114,16 +119,17 @@ def _fault(fault: FaultRecord) -> str:
     return _one_line(what if fault.delivered else f"{what} (not seen)")
 
 
-def _fitting(parts: Sequence[str], room: int) -> str:
-    """As many parts as there is room for, the first one clipped if need be, and how many are left."""
-    for count in range(len(parts), 0, -1):
-        more = f"; +{len(parts) - count} more" if count < len(parts) else ""
-        text = "; ".join(parts[:count]) + more
-        if cell_len(text) <= room:
-            return text
-        if count == 1:
-            return _clip(parts[0], max(room - len(more), 8)) + more
-    return ""
+def _rows(parts: Sequence[str], room: int) -> list[str]:
+    """All parts in rows of at most ``room`` columns; one that has no room in a row is broken at blanks."""
+    ended = [f"{part};" for part in parts[:-1]] + list(parts[-1:])
+    pieces = [piece for part in ended for piece in textwrap.wrap(part, room, subsequent_indent="  ")]
+    rows: list[str] = []
+    for piece in (_clip(piece, room) for piece in pieces):
+        if rows and not piece.startswith(" ") and cell_len(rows[-1]) + 1 + cell_len(piece) <= room:
+            rows[-1] += f" {piece}"
+        else:
+            rows.append(piece)
+    return rows
 
 
 def _one_line(text: str) -> str:
@@ -137,22 +143,24 @@ def _clip(text: str, width: int) -> str:
 
 
 def print_summary(console: Console, summary: Summary, reproduce: str = "") -> None:
-    """Prints ``summary_table``."""
-    console.print(summary_table(summary, reproduce))
+    """Prints ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken: to be copied."""
+    console.print(summary_table(summary))
+    if reproduce:
+        console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
-def summary_table(summary: Summary, reproduce: str = "") -> RenderableType:
-    """The summary for people; ``reproduce`` is the line that repeats the run, shown as it is."""
+def summary_table(summary: Summary) -> RenderableType:
+    """The summary for people."""
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
     if summary.faults:
         blocks.append(_faults(summary))
+    if summary.entries:
+        blocks.append(_entries(summary.entries))
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
-    if reproduce:
-        last.append(Text(strip_control(reproduce), overflow="fold"))
     return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
 
 
@@ -205,6 +213,23 @@ def _faults(summary: Summary) -> Table:
         counts = (one.drawn, one.met, one.injected, one.delivered)
         table.add_row(Text(_one_line(one.kind)), *map(str, counts))
     return table
+
+
+def _entries(entries: Iterable[EntryLedger]) -> Table:
+    """``tries``: those at which an entry was aimed; the last column: why some were not injected, canaries."""
+    table = _table("entry of the fault set", "tries", "struck", "injected", "", text_columns=(0, 4))
+    table.columns[0].no_wrap = table.columns[4].no_wrap = False
+    for one in entries:
+        name = one.name if one.id.startswith(one.fault) else f"{one.name}: {one.fault}"
+        counts = (str(one.met), str(one.struck), str(one.injected))
+        table.add_row(Text(_one_line(name)), *counts, Text(_one_line("; ".join(_fate(one)))))
+    return table
+
+
+def _fate(one: EntryLedger) -> Iterator[str]:
+    yield from (f"{why} x{count}" for why, count in one.why_not.items())
+    if one.canary:
+        yield f"canary {one.canary}" + (f": {one.because}" if one.because else "")
 
 
 def _latency(summary: Summary) -> Table:
