@@ -64,3 +64,4 @@ def test_a_run_that_is_not_there(folder: Path) -> None:
     result = call("judge", "nope")
     assert result.exit_code == 2
     assert "no history of a run there" in result.output
+    assert "no run was recorded there" in call("judge", "latest").output

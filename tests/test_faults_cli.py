@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
+from typing import Any
+from wsgiref.simple_server import make_server
 
 import pytest
 from click.testing import CliRunner, Result
@@ -114,3 +118,28 @@ def test_without_a_lab_it_says_how_to_get_one(arguments):
 
 def test_without_a_lab_there_is_no_status():
     assert "start one: windtunnel lab up" in call("status", code=1).output
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The port of a manager that knows none of this folder's tokens."""
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        known = environ["REQUEST_METHOD"] == "GET"
+        start("200 OK" if known else "401 Unauthorized", [("Content-Type", "application/json")])
+        return [b'{"number": 0, "from": null}' if known else b'{"error": {"message": "token"}}']
+
+    with make_server("127.0.0.1", 0, answer) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield str(server.server_port)
+        server.shutdown()
+        thread.join()
+
+
+def test_the_lab_of_another_folder_is_not_taken_for_this_ones(elsewhere: str) -> None:
+    Path("state").mkdir()
+    Path("state/token").write_text("x")
+    here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
+    assert "did not start from this folder" in call("status", **here).output
+    assert "it was started from another folder" in call("clear", code=1, **here).output

@@ -14,7 +14,7 @@ import click
 from windtunnel.catalog import TOXIPROXY_PORT
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.faults_cli import faults
-from windtunnel.history import HistoryError, Torn, read_run
+from windtunnel.history import HistoryError, Torn, latest_run, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.process import python
@@ -145,12 +145,17 @@ def lab_status() -> None:
 @main.command()
 @click.argument("run")
 @click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
+@click.option(
+    "--prompts", metavar="PATH", default="agent/prompts.json", help="the run's, for the line that repeats it"
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
-def judge(run: str, logs: Path, as_json: bool) -> None:
-    """Score a run again from its history, to the same outcomes. RUN is its id."""
+def judge(run: str, logs: Path, prompts: str, as_json: bool) -> None:
+    """Score a run again from its history, to the same outcomes. RUN is its id, or latest."""
     torn = Torn()
     try:
-        summary = summarise(read_run(logs, run, torn), torn=torn.count)
+        summary = summarise(
+            read_run(logs, latest_run(logs) if run == "latest" else run, torn), torn=torn.count
+        )
     except ValueError as error:
         raise click.UsageError(str(error), None) from None
     if as_json:
@@ -160,7 +165,7 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
-    print_summary(console, summary, command(settings, "agent/prompts.json"))
+    print_summary(console, summary, command(settings, prompts))
 
 
 @main.command()

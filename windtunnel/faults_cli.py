@@ -125,14 +125,21 @@ def set_(fault_set: str, chaos_level: float) -> None:
 
 @faults.command("clear")
 def clear() -> None:
-    """Remove the faults of the lab that is up; those that a run's own settings draw too."""
+    """Remove the fault set of the lab that is up, and that of a run in progress.
+
+    What TOXIC_PROB and ERROR_PROB of a run draw stays.
+    """
     _tell(_live().clear())
 
 
 @faults.command("status")
 def status() -> None:
     """Show the faults in force on the lab that is up."""
-    _tell(_live().status())
+    live = _live()
+    answer = live.status()
+    if not live.of_this_folder:
+        click.echo(f"the lab at {live.address}, which windtunnel lab up did not start from this folder:")
+    _tell(answer)
 
 
 def _live() -> LiveFaults:

@@ -13,7 +13,10 @@ from windtunnel.report.reproduce import command
 from windtunnel.settings import Settings
 
 TWO_OF_A_KIND = {
-    "faults": [{"fault": "delay", "links": "tools"}, {"fault": "delay", "when": {"nth": 2}, "with": {"ms": 9}}],
+    "faults": [
+        {"fault": "delay", "links": "tools"},
+        {"fault": "delay", "when": {"nth": 2}, "with": {"ms": 9}},
+    ],
     "toxics": [{"toxic": "latency", "links": "weather"}, {"toxic": "down", "when": {"probability": 0.5}}],
 }
 
