@@ -99,6 +99,13 @@ def test_what_came_to_nothing_is_told():
     ]
 
 
+def test_a_set_that_can_do_nothing_is_told():
+    ledger = account(run_started(faults=dumped(CANARY), chaos_level=0.0), [])
+    assert list(ledger.remarks()) == [
+        "no fault of the fault set can strike: its chances are 0 at chaos level 0"
+    ]
+
+
 def test_a_set_that_this_version_cannot_read_is_told():
     ledger = account(run_started(faults='{"faults": [{"fault": "of old"}]}'), [])
     assert ledger.entries == [] and "fault 'of old' is unknown" in "".join(ledger.remarks())

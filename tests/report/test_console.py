@@ -93,6 +93,16 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     assert "stale 0 0 0 canary unknown" in rows
 
 
+def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set():
+    own = met("rate_limit")
+    events = [exchange(faults=[own]), exchange(try_=2, faults=[met("rate_limit", id="rate_limit")])]
+    rows = [
+        " ".join(r.split()) for r in printed([run_started(), *episode(*events), run_finished()]).splitlines()
+    ]
+    assert "rate_limit (ERROR_PROB) 1 1 1 1" in rows
+    assert "rate_limit 1 1 1 1" in rows
+
+
 def test_the_line_that_repeats_the_run_is_not_broken():
     out, command = io.StringIO(), "windtunnel demo --faults " + "word " * 60
     print_summary(Console(file=out, width=100), summarise(a_run()), command)
@@ -118,6 +128,13 @@ def test_a_line_has_at_most_100_columns_and_names_all_that_was_met_below_it(prom
     assert all(row.startswith(" " * 59) for row in below)
     whole = " ".join(row.strip() for row in (first, *below))
     assert all(f"{link} timeout 400 down" in whole for link in links)
+
+
+def test_the_words_of_an_exception_have_one_row():
+    events = [exchange(faults=[met("lose_reply", id="lose_reply", shows={"lost": True})])]
+    crash = replace(ended(ended_by="exception"), error_type="ValueError", error="bad " * 60)
+    _, *below = line(*events, crash, expect={}).splitlines()
+    assert len(below) == 1 and below[0].endswith("...")
 
 
 def test_many_faults_on_one_link_are_all_named():

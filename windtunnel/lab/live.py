@@ -55,8 +55,8 @@ class LiveFaults:
                 ) from None
         if answer.status_code == 401:
             raise LiveFaultsError(
-                f"the lab at {self._url} does not know the token in {self._token}: it was started from another"
-                " folder; go there, or start one here: windtunnel lab up"
+                f"the lab at {self._url} does not know the token in {self._token}: it was started from"
+                " another folder; go there, or start one here: windtunnel lab up"
             )
         if answer.status_code >= 400:
             raise LiveFaultsError(_message(content, answer.status_code))

@@ -74,7 +74,8 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     column = max(LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
-    rows = _rows(_details(judgement), room - column - 2)
+    details = room - column - 2
+    rows = _rows(_details(judgement, details), details)
     prompt = _one_line(judgement.prompt)
     line.append(
         set_cell_size(_clip(prompt, column), column) if rows else _clip(prompt, room), style="not dim"
@@ -84,9 +85,14 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     return line
 
 
-def _details(judgement: EpisodeJudgement) -> list[str]:
+def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
+    """What has a place of its own in the history, the words of an exception, has one row here."""
     parts = _delivered(judgement.faults)
-    parts += [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
+    parts += (
+        [_clip(_one_line(judgement.why), room - 1)]
+        if judgement.why and judgement.outcome != "success"
+        else []
+    )
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
     parts += judgement.flags
     return parts + ([f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else [])
@@ -211,7 +217,8 @@ def _faults(summary: Summary) -> Table:
     table = _table("fault", "drawn", "met", "injected", "delivered")
     for one in summary.faults:
         counts = (one.drawn, one.met, one.injected, one.delivered)
-        table.add_row(Text(_one_line(one.kind)), *map(str, counts))
+        drawn_by = " (ERROR_PROB)" if one.source == "error" else ""
+        table.add_row(Text(_one_line(one.kind) + drawn_by), *map(str, counts))
     return table
 
 

@@ -47,7 +47,7 @@ def _of_entry(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     links = next((group for group, names in GROUPS.items() if names == entry["links"]), entry["links"])
     said = {name: entry[name], **entry, "links": links}
     silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}
-    whens = ({}, {"probability": 1.0})
+    whens: tuple[dict[str, float], ...] = ({}, {"probability": 1.0})
     return {
         word: value
         for word, value in said.items()
