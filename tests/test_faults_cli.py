@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from windtunnel.cli import main
 from windtunnel.faults import FAULTS
 from windtunnel.faults.presets import preset_names
+from windtunnel.lab.live import LiveFaults
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +115,18 @@ def test_without_a_lab_it_says_how_to_get_one(arguments):
     Path("state").mkdir()
     Path("state/token").write_text("x")
     assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+
+
+def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+    monkeypatch.setattr(
+        LiveFaults, "set", lambda _, __, source: sources.append(source) or {"number": 0, "from": ""}
+    )
+    for name in ("light", '{"faults": [{"fault": "delay"}]}'):
+        call("set", name)
+        call("set", name, "--chaos-level", "0.5")
+    full = "a set given in full"
+    assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
 
 
 def test_without_a_lab_there_is_no_status():

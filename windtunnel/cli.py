@@ -13,7 +13,8 @@ import click
 
 from windtunnel.catalog import TOXIPROXY_PORT
 from windtunnel.config import Configuration, load_configuration
-from windtunnel.faults_cli import faults
+from windtunnel.faults.presets import find_set
+from windtunnel.faults_cli import faults, print_set
 from windtunnel.history import HistoryError, Torn, latest_run, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
@@ -71,6 +72,10 @@ def demo(
     except SettingsError as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # said on the console, which is enough if the log cannot be written
+    level = configuration.settings.chaos_level
+    if configuration.settings.faults and level != 1:
+        tell(f"the fault set at chaos level {level:g}:")
+        print_set(find_set(configuration.settings.faults), level, err=True)
     before = _runs(configuration)
     code = fly(configuration, choice, ["--json"] if as_json else [], tell)
     if charts:

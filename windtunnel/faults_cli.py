@@ -17,7 +17,7 @@ from proxy_manager.toxics import nearest
 from windtunnel.config import Configuration, load_configuration
 from windtunnel.faults import REGISTRY, Fault
 from windtunnel.faults.plain import shown
-from windtunnel.faults.presets import find_set, names_set, preset_names
+from windtunnel.faults.presets import find_set, is_text, names_set, preset_names
 from windtunnel.faults.scale import scaled
 from windtunnel.faults.sets import FaultSet, FaultSetError
 from windtunnel.lab.live import LiveFaults, LiveFaultsError
@@ -79,8 +79,8 @@ def show(name: str, chaos_level: float) -> None:
         raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
     found = find_set(name)
     if found.description:
-        click.echo(" ".join(found.description.split()) + "\n")
-    _print_set(found, chaos_level)
+        plain_console().print(Text(" ".join(found.description.split()) + "\n"))
+    print_set(found, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
         " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
@@ -102,11 +102,12 @@ def _unmarked(text: str) -> str:
     return text.replace("`", "")
 
 
-def _print_set(found: FaultSet, level: float = 1.0) -> None:
+def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
+    """Its entries with their true rates at that chaos level, on standard output or standard error."""
     rows = set_rows(found, level)
-    _print(("entry", "links", "true rate", "conditions"), rows)
+    _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
-        click.echo("(no fault can strike)")
+        click.echo("(no fault can strike)", err=err)
 
 
 @faults.command("set")
@@ -119,7 +120,8 @@ def set_(fault_set: str, chaos_level: float) -> None:
         raise FaultSetError(
             f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
         )
-    source = fault_set if chaos_level == 1 else f"{fault_set} at chaos level {chaos_level:g}"
+    name = "a set given in full" if is_text(fault_set) else fault_set
+    source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
     _tell(_live().set(chosen.dump(), source))
 
 
@@ -159,13 +161,13 @@ def _tell(answer: dict[str, Any]) -> None:
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(f"configuration {number}: {what}; in force {where}")
     if answer["faults"]:
-        _print_set(find_set(json.dumps(answer["faults"])))
+        print_set(find_set(json.dumps(answer["faults"])))
 
 
-def _print(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    plain_console().print(table)
+    plain_console(err).print(table)

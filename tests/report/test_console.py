@@ -145,6 +145,14 @@ def test_many_faults_on_one_link_are_all_named():
     assert all(kind in " ".join(rows) for kind in kinds)
 
 
+def test_no_fault_is_broken_from_its_count():
+    lost = met("lose_reply", id="lose_reply", shows={"lost": True})
+    drift = met("schema_drift_of_it", id="drift")
+    tries = [exchange(try_=n, faults=[one]) for n, one in enumerate((lost, lost, drift, drift), start=1)]
+    first, below = line(*tries, expect={}).splitlines()
+    assert first.endswith("message lose_reply x2,") and below.strip() == "schema_drift_of_it x2"
+
+
 def test_control_characters_and_markup_do_nothing():
     text = line(prompt="a\x1b[2Jb\r\nc [bold red]d[/]")
     assert "a[2Jb c [bold red]d[/]" in text

@@ -105,9 +105,16 @@ def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
         if fault.injected or (fault.met and fault.source == "toxic"):
             by_link.setdefault(fault.link, Counter())[_fault(fault)] += 1
     return [
-        f"{link} " + ", ".join(f"{what} x{count}" if count > 1 else what for what, count in found.items())
+        f"{link} " + ", ".join(_unbroken(what, count) for what, count in found.items())
         for link, found in by_link.items()
     ]
+
+
+_KEPT = "\N{NO-BREAK SPACE}"
+
+
+def _unbroken(what: str, count: int) -> str:
+    return (f"{what} x{count}" if count > 1 else what).replace(" ", _KEPT)
 
 
 _SHORT = {"upstream": "up", "downstream": "down"}
@@ -128,7 +135,8 @@ def _fault(fault: FaultRecord) -> str:
 def _rows(parts: Sequence[str], room: int) -> list[str]:
     """All parts in rows of at most ``room`` columns; one that has no room in a row is broken at blanks."""
     ended = [f"{part};" for part in parts[:-1]] + list(parts[-1:])
-    pieces = [piece for part in ended for piece in textwrap.wrap(part, room, subsequent_indent="  ")]
+    wrapper = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False)
+    pieces = [piece.replace(_KEPT, " ") for part in ended for piece in wrapper.wrap(part)]
     rows: list[str] = []
     for piece in (_clip(piece, room) for piece in pieces):
         if rows and not piece.startswith(" ") and cell_len(rows[-1]) + 1 + cell_len(piece) <= room:
