@@ -94,9 +94,7 @@ def test_what_came_to_nothing_is_told():
         "not exercised, no call met them: faults: empty",
     ]
     missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
-    assert list(missed.remarks()) == [
-        "fault truncate struck 1 of 1 calls and changed none: nothing_to_change x1"
-    ]
+    assert list(missed.remarks()) == ["struck, but changed nothing: truncate (nothing_to_change)"]
 
 
 def test_a_set_that_can_do_nothing_is_told():

@@ -67,10 +67,10 @@ class Ledger:
             if ones:
                 names = ", ".join(one.name for one in ones)
                 yield f"not exercised, no call met them: {text}: {names}"
-        for one in self.entries:
-            if one.struck and not one.injected and one.canary != "invalid":
-                whys = ", ".join(f"{why} x{count}" for why, count in one.why_not.items())
-                yield f"fault {one.name} struck {one.struck} of {one.met} calls and changed none: {whys}"
+        vain = [e for e in self.entries if e.struck and not e.injected and e.canary != "invalid"]
+        if vain:
+            names = ", ".join(f"{one.name} ({', '.join(one.why_not)})" for one in vain)
+            yield f"struck, but changed nothing: {names}"
 
 
 def account(started: RunStarted, events: Iterable[Event]) -> Ledger:

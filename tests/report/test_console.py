@@ -88,9 +88,10 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
     start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
     rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
-    assert "truncate 1 1 1 canary held" in rows
-    assert "void: empty 1 1 0 already_faulted x1" in rows
-    assert "stale 0 0 0 canary unknown" in rows
+    assert "truncate 1 1 1 1 canary held" in rows
+    assert "void: empty 1 1 0 0 already_faulted x1" in rows
+    assert not any(row.startswith("fault drawn") for row in rows)
+    assert "stale 0 0 0 0 canary unknown" in rows
 
 
 def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set():

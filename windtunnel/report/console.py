@@ -20,7 +20,7 @@ from windtunnel.history import strip_control
 from windtunnel.judge import EpisodeJudgement
 from windtunnel.ledger import EntryLedger
 from windtunnel.oracle import Outcome
-from windtunnel.summary import Rate, Summary
+from windtunnel.summary import FaultCount, Rate, Summary
 
 WIDTH = 100
 WIDEST = 140
@@ -166,10 +166,10 @@ def print_summary(console: Console, summary: Summary, reproduce: str = "") -> No
 def summary_table(summary: Summary) -> RenderableType:
     """The summary for people."""
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
-    if summary.faults:
-        blocks.append(_faults(summary))
+    if others := _of_no_entry(summary):
+        blocks.append(_faults(others))
     if summary.entries:
-        blocks.append(_entries(summary.entries))
+        blocks.append(_entries(summary))
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.invalid_because:
@@ -221,22 +221,33 @@ def _rate(rate: Rate) -> str:
     return f"{text}\n{' ' * 15}of all {rate.planned} planned: between {rate.worst:.0%} and {rate.best:.0%}"
 
 
-def _faults(summary: Summary) -> Table:
+def _faults(faults: Iterable[FaultCount]) -> Table:
     table = _table("fault", "drawn", "met", "injected", "delivered")
-    for one in summary.faults:
+    for one in faults:
         counts = (one.drawn, one.met, one.injected, one.delivered)
         drawn_by = " (ERROR_PROB)" if one.source == "error" else ""
         table.add_row(Text(_one_line(one.kind) + drawn_by), *map(str, counts))
     return table
 
 
-def _entries(entries: Iterable[EntryLedger]) -> Table:
+def _of_no_entry(summary: Summary) -> list[FaultCount]:
+    """What the table of entries does not tell better."""
+    told = {entry.fault for entry in summary.entries}
+    return [one for one in summary.faults if one.source != "fault" or one.kind not in told]
+
+
+def _entries(summary: Summary) -> Table:
     """``tries``: those at which an entry was aimed; the last column: why some were not injected, canaries."""
-    table = _table("entry of the fault set", "tries", "struck", "injected", "", text_columns=(0, 4))
-    table.columns[0].no_wrap = table.columns[4].no_wrap = False
-    for one in entries:
+    head = ("entry of the fault set", "tries", "struck", "injected", "delivered", "")
+    table = _table(*head, text_columns=(0, 5))
+    table.columns[0].no_wrap = table.columns[5].no_wrap = False
+    names = Counter(one.id for one in summary.entries)
+    delivered = Counter(f.id for episode in summary.episodes for f in episode.faults if f.delivered)
+    for one in summary.entries:
         name = one.name if one.id.startswith(one.fault) else f"{one.name}: {one.fault}"
-        counts = (str(one.met), str(one.struck), str(one.injected))
+        # a record of a fault names its entry, but no configuration
+        seen = str(delivered[one.id]) if names[one.id] == 1 else "?" if one.injected else "0"
+        counts = (str(one.met), str(one.struck), str(one.injected), seen)
         table.add_row(Text(_one_line(name)), *counts, Text(_one_line("; ".join(_fate(one)))))
     return table
 
