@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
@@ -18,9 +18,9 @@ from rich.text import Text
 from windtunnel.evidence import FaultRecord
 from windtunnel.history import strip_control
 from windtunnel.judge import EpisodeJudgement
-from windtunnel.ledger import EntryLedger
 from windtunnel.oracle import Outcome
-from windtunnel.summary import FaultCount, Rate, Summary
+from windtunnel.report.tables import fault_tables, new_table, one_line
+from windtunnel.summary import Rate, Summary
 
 WIDTH = 100
 WIDEST = 140
@@ -76,7 +76,7 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
     details = room - column - 2
     rows = _rows(_details(judgement, details), details)
-    prompt = _one_line(judgement.prompt)
+    prompt = one_line(judgement.prompt)
     line.append(
         set_cell_size(_clip(prompt, column), column) if rows else _clip(prompt, room), style="not dim"
     )
@@ -89,9 +89,7 @@ def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
     """What has a place of its own in the history, the words of an exception, has one row here."""
     parts = _delivered(judgement.faults)
     parts += (
-        [_clip(_one_line(judgement.why), room - 1)]
-        if judgement.why and judgement.outcome != "success"
-        else []
+        [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
     )
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
     parts += judgement.flags
@@ -129,7 +127,7 @@ def _fault(fault: FaultRecord) -> str:
         what = " ".join(str(part) for part in parts if part)
     else:
         what = fault.kind
-    return _one_line(what if fault.delivered else f"{what} (not seen)")
+    return one_line(what if fault.delivered else f"{what} (not seen)")
 
 
 def _rows(parts: Sequence[str], room: int) -> list[str]:
@@ -144,10 +142,6 @@ def _rows(parts: Sequence[str], room: int) -> list[str]:
         else:
             rows.append(piece)
     return rows
-
-
-def _one_line(text: str) -> str:
-    return " ".join(strip_control(text).split())
 
 
 def _clip(text: str, width: int) -> str:
@@ -166,10 +160,7 @@ def print_summary(console: Console, summary: Summary, reproduce: str = "") -> No
 def summary_table(summary: Summary) -> RenderableType:
     """The summary for people."""
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
-    if others := _of_no_entry(summary):
-        blocks.append(_faults(others))
-    if summary.entries:
-        blocks.append(_entries(summary))
+    blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.invalid_because:
@@ -180,25 +171,18 @@ def summary_table(summary: Summary) -> RenderableType:
 
 def _invalid(summary: Summary) -> Text:
     text = "this run is invalid, the lab did not inject what it had to: "
-    return Text(text + _one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
+    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
 
 
 def _head(summary: Summary) -> Text:
     seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
     head = Text(f"run {summary.run_id}", style="bold")
     head.append(f"   seed {summary.seed}   {len(summary.episodes)} prompts   {seconds}\n", style="not bold")
-    return head.append(_one_line(summary.subject), style="not bold")
-
-
-def _table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index in text_columns else "right", no_wrap=True)
-    return table
+    return head.append(one_line(summary.subject), style="not bold")
 
 
 def _outcomes(summary: Summary) -> Table:
-    table = _table("outcome", "n", "meaning", text_columns=(0, 2))
+    table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
     for name, meaning in MEANINGS.items():  # the best news first
         if name in summary.outcomes:
             table.add_row(Text(name, style=STYLES[name]), str(summary.outcomes[name]), Text(meaning))
@@ -221,45 +205,8 @@ def _rate(rate: Rate) -> str:
     return f"{text}\n{' ' * 15}of all {rate.planned} planned: between {rate.worst:.0%} and {rate.best:.0%}"
 
 
-def _faults(faults: Iterable[FaultCount]) -> Table:
-    table = _table("fault", "drawn", "met", "injected", "delivered")
-    for one in faults:
-        counts = (one.drawn, one.met, one.injected, one.delivered)
-        drawn_by = " (ERROR_PROB)" if one.source == "error" else ""
-        table.add_row(Text(_one_line(one.kind) + drawn_by), *map(str, counts))
-    return table
-
-
-def _of_no_entry(summary: Summary) -> list[FaultCount]:
-    """What the table of entries does not tell better."""
-    told = {entry.fault for entry in summary.entries}
-    return [one for one in summary.faults if one.source != "fault" or one.kind not in told]
-
-
-def _entries(summary: Summary) -> Table:
-    """``tries``: those at which an entry was aimed; the last column: why some were not injected, canaries."""
-    head = ("entry of the fault set", "tries", "struck", "injected", "delivered", "")
-    table = _table(*head, text_columns=(0, 5))
-    table.columns[0].no_wrap = table.columns[5].no_wrap = False
-    names = Counter(one.id for one in summary.entries)
-    delivered = Counter(f.id for episode in summary.episodes for f in episode.faults if f.delivered)
-    for one in summary.entries:
-        name = one.name if one.id.startswith(one.fault) else f"{one.name}: {one.fault}"
-        # a record of a fault names its entry, but no configuration
-        seen = str(delivered[one.id]) if names[one.id] == 1 else "?" if one.injected else "0"
-        counts = (str(one.met), str(one.struck), str(one.injected), seen)
-        table.add_row(Text(_one_line(name)), *counts, Text(_one_line("; ".join(_fate(one)))))
-    return table
-
-
-def _fate(one: EntryLedger) -> Iterator[str]:
-    yield from (f"{why} x{count}" for why, count in one.why_not.items())
-    if one.canary:
-        yield f"canary {one.canary}" + (f": {one.because}" if one.because else "")
-
-
 def _latency(summary: Summary) -> Table:
-    table = _table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
+    table = new_table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
     for link, latency in summary.latency_ms.items():
         times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
         # below that n the percentile is just the largest value
@@ -282,4 +229,4 @@ def _facts(summary: Summary) -> Text:
 
 
 def _remark(text: str) -> Text:
-    return Text(f"note: {_one_line(text)}", style="yellow")
+    return Text(f"note: {one_line(text)}", style="yellow")
