@@ -64,3 +64,11 @@ def test_a_run_that_is_not_there(folder: Path) -> None:
     result = call("judge", "nope")
     assert result.exit_code == 2
     assert "no history of a run there" in result.output
+    assert "no run was recorded there" in call("judge", "latest").output
+
+
+def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windtunnel.cli.fly", lambda *_: 0)
+    said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
+    assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
+    assert "light" not in call("demo", "--faults", "light").output

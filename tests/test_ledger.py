@@ -94,8 +94,13 @@ def test_what_came_to_nothing_is_told():
         "not exercised, no call met them: faults: empty",
     ]
     missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
-    assert list(missed.remarks()) == [
-        "fault truncate struck 1 of 1 calls and changed none: nothing_to_change x1"
+    assert list(missed.remarks()) == ["struck, but changed nothing: truncate (nothing_to_change)"]
+
+
+def test_a_set_that_can_do_nothing_is_told():
+    ledger = account(run_started(faults=dumped(CANARY), chaos_level=0.0), [])
+    assert list(ledger.remarks()) == [
+        "no fault of the fault set can strike: its chances are 0 at chaos level 0"
     ]
 
 

@@ -123,6 +123,11 @@ def armed_set(links="all", **when):
         ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
         (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were in progress at once"),
         (AT_ONCE, {"faults": '{"faults": [{"fault": "flap"}]}'}, "flap counts calls"),
+        (
+            AT_ONCE,
+            {"faults": '{"faults": [{"fault": "flap"}, {"fault": "flap"}]}'},
+            "flap, flap-2 count calls",
+        ),
         ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
     ],
 )

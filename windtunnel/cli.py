@@ -13,8 +13,9 @@ import click
 
 from windtunnel.catalog import TOXIPROXY_PORT
 from windtunnel.config import Configuration, load_configuration
-from windtunnel.faults_cli import faults
-from windtunnel.history import HistoryError, Torn, read_run
+from windtunnel.faults.presets import find_set
+from windtunnel.faults_cli import faults, print_set
+from windtunnel.history import HistoryError, Torn, latest_run, read_run
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.process import python
@@ -71,6 +72,10 @@ def demo(
     except SettingsError as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # said on the console, which is enough if the log cannot be written
+    level = configuration.settings.chaos_level
+    if configuration.settings.faults and level != 1:
+        tell(f"the fault set at chaos level {level:g}:")
+        print_set(find_set(configuration.settings.faults), level, err=True)
     before = _runs(configuration)
     code = fly(configuration, choice, ["--json"] if as_json else [], tell)
     if charts:
@@ -145,12 +150,17 @@ def lab_status() -> None:
 @main.command()
 @click.argument("run")
 @click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
+@click.option(
+    "--prompts", metavar="PATH", default="agent/prompts.json", help="the run's, for the line that repeats it"
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
-def judge(run: str, logs: Path, as_json: bool) -> None:
-    """Score a run again from its history, to the same outcomes. RUN is its id."""
+def judge(run: str, logs: Path, prompts: str, as_json: bool) -> None:
+    """Score a run again from its history, to the same outcomes. RUN is its id, or latest."""
     torn = Torn()
     try:
-        summary = summarise(read_run(logs, run, torn), torn=torn.count)
+        summary = summarise(
+            read_run(logs, latest_run(logs) if run == "latest" else run, torn), torn=torn.count
+        )
     except ValueError as error:
         raise click.UsageError(str(error), None) from None
     if as_json:
@@ -160,7 +170,7 @@ def judge(run: str, logs: Path, as_json: bool) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
-    print_summary(console, summary, command(settings, lab_id=summary.lab_id))
+    print_summary(console, summary, command(settings, prompts, summary.lab_id))
 
 
 @main.command()

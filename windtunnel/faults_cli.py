@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -14,13 +15,13 @@ from rich.text import Text
 
 from proxy_manager.toxics import nearest
 from windtunnel.config import Configuration, load_configuration
-from windtunnel.faults import REGISTRY
+from windtunnel.faults import REGISTRY, Fault
 from windtunnel.faults.plain import shown
-from windtunnel.faults.presets import find_set, names_set, preset_names
+from windtunnel.faults.presets import find_set, is_text, names_set, preset_names
 from windtunnel.faults.scale import scaled
 from windtunnel.faults.sets import FaultSet, FaultSetError
 from windtunnel.lab.live import LiveFaults, LiveFaultsError
-from windtunnel.report.catalogue import fault_page, list_rows, set_rows
+from windtunnel.report.catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
 from windtunnel.report.console import plain_console
 from windtunnel.settings import SettingsError
 from windtunnel.topology import Address
@@ -58,8 +59,11 @@ class _Group(click.Group):
 def faults(context: click.Context) -> None:
     """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
-        _print(("fault", "where", "family", "what it does"), list_rows())
-        click.echo(f"\npresets: {', '.join(preset_names())}\nmore: windtunnel faults show NAME")
+        rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
+        _print(("fault", "where", "family", "what it does"), rows)
+        click.echo()
+        _print(("preset", "meaning"), [(name, description_of(name)) for name in preset_names()])
+        click.echo("\nmore: windtunnel faults show NAME")
 
 
 @faults.command("show")
@@ -68,15 +72,15 @@ def faults(context: click.Context) -> None:
 def show(name: str, chaos_level: float) -> None:
     """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
     if name in REGISTRY:
-        click.echo(fault_page(REGISTRY[name]), nl=False)
+        _print_fault(REGISTRY[name])
         return
     if not names_set(name):
         known = nearest(name, (*REGISTRY, *preset_names()))
         raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
     found = find_set(name)
     if found.description:
-        click.echo(" ".join(found.description.split()) + "\n")
-    _print_set(found, chaos_level)
+        plain_console().print(Text(" ".join(found.description.split()) + "\n"))
+    print_set(found, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
         " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
@@ -84,11 +88,26 @@ def show(name: str, chaos_level: float) -> None:
     )
 
 
-def _print_set(found: FaultSet, level: float = 1.0) -> None:
+def _print_fault(kind: type[Fault]) -> None:
+    """Its page in the catalogue, without the marks of Markdown."""
+    click.echo(f"{kind.name}   ({place_of(kind)})\n\n{_unmarked(inspect.getdoc(kind) or '')}\n")
+    rows = [[_unmarked(cell) for cell in row] for row in parameter_rows(kind)]
+    if rows:
+        _print(("parameter", "default", "range", "meaning"), rows)
+    links = "model" if kind.where == "model" else "tools"
+    click.echo(f"\nin a fault set:\n  faults:\n    - {{fault: {kind.name}, links: {links}, with: {{}}}}")
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("`", "")
+
+
+def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
+    """Its entries with their true rates at that chaos level, on standard output or standard error."""
     rows = set_rows(found, level)
-    _print(("entry", "links", "true rate", "conditions"), rows)
+    _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
-        click.echo("(no fault can strike)")
+        click.echo("(no fault can strike)", err=err)
 
 
 @faults.command("set")
@@ -101,20 +120,28 @@ def set_(fault_set: str, chaos_level: float) -> None:
         raise FaultSetError(
             f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
         )
-    source = fault_set if chaos_level == 1 else f"{fault_set} at chaos level {chaos_level:g}"
+    name = "a set given in full" if is_text(fault_set) else fault_set
+    source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
     _tell(_live().set(chosen.dump(), source))
 
 
 @faults.command("clear")
 def clear() -> None:
-    """Remove the faults of the lab that is up; those that a run's own settings draw too."""
+    """Remove the fault set of the lab that is up, and that of a run in progress.
+
+    What TOXIC_PROB and ERROR_PROB of a run draw stays.
+    """
     _tell(_live().clear())
 
 
 @faults.command("status")
 def status() -> None:
     """Show the faults in force on the lab that is up."""
-    _tell(_live().status())
+    live = _live()
+    answer = live.status()
+    if not live.of_this_folder:
+        click.echo(f"the lab at {live.address}, which windtunnel lab up did not start from this folder:")
+    _tell(answer)
 
 
 def _live() -> LiveFaults:
@@ -134,13 +161,13 @@ def _tell(answer: dict[str, Any]) -> None:
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(f"configuration {number}: {what}; in force {where}")
     if answer["faults"]:
-        _print_set(find_set(json.dumps(answer["faults"])))
+        print_set(find_set(json.dumps(answer["faults"])))
 
 
-def _print(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    plain_console().print(table)
+    plain_console(err).print(table)

@@ -120,6 +120,14 @@ def parse_line(line: bytes, path: Path, number: int) -> Event:
         raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
 
 
+def latest_run(logs: Path) -> str:
+    """The id of the last run there, which begins with its time. Raises ``HistoryError`` without any."""
+    names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
+    if not names:
+        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one with: windtunnel demo")
+    return max(names)
+
+
 def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
     """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
     folder = logs / "runs" / run_id

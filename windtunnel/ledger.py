@@ -46,10 +46,10 @@ class EntryLedger:
 
 @dataclass(frozen=True)
 class Ledger:
-    """``unreadable``: what keeps a configuration from being accounted for, in words."""
+    """``notes``: what keeps a configuration from being accounted for, or from doing anything, in words."""
 
     entries: list[EntryLedger]
-    unreadable: list[str]
+    notes: list[str]
 
     @property
     def invalid_because(self) -> list[str]:
@@ -58,7 +58,7 @@ class Ledger:
 
     def remarks(self) -> Iterator[str]:
         """What was armed and came to nothing, in words."""
-        yield from self.unreadable
+        yield from self.notes
         idle = [one for one in self.entries if not one.met]
         for text, ones in (
             ("canaries (whether they arrive is unknown)", [e for e in idle if e.canary]),
@@ -67,25 +67,29 @@ class Ledger:
             if ones:
                 names = ", ".join(one.name for one in ones)
                 yield f"not exercised, no call met them: {text}: {names}"
-        for one in self.entries:
-            if one.struck and not one.injected and one.canary != "invalid":
-                whys = ", ".join(f"{why} x{count}" for why, count in one.why_not.items())
-                yield f"fault {one.name} struck {one.struck} of {one.met} calls and changed none: {whys}"
+        vain = [e for e in self.entries if e.struck and not e.injected and e.canary != "invalid"]
+        if vain:
+            names = ", ".join(f"{one.name} ({', '.join(one.why_not)})" for one in vain)
+            yield f"struck, but changed nothing: {names}"
 
 
 def account(started: RunStarted, events: Iterable[Event]) -> Ledger:
     """The ledger of the run that began so."""
     events = list(events)
     entries: list[EntryLedger] = []
-    unreadable: list[str] = []
+    notes: list[str] = []
     for number, (text, level) in _configurations(started.settings, events).items():
         try:
             faults = scaled(load_set(text, f"configuration {number}", REGISTRY), level)
         except FaultSetError as error:
-            unreadable.append(f"faults not accounted for, this version cannot read them: {error}")
+            notes.append(f"faults not accounted for, this version cannot read them: {error}")
         else:
             entries += _accounted(number, faults, events)
-    return Ledger(entries, unreadable)
+            if text and not faults.can_strike:
+                notes.append(
+                    f"no fault of the fault set can strike: its chances are 0 at chaos level {level:g}"
+                )
+    return Ledger(entries, notes)
 
 
 def _configurations(settings: Mapping[str, Any], events: Iterable[Event]) -> dict[int, tuple[str, float]]:

@@ -86,13 +86,17 @@ def _order(events: Sequence[Event]) -> Iterator[str]:
 def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     """Triggers that go by the clock, or that count where the order of arrival is chance."""
     crowded = set(_overlapping(events))
+    counting: dict[str, list[str]] = {}
     faults = load_set(str(judgement.started.settings.get("faults", "")), "the run's settings", REGISTRY)
     for entry in faults.faults:
         if entry.when.window is not None:
             yield f"{entry.id} goes by the clock (window)"
         links = sorted(crowded & set(entry.links))
         if links and (entry.when.counts or entry.fault.by_order):
-            yield f"{entry.id} counts calls, and some to {', '.join(links)} were in progress at once"
+            counting.setdefault(", ".join(links), []).append(entry.id)
+    for names, ids in counting.items():
+        count = "counts" if len(ids) == 1 else "count"
+        yield f"{', '.join(ids)} {count} calls, and some to {names} were in progress at once"
 
 
 def _overlapping(events: Sequence[Event]) -> Iterator[str]:
@@ -115,4 +119,4 @@ def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
             client_ms = 1000 * float(settings.get(name, 0))
             for met in exchange.faults:
                 if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
-                    yield f"a delay of {met.kind} was within 20 % of the client's timeout, {client_ms:g} ms"
+                    yield f"a delay by {met.id} was within 20 % of the client's timeout, {client_ms:g} ms"

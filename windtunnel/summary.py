@@ -50,9 +50,10 @@ class Rate:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """How many faults of a kind came how far."""
+    """How many faults of a kind came how far; ``source`` is that of their records."""
 
     kind: str
+    source: str
     drawn: int
     met: int
     injected: int
@@ -198,16 +199,17 @@ def _episode(one: EpisodeJudgement) -> dict[str, Any]:
 
 
 def _faults(episodes: Iterable[EpisodeJudgement]) -> list[FaultCount]:
-    """By kind, the toxics first, each in the order of its name."""
-    by_kind: dict[tuple[bool, str], list[FaultRecord]] = {}
+    """By source and kind, the toxics first, each in the order of its name."""
+    by_kind: dict[tuple[bool, str, str], list[FaultRecord]] = {}
     for fault in (fault for episode in episodes for fault in episode.faults):
-        by_kind.setdefault((fault.source != "toxic", fault.kind), []).append(fault)
-    return [_count(kind, faults) for (_, kind), faults in sorted(by_kind.items(), key=lambda item: item[0])]
+        by_kind.setdefault((fault.source != "toxic", fault.kind, fault.source), []).append(fault)
+    return [_count(kind, source, by_kind[key]) for key in sorted(by_kind) for _, kind, source in [key]]
 
 
-def _count(kind: str, faults: Sequence[FaultRecord]) -> FaultCount:
+def _count(kind: str, source: str, faults: Sequence[FaultRecord]) -> FaultCount:
     return FaultCount(
         kind=kind,
+        source=source,
         drawn=sum(fault.drawn for fault in faults),
         met=sum(fault.met for fault in faults),
         injected=sum(fault.injected for fault in faults),

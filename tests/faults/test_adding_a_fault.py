@@ -18,7 +18,7 @@ from windtunnel.faults.sets import load_set
 from windtunnel.report.catalogue import fault_page
 
 PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
-CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 [SET] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -46,6 +46,10 @@ def test_it_can_be_named_in_a_set_and_has_its_page(written: dict[str, Any]) -> N
     assert [entry.id for entry in found.faults] == ["rounded", "lost-messages"]
     assert [toxic.id for toxic in found.toxics] == ["latency"]
     assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that are left |" in fault_page(written["Rounded"])
+
+
+def test_a_set_can_be_written_in_python() -> None:
+    exec(compile(OBJECTS, "adding-a-fault.md", "exec", dont_inherit=True), {})
 
 
 def test_it_works_on_the_wire(written: dict[str, Any], tmp_path: Path) -> None:

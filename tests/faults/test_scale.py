@@ -77,3 +77,6 @@ def test_conditions_read_as_in_a_file():
     )
     [one] = a_set(given).faults
     assert conditions_of(one.when, one.only) == "nth 2-4, of try, method POST, json to=Bob"
+    given = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
+    [one] = a_set(given).faults
+    assert conditions_of(one.when, one.only) == "window end=3 ramp=1, persistent"

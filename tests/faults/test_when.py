@@ -84,7 +84,8 @@ def test_chance_is_below_the_probability(probability, chance):
 @pytest.mark.parametrize(
     "options",
     [{"nth": 0}, {"nth": "x"}, {"nth": "0-3"}, {"probability": 1.1}, {"every": 0}, {"nht": 1},
-     {"window": {"start": 3, "end": 3}}, {"of": "request"}, {"cooldown": 0}, {"nth": "4-2"}, {"nth": True}],
+     {"window": {"start": 3, "end": 3}}, {"of": "request"}, {"cooldown": 0}, {"nth": "4-2"}, {"nth": True},
+     {"first": 2, "after": 2}, {"nth": 2, "after": 3}, {"nth": "2-3", "every": 4}, {"nth": "4-", "first": 3}],
 )  # fmt: skip
 def test_nonsense_is_refused(options):
     with pytest.raises(ValidationError):

@@ -120,6 +120,11 @@ def test_loopback_by_any_name_may_and_so_may_a_page_of_its_own(client: FlaskClie
     assert put(client, Host=host, Origin=f"http://{host}").status_code == 200
 
 
+def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
+    answer = client.put("/faults", json={"faults": "light", "chaos_level": 0.5}, headers=HEADERS)
+    assert answer.json["source"] == "light at chaos level 0.5"
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 from matplotlib.image import imread
 
 from tests.report.synthetic import Flight
 from windtunnel.oracle import OUTCOMES
 from windtunnel.report.charts import CHARTS, pick, write_charts
+from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.palette import OUTCOMES as COLORS
 from windtunnel.report.charts.style import styled
 
@@ -141,3 +145,17 @@ def test_all_runs_together_keep_each_run_s_rate(tmp_path, runs):
     with styled():
         for name, draw in CHARTS.items():
             assert _overlaps(_own_texts(draw(selection).figure)) == [], name
+
+
+def test_many_kinds_of_error_stand_apart(tmp_path):
+    [run] = _selection(tmp_path, prompts=3).runs
+    tries = tuple(replace(run.tries[0], link="movie", error=f"http_5{n:02}", cause=None) for n in range(12))
+    selection = Selection((replace(run, tries=tries),))
+    with styled():
+        figure = CHARTS["errors"](selection).figure
+        figure.draw_without_rendering()
+        rows = [one for one in figure.findobj(_is_text) if one.get_text().startswith(("HTTP 5", "movie "))]
+        boxes = sorted((one.get_window_extent() for one in rows), key=lambda box: box.y0)
+    assert len(boxes) == 20
+    assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
+    assert "2 rarer kinds of error not drawn" in _texts("errors", selection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.report.synthetic import START, Flight
@@ -73,6 +75,16 @@ def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
     assert _only_try(_armed(timeout=400), refused).cause is None
     injected = _exchange("unavailable")
     assert _only_try(_armed(timeout=400), refused, injected).cause == "unavailable"
+
+
+def test_an_http_error_is_not_explained_by_a_delay_before_it():
+    slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
+    injected = _exchange("quota")
+    both = replace(injected, faults=[*injected.faults, slow])
+    assert _only_try(_try("http_503", 503, ms=305.0), both).cause == "other_error"
+    assert (
+        _only_try(_try("read_timeout", None, ms=300.0), replace(injected, faults=[slow])).cause == "delayed"
+    )
 
 
 def test_a_refusal_by_the_service_is_no_fault():

@@ -78,6 +78,38 @@ def test_a_line_names_what_was_done_on_each_link_and_nothing_that_was_not():
     assert line(*done, expect={}).endswith("message lose_reply; weather lose_reply x2")
 
 
+def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
+    faults = [
+        {"fault": "truncate", "links": "message"},
+        {"fault": "empty", "links": "message", "id": "void", "when": {"probability": 0.5}},
+        {"fault": "stale", "links": "weather"},
+    ]
+    passed = met("empty", id="void", injected=False, why_not="already_faulted", shows=None)
+    tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
+    start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
+    rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
+    assert "truncate 1 1 1 1 canary held" in rows
+    assert "void: empty 1 1 0 0 already_faulted x1" in rows
+    assert not any(row.startswith("fault drawn") for row in rows)
+    assert "stale 0 0 0 0 canary unknown" in rows
+
+
+def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set():
+    own = met("rate_limit")
+    events = [exchange(faults=[own]), exchange(try_=2, faults=[met("rate_limit", id="rate_limit")])]
+    rows = [
+        " ".join(r.split()) for r in printed([run_started(), *episode(*events), run_finished()]).splitlines()
+    ]
+    assert "rate_limit (ERROR_PROB) 1 1 1 1" in rows
+    assert "rate_limit 1 1 1 1" in rows
+
+
+def test_the_line_that_repeats_the_run_is_not_broken():
+    out, command = io.StringIO(), "windtunnel demo --faults " + "word " * 60
+    print_summary(Console(file=out, width=100), summarise(a_run()), command)
+    assert command in out.getvalue()
+
+
 def test_an_invalid_run_says_so():
     canary = {"faults": [{"fault": "truncate", "links": "message"}]}
     start = run_started(faults=Settings(seed=1, faults=canary).faults)
@@ -89,13 +121,37 @@ def test_an_invalid_run_says_so():
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", "word " * 60, "x" * 500, "東京の天気" * 30])
-def test_a_line_is_one_line_of_at_most_100_columns(prompt):
+def test_a_line_has_at_most_100_columns_and_names_all_that_was_met_below_it(prompt):
     links = ("search", "weather", "movie", "calendar", "message")
     events = [armed(*(timeout(link) for link in links)), *(tried(link, ms=402) for link in links)]
-    text = line(*events, prompt=prompt)
-    assert cell_len(text) <= 100
-    assert "\n" not in text
-    assert text.endswith("more")
+    first, *below = line(*events, prompt=prompt).splitlines()
+    assert max(map(cell_len, (first, *below))) <= 100
+    assert all(row.startswith(" " * 59) for row in below)
+    whole = " ".join(row.strip() for row in (first, *below))
+    assert all(f"{link} timeout 400 down" in whole for link in links)
+
+
+def test_the_words_of_an_exception_have_one_row():
+    events = [exchange(faults=[met("lose_reply", id="lose_reply", shows={"lost": True})])]
+    crash = replace(ended(ended_by="exception"), error_type="ValueError", error="bad " * 60)
+    _, *below = line(*events, crash, expect={}).splitlines()
+    assert len(below) == 1 and below[0].endswith("...")
+
+
+def test_many_faults_on_one_link_are_all_named():
+    kinds = ("delay", "lose_reply", "truncate", "malformed", "schema_drift")
+    tries = [exchange(try_=n, faults=[met(kind, id=kind)]) for n, kind in enumerate(kinds, start=1)]
+    rows = line(*tries, expect={}).splitlines()
+    assert max(map(len, rows)) <= 100
+    assert all(kind in " ".join(rows) for kind in kinds)
+
+
+def test_no_fault_is_broken_from_its_count():
+    lost = met("lose_reply", id="lose_reply", shows={"lost": True})
+    drift = met("schema_drift_of_it", id="drift")
+    tries = [exchange(try_=n, faults=[one]) for n, one in enumerate((lost, lost, drift, drift), start=1)]
+    first, below = line(*tries, expect={}).splitlines()
+    assert first.endswith("message lose_reply x2,") and below.strip() == "schema_drift_of_it x2"
 
 
 def test_control_characters_and_markup_do_nothing():

@@ -56,7 +56,7 @@ def find_set(given: str) -> FaultSet:
 
 
 def _find(text: str) -> FaultSet:
-    if _is_text(text):
+    if is_text(text):
         return load_set(text, "fault set", REGISTRY)
     if text in preset_names():
         return preset(text)
@@ -70,10 +70,11 @@ def _find(text: str) -> FaultSet:
 
 def names_set(text: str) -> bool:
     """Whether ``find_set`` would know what is meant, be it good or not."""
-    return _is_text(text) or text in preset_names() or _is_path(text)
+    return is_text(text) or text in preset_names() or _is_path(text)
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Whether it is the text of a set itself, not the name of one."""
     return text.startswith("{") or "\n" in text
 
 

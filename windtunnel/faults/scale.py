@@ -76,13 +76,17 @@ def conditions_of(when: When, only: Only) -> str:
     given = when.model_dump(mode="json", exclude_defaults=True)
     given.pop("probability", None)
     given |= only.model_dump(mode="json", exclude_defaults=True, by_alias=True)
-    return ", ".join(f"{name} {_plain(value)}" for name, value in given.items())
+    return ", ".join(name if value is True else f"{name} {_plain(value)}" for name, value in given.items())
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={one}" for name, one in value.items())
+        return " ".join(f"{name}={_word(one)}" for name, one in value.items())
     if isinstance(value, list):  # a span
         first, last = value
         return str(first) if first == last else f"{first}-{'' if last is None else last}"
-    return str(value)
+    return _word(value)
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

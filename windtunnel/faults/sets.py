@@ -32,7 +32,7 @@ from windtunnel.faults.plain import FaultSetError, plain, read_plain
 from windtunnel.faults.when import When
 
 Registry = Mapping[str, type[Fault]]
-_GROUPS = {
+GROUPS = {
     "tools": [link.name for link in TOOL_LINKS],
     "model": [MODEL_LINK.name],
     "all": [link.name for link in LINKS],
@@ -173,7 +173,7 @@ def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, t
 def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
     """The links meant, those left out on which the fault cannot strike; an error if none is left."""
     chosen, grouped = _named_links("all" if value is None else value, where)
-    possible = {"any": _GROUPS["all"], "tool": _GROUPS["tools"], "model": _GROUPS["model"]}[kind.where]
+    possible = {"any": GROUPS["all"], "tool": GROUPS["tools"], "model": GROUPS["model"]}[kind.where]
     on = tuple(name for name in _NAMES if name in chosen and name in possible)
     if not on:
         raise FaultSetError(f"{where}: {kind.name} can strike only on {', '.join(possible)}")
@@ -190,10 +190,10 @@ def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
         raise FaultSetError(f"{where}: must be a link, a list of links, tools, model or all")
     chosen: set[str] = set()
     for name in names:
-        group = _GROUPS.get(str(name), [str(name)])
+        group = GROUPS.get(str(name), [str(name)])
         if group[0] not in _NAMES:
             raise FaultSetError(
-                f"{where}: no link is called {name!r}{nearest(str(name), (*_NAMES, *_GROUPS))}"
+                f"{where}: no link is called {name!r}{nearest(str(name), (*_NAMES, *GROUPS))}"
             )
         chosen.update(group)
     return chosen, bool({"tools", "all"} & set(names))

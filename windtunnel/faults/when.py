@@ -91,6 +91,16 @@ class When(BaseModel):
     at_most: int | None = Field(None, ge=1, description="at most n strikes in an episode")
     cooldown: int | None = Field(None, ge=1, description="calls that pass after each strike")
 
+    @model_validator(mode="after")
+    def _may_strike(self) -> When:
+        least, most = self.nth or (1, None)
+        least = max(least, (self.after or 0) + 1)
+        step = self.every or 1
+        ends = [end for end in (most, self.first) if end is not None]
+        if ends and -(-least // step) * step > min(ends):  # the first multiple from there on
+            raise ValueError("it could never strike: no call is left by nth, after, first and every together")
+        return self
+
     def strikes(self, moment: Moment, chance: float) -> bool:
         """``chance``: the keyed draw of this try, in [0, 1)."""
         if self.at_most is not None and moment.strikes >= self.at_most:

@@ -9,6 +9,7 @@ from typing import Any
 import requests
 
 from windtunnel.api_token import TOKEN_FILE
+from windtunnel.config import running_lab
 from windtunnel.topology import Address
 
 TIMEOUT_S = 10.0
@@ -22,8 +23,14 @@ class LiveFaults:
     """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``."""
 
     def __init__(self, manager: Address, state: Path) -> None:
+        self.address = manager.url
         self._url = manager.url + "/faults"
         self._token = state / TOKEN_FILE
+
+    @property
+    def of_this_folder(self) -> bool:
+        """Whether ``windtunnel lab up`` keeps its lab, this or another, where the token was looked for."""
+        return running_lab(self._token.parent) is not None
 
     def set(self, faults: str, source: str) -> dict[str, Any]:
         """``faults``: the set's canonical text. Answers once it is in force, or is known not to be."""
@@ -46,6 +53,11 @@ class LiveFaults:
                 raise LiveFaultsError(
                     f"no lab answers at {self._url}; start one: windtunnel lab up"
                 ) from None
+        if answer.status_code == 401:
+            raise LiveFaultsError(
+                f"the lab at {self._url} does not know the token in {self._token}: it was started from"
+                " another folder; go there, or start one here: windtunnel lab up"
+            )
         if answer.status_code >= 400:
             raise LiveFaultsError(_message(content, answer.status_code))
         if not isinstance(content, dict) or "number" not in content:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -80,7 +79,7 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
             "## Presets",
-            *_table([(f"`{name}`", _description(name)) for name in preset_names()], ("preset", "meaning")),
+            *_table([(f"`{name}`", description_of(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
             "## What clients see",
             *_seen(seen),
@@ -102,7 +101,8 @@ def _families() -> Iterator[str]:
             yield from (f"## {title}", *pages)
 
 
-def _description(name: str) -> str:
+def description_of(name: str) -> str:
+    """What a preset is for."""
     return " ".join(preset(name).description.split())
 
 
@@ -157,12 +157,10 @@ def read_seen() -> Mapping[str, Mapping[str, str]]:
 def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:
     """id, links, rate, conditions: how often each entry truly acts, on the links where that is the same."""
     inforce = scaled(faults, level)
-    rows = [_rate_row(list(group)) for _, group in groupby(marginals(inforce), key=_alike)]
-    return rows + [_toxic_row(entry) for entry in inforce.toxics]
-
-
-def _alike(one: Marginal) -> tuple[object, ...]:
-    return one.id, round(one.low, 9), round(one.high, 9)
+    alike: dict[tuple[object, ...], list[Marginal]] = {}
+    for one in marginals(inforce):
+        alike.setdefault((one.id, round(one.low, 9), round(one.high, 9)), []).append(one)
+    return [*map(_rate_row, alike.values()), *map(_toxic_row, inforce.toxics)]
 
 
 def _rate_row(group: Sequence[Marginal]) -> Row:

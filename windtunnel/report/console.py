@@ -1,4 +1,4 @@
-"""What a person reads: one line per prompt, and the summary. Reads well without colour, at 100 columns.
+"""What a person reads: a line per prompt, and the summary. Reads well without colour, at 100 columns.
 
 All text that came from prompts, models or tools goes through ``strip_control`` and into ``rich.text.Text``,
 which knows no markup.
@@ -6,6 +6,7 @@ which knows no markup.
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,7 @@ from windtunnel.evidence import FaultRecord
 from windtunnel.history import strip_control
 from windtunnel.judge import EpisodeJudgement
 from windtunnel.oracle import Outcome
+from windtunnel.report.tables import fault_tables, new_table, one_line
 from windtunnel.summary import Rate, Summary
 
 WIDTH = 100
@@ -63,25 +65,32 @@ def line_width(console: Console) -> int:
 
 
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = WIDTH) -> Text:
-    """One line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong."""
+    """A line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
+
+    What was met is named in full: what has no room goes on below.
+    """
     number = f"{index:>{len(str(total))}}/{total}  "
     room = width - len(number) - 16
     column = max(LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
-    shown = _fitting(_details(judgement), room - column - 2)
-    prompt = _one_line(judgement.prompt)
+    details = room - column - 2
+    rows = _rows(_details(judgement, details), details)
+    prompt = one_line(judgement.prompt)
     line.append(
-        set_cell_size(_clip(prompt, column), column) if shown else _clip(prompt, room), style="not dim"
+        set_cell_size(_clip(prompt, column), column) if rows else _clip(prompt, room), style="not dim"
     )
-    if shown:
-        line.append(f"  {shown}")
+    below = "\n" + " " * (width - room + column + 2)
+    line.append("  " + below.join(rows) if rows else "", style="not dim")
     return line
 
 
-def _details(judgement: EpisodeJudgement) -> list[str]:
+def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
+    """What has a place of its own in the history, the words of an exception, has one row here."""
     parts = _delivered(judgement.faults)
-    parts += [_one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
+    parts += (
+        [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
+    )
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
     parts += judgement.flags
     return parts + ([f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else [])
@@ -94,9 +103,16 @@ def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
         if fault.injected or (fault.met and fault.source == "toxic"):
             by_link.setdefault(fault.link, Counter())[_fault(fault)] += 1
     return [
-        f"{link} " + ", ".join(f"{what} x{count}" if count > 1 else what for what, count in found.items())
+        f"{link} " + ", ".join(_unbroken(what, count) for what, count in found.items())
         for link, found in by_link.items()
     ]
+
+
+_KEPT = "\N{NO-BREAK SPACE}"
+
+
+def _unbroken(what: str, count: int) -> str:
+    return (f"{what} x{count}" if count > 1 else what).replace(" ", _KEPT)
 
 
 _SHORT = {"upstream": "up", "downstream": "down"}
@@ -111,23 +127,21 @@ def _fault(fault: FaultRecord) -> str:
         what = " ".join(str(part) for part in parts if part)
     else:
         what = fault.kind
-    return _one_line(what if fault.delivered else f"{what} (not seen)")
+    return one_line(what if fault.delivered else f"{what} (not seen)")
 
 
-def _fitting(parts: Sequence[str], room: int) -> str:
-    """As many parts as there is room for, the first one clipped if need be, and how many are left."""
-    for count in range(len(parts), 0, -1):
-        more = f"; +{len(parts) - count} more" if count < len(parts) else ""
-        text = "; ".join(parts[:count]) + more
-        if cell_len(text) <= room:
-            return text
-        if count == 1:
-            return _clip(parts[0], max(room - len(more), 8)) + more
-    return ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(strip_control(text).split())
+def _rows(parts: Sequence[str], room: int) -> list[str]:
+    """All parts in rows of at most ``room`` columns; one that has no room in a row is broken at blanks."""
+    ended = [f"{part};" for part in parts[:-1]] + list(parts[-1:])
+    wrapper = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False)
+    pieces = [piece.replace(_KEPT, " ") for part in ended for piece in wrapper.wrap(part)]
+    rows: list[str] = []
+    for piece in (_clip(piece, room) for piece in pieces):
+        if rows and not piece.startswith(" ") and cell_len(rows[-1]) + 1 + cell_len(piece) <= room:
+            rows[-1] += f" {piece}"
+        else:
+            rows.append(piece)
+    return rows
 
 
 def _clip(text: str, width: int) -> str:
@@ -137,46 +151,38 @@ def _clip(text: str, width: int) -> str:
 
 
 def print_summary(console: Console, summary: Summary, reproduce: str = "") -> None:
-    """Prints ``summary_table``."""
-    console.print(summary_table(summary, reproduce))
+    """Prints ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken: to be copied."""
+    console.print(summary_table(summary))
+    if reproduce:
+        console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
-def summary_table(summary: Summary, reproduce: str = "") -> RenderableType:
-    """The summary for people; ``reproduce`` is the line that repeats the run, shown as it is."""
+def summary_table(summary: Summary) -> RenderableType:
+    """The summary for people."""
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
-    if summary.faults:
-        blocks.append(_faults(summary))
+    blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
-    if reproduce:
-        last.append(Text(strip_control(reproduce), overflow="fold"))
     return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
 
 
 def _invalid(summary: Summary) -> Text:
     text = "this run is invalid, the lab did not inject what it had to: "
-    return Text(text + _one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
+    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
 
 
 def _head(summary: Summary) -> Text:
     seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
     head = Text(f"run {summary.run_id}", style="bold")
     head.append(f"   seed {summary.seed}   {len(summary.episodes)} prompts   {seconds}\n", style="not bold")
-    return head.append(_one_line(summary.subject), style="not bold")
-
-
-def _table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index in text_columns else "right", no_wrap=True)
-    return table
+    return head.append(one_line(summary.subject), style="not bold")
 
 
 def _outcomes(summary: Summary) -> Table:
-    table = _table("outcome", "n", "meaning", text_columns=(0, 2))
+    table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
     for name, meaning in MEANINGS.items():  # the best news first
         if name in summary.outcomes:
             table.add_row(Text(name, style=STYLES[name]), str(summary.outcomes[name]), Text(meaning))
@@ -199,16 +205,8 @@ def _rate(rate: Rate) -> str:
     return f"{text}\n{' ' * 15}of all {rate.planned} planned: between {rate.worst:.0%} and {rate.best:.0%}"
 
 
-def _faults(summary: Summary) -> Table:
-    table = _table("fault", "drawn", "met", "injected", "delivered")
-    for one in summary.faults:
-        counts = (one.drawn, one.met, one.injected, one.delivered)
-        table.add_row(Text(_one_line(one.kind)), *map(str, counts))
-    return table
-
-
 def _latency(summary: Summary) -> Table:
-    table = _table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
+    table = new_table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
     for link, latency in summary.latency_ms.items():
         times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
         # below that n the percentile is just the largest value
@@ -231,4 +229,4 @@ def _facts(summary: Summary) -> Text:
 
 
 def _remark(text: str) -> Text:
-    return Text(f"note: {_one_line(text)}", style="yellow")
+    return Text(f"note: {one_line(text)}", style="yellow")

@@ -29,8 +29,9 @@ def settings_page() -> str:
         "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
         " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
         " command line, environment, `.env`, `config.json` and default counts. Something unknown or out of"
-        " range is an error that names it, before anything starts. `make run` flies with `TOXIC_PROB=0.3`"
-        " and `TOOL_LIMIT=2` unless told otherwise."
+        " range is an error that names it, before anything starts. `windtunnel demo` and `make run` fly"
+        " with `TOXIC_PROB=0.3` and `TOOL_LIMIT=2` unless told otherwise, with `FAULTS` too: the set's faults"
+        " alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
     )
     return _page("Settings", intro, *rows)
 
@@ -92,7 +93,9 @@ def commands_page() -> str:
 def _commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
     if not isinstance(command, click.Group):
         return [(name, command)]
-    return [found for sub, child in command.commands.items() for found in _commands(f"{name} {sub}", child)]
+    own = [(name, command)] if command.invoke_without_command else []
+    below = command.commands.items()
+    return own + [found for sub, child in below for found in _commands(f"{name} {sub}", child)]
 
 
 def dotenv_example() -> str:

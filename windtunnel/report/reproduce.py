@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windtunnel.faults.presets import preset_of
+from windtunnel.faults.sets import GROUPS
 from windtunnel.settings import NAMES, Settings
 
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
@@ -63,6 +65,25 @@ def _not_default(settings: Settings, preset: Mapping[str, Any]) -> dict[str, str
 
 
 def _shown(settings: Settings, name: str) -> str:
-    """A fault set that is a preset's goes by its name."""
+    """A fault set that is a preset's goes by its name; of any other, what is not said by default."""
     value = str(getattr(settings, name))
-    return (preset_of(value) if name == "faults" else None) or value
+    return preset_of(value) or _brief(value) if name == "faults" and value else value
+
+
+def _brief(faults: str) -> str:
+    """The canonical text of a set without its defaults; it reads as the same set."""
+    brief = {key: [_of_entry(key, one) for one in ones] for key, ones in json.loads(faults).items()}
+    return json.dumps(brief, ensure_ascii=False)
+
+
+def _of_entry(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    name, usual = ("fault", "all") if key == "faults" else ("toxic", "tools")
+    links = next((group for group, names in GROUPS.items() if names == entry["links"]), entry["links"])
+    said = {name: entry[name], **entry, "links": links}
+    silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}
+    whens: tuple[dict[str, float], ...] = ({}, {"probability": 1.0})
+    return {
+        word: value
+        for word, value in said.items()
+        if not (word in silent and value == silent[word]) and not (word == "when" and value in whens)
+    }

@@ -15,6 +15,7 @@ from windtunnel.report.charts.text import count, percent, words
 from windtunnel.report.charts.tries import fault_name
 
 MOST_ROWS = 10
+ROOMY = 6  # so many rows have room for two lines of the usual size
 
 
 def draw(selection: Selection) -> Page:
@@ -29,7 +30,7 @@ def draw(selection: Selection) -> Page:
     sheet.text(LEFT, 1.13, "explained by:", size=9.5, color=MUTED, va="center")
     key(sheet, 1.13, [(_color(cause), _name(cause)) for cause in _causes(failed)], left=LEFT + 1.1)
     note = "As the caller saw each HTTP try, on all links; a try that failed may have been retried."
-    note += f" {hidden} rarer kinds of error not drawn." if hidden else ""
+    note += f" {count(hidden, 'rarer kind of error', 'rarer kinds of error')} not drawn." if hidden else ""
     sheet.foot(note)
     return sheet
 
@@ -67,9 +68,11 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
     """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
     totals = Counter(one.error or "" for one in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
-    for row, error in enumerate(ranked[:MOST_ROWS]):
-        _bar(axes, row, [one for one in failed if one.error == error], len(failed))
     rows = min(len(ranked), MOST_ROWS)
+    for row, error in enumerate(ranked[:MOST_ROWS]):
+        _bar(
+            axes, row, [one for one in failed if one.error == error], len(failed), 1 if rows <= ROOMY else 0.8
+        )
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -79,7 +82,8 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
     return len(ranked) - rows
 
 
-def _bar(axes: Axes, row: int, tries: list[Try], total: int) -> None:
+def _bar(axes: Axes, row: int, tries: list[Try], total: int, scale: float) -> None:
+    """``scale``: of its two lines of text."""
     left = 0
     for cause in _causes(tries):
         number = sum(one.cause == cause for one in tries)
@@ -88,5 +92,6 @@ def _bar(axes: Axes, row: int, tries: list[Try], total: int) -> None:
     at_end(axes, f"{left}  ({percent(left / total)})", left, row)
     links = Counter(one.link for one in tries)
     most = ", ".join(f"{link} {n}" for link, n in links.most_common(3)) + (" …" if len(links) > 3 else "")
-    beside(axes, words(tries[0].error or "").replace("http ", "HTTP "), 0, row, -9, 7, ha="right", size=10.5)
-    beside(axes, most, 0, row, -9, -8, ha="right", size=8.5, color=MUTED)
+    name = words(tries[0].error or "").replace("http ", "HTTP ")
+    beside(axes, name, 0, row, -9, 7 * scale, ha="right", size=10.5 * scale)
+    beside(axes, most, 0, row, -9, -8 * scale, ha="right", size=8.5 * scale, color=MUTED)

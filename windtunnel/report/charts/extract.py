@@ -129,14 +129,14 @@ class _Seen:
     def faults(self, records: Iterable[FaultRecord]) -> tuple[str | None, str | None]:
         """The kind of fault that explains the try's failure, and one that it crossed.
 
-        A toxic cuts or delays, it answers nothing: only the gateway's fault explains an HTTP status.
+        What cuts or delays answers nothing: only another fault of the gateway explains an HTTP status.
         """
         if self.route == "direct":
             return None, None
         acted = (record for record in records if record.injected or record.source == "toxic")
         mine = [record for record in acted if self._is_in(record)]
         refused = bool(self.error and self.error.startswith("http_"))
-        possible = [record for record in mine if record.source != "toxic" or not refused]
+        possible = [record for record in mine if not refused or _may_answer(record)]
         showing = [record for record in possible if self._shows(record)]
         explains = next((_drawn_as(record) for record in reversed(showing or possible)), None)
         return explains if self.error else None, _drawn_as(mine[-1]) if mine else None
@@ -159,6 +159,10 @@ class _Seen:
                 unexplained.remove(one)
                 return True
         return False
+
+
+def _may_answer(record: FaultRecord) -> bool:
+    return record.source != "toxic" and group_of(record.kind) != "delayed"
 
 
 def _drawn_as(record: FaultRecord) -> str:
