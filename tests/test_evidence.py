@@ -176,6 +176,9 @@ def fate(fault):
         ({**DIGEST, "delay_ms": 500}, {"reply_digest": "d1", "ms": 501.0}, True),
         ({"lost": True}, {"error": "connection_reset"}, True),
         ({"lost": True}, {}, False),
+        ({"lost": True}, {"error": "read_timeout"}, True),
+        ({"lost": True, "closed": True}, {"error": "connection_closed"}, True),
+        ({"lost": True, "closed": True}, {"error": "read_timeout"}, False),  # it had left before
         ({"delay_ms": 500}, {"ms": 460.0}, True),
         ({"delay_ms": 500}, {"ms": 400.0}, False),
         ({"delay_ms": 5000}, {"ms": 1001.0, "error": "read_timeout"}, True),  # as long as it could

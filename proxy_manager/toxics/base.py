@@ -25,7 +25,8 @@ class Sighting:
     ``client_ms``: duration of the client's try; ``client_failed``: it got no valid reply;
     ``client_error``: one of read_timeout, connect_timeout, connection_refused, connection_closed,
     connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
-    ``gateway_ms``: first request byte to last reply byte at the gateway, 0 where there is none;
+    ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
+    without one; 0 where no request came;
     ``reply_bytes``: size of the reply that the gateway wrote.
     """
 

@@ -147,6 +147,7 @@ def sized(body: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", b""]) + body
 
 
+CLOSED = {"lost": True, "closed": True}  # what a caller must see of a reply that breaks off
 EVENTS = [b"data: %d\n\n" % number for number in range(3)]
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 

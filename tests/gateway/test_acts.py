@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, dial, read_all, until
-from tests.gateway.scripted import DOES, GET, NATURAL, Service, armed, ask, only, sized
+from tests.gateway.scripted import CLOSED, DOES, GET, NATURAL, Service, armed, ask, only, sized
 from windtunnel.digest import body_digest
 from windtunnel.faults.base import Act
 from windtunnel.gateway.turn import MAX_READ
@@ -125,7 +125,7 @@ def test_a_reply_that_ends_early_is_lost(lab: Lab, does: str, reset: bool) -> No
             assert not reset
     assert got.endswith(b"fo" if does != "garbage" else b"\x01")
     record, met = lab.exchange(), only(lab)
-    assert (met.injected, met.shows, record.reply_complete) == (True, {"lost": True}, False)
+    assert (met.injected, met.shows, record.reply_complete) == (True, CLOSED, False)
     assert record.reply_bytes == len(got)
 
 
@@ -135,7 +135,7 @@ def test_a_hang_lasts_until_the_client_leaves(lab: Lab) -> None:
         requests.get(lab.url("search"), timeout=0.1)
     record, met = lab.exchange(), only(lab)
     assert (met.injected, met.shows, record.status) == (True, {"lost": True}, None)
-    assert record.ms == 0
+    assert record.ms >= 90  # as long as it lasted
 
 
 @pytest.mark.parametrize("link", ["search", "model"])

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
-from tests.gateway.scripted import GET, NATURAL, Service, armed, ask, only, sized
+from tests.gateway.scripted import CLOSED, GET, NATURAL, Service, armed, ask, only, sized
 from windtunnel.digest import body_digest
 from windtunnel.gateway.modes import MAX_KEPT
 
@@ -39,7 +39,7 @@ def test_a_lost_reply_was_executed(lab: Lab, service: Service) -> None:
     with pytest.raises(requests.ConnectionError):
         ask(lab)
     record, met = lab.exchange(), only(lab)
-    assert (record.forwarded, record.status, met.shows) == (True, None, {"lost": True})
+    assert (record.forwarded, record.status, met.shows) == (True, None, CLOSED)
     assert len(service.requests) == 1
 
 
@@ -134,4 +134,4 @@ def test_a_reply_that_is_cut_for_real(lab: Lab) -> None:
     with dial(lab.address("search")) as client:
         client.sendall(GET)
         assert read_all(client).endswith(b"\r\n\r\n" + NATURAL[:3])
-    assert (only(lab).evidence["cut_at"], only(lab).shows) == (3, {"lost": True})
+    assert (only(lab).evidence["cut_at"], only(lab).shows) == (3, CLOSED)

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_head
-from tests.gateway.scripted import EVENTS, GET, NATURAL, STREAM, Service, armed, ask, only, stream
+from tests.gateway.scripted import CLOSED, EVENTS, GET, NATURAL, STREAM, Service, armed, ask, only, stream
 from windtunnel.digest import body_digest
 from windtunnel.faults.message import chunk
 
@@ -104,7 +104,7 @@ def test_an_editor_can_end_a_stream(lab: Lab, service: Service) -> None:
     lab.begin(faults=armed("events cut"))
     with pytest.raises(requests.exceptions.ChunkedEncodingError):
         ask(lab)
-    assert (only(lab).shows, lab.exchange().reply_complete) == ({"lost": True}, False)
+    assert (only(lab).shows, lab.exchange().reply_complete) == (CLOSED, False)
 
 
 def test_a_fault_for_event_streams_needs_one(lab: Lab) -> None:

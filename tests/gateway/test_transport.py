@@ -187,7 +187,7 @@ def test_a_request_that_may_have_arrived_is_not_sent_again(tmp_path: Path) -> No
         record = lab.exchange()
         assert (record.status, record.forwarded, record.reply_complete) == (None, True, False)
         assert record.error == "the upstream closed before its reply"
-        assert (upstream.accepted, record.ms) == (1, 0)
+        assert upstream.accepted == 1
     upstream.close()
 
 

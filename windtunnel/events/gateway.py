@@ -12,7 +12,8 @@ class FaultMet:
 
     ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected.
     ``delay_ms``: what it really added, as measured. ``shows``: what the caller must have seen if it was
-    delivered (``status`` and ``digest`` of the body, ``lost``, ``delay_ms``); None if it cannot see it.
+    delivered (``status`` and ``digest`` of the body, ``lost``, ``closed`` if the connection was closed on it,
+    ``delay_ms``); None if it cannot see it.
     ``content``: the caller got a body that the upstream did not give to this request.
     """
 
@@ -29,6 +30,8 @@ class FaultMet:
 @dataclass(frozen=True)
 class Exchange:
     """One request as the gateway saw it; ``ms`` from its first request byte to its last reply byte.
+
+    Where it got no reply, ``ms`` is to its end.
 
     ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got

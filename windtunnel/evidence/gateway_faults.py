@@ -36,12 +36,12 @@ def shows_fault(seen: SeenTry, met: FaultMet) -> bool:
     """Whether the caller's record of the try shows what the gateway did."""
     shows = met.shows or {}
     delay = float(shows.get("delay_ms", 0.0))
-    patience = seen.timeout_ms or (seen.ms if "timeout" in str(seen.error).lower() else delay)
+    patience = seen.timeout_ms or (seen.ms if seen.gave_up else delay)
     if not shows or seen.ms < 0.9 * min(delay, patience):
         return False
     if delay > patience and seen.lost:
         return True  # it gave up before the rest could come
     if "lost" in shows:
-        return seen.lost
+        return seen.lost and not ("closed" in shows and seen.gave_up)
     digest = shows.get("digest", "")
     return "status" not in shows or (seen.status == shows["status"] and seen.digest in ("", digest))

@@ -36,6 +36,11 @@ class SeenTry:
         return self.error is not None and not self.error.startswith("http_")
 
     @property
+    def gave_up(self) -> bool:
+        """It ended by the caller's own timeout."""
+        return "timeout" in str(self.error).lower()
+
+    @property
     def sighting(self) -> Sighting:
         there = self.exchange
         return Sighting(

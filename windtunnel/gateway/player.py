@@ -23,7 +23,7 @@ class Sent:
         self._head_only = method == "HEAD"
         self._reader = ReplyReader(method, False, True, self._hash.update)
         self.surplus = False
-        self.ended_by_close = False
+        self.ended_by_close = self.broken_off = False
 
     def take(self, data: bytes) -> bytes:
         """Takes note of these bytes; what of them is to be sent: after the answer to a HEAD, nothing."""
@@ -45,7 +45,9 @@ class Sent:
 
     def shows(self) -> dict[str, Any]:
         """What the caller must have seen of it."""
-        return {"status": self.status, "digest": self.digest} if self.whole else {"lost": True}
+        if self.whole:
+            return {"status": self.status, "digest": self.digest}
+        return {"lost": True, "closed": True} if self.broken_off else {"lost": True}
 
 
 class Player:

@@ -98,6 +98,7 @@ class Playing(ClientEdge):
         turn, player = self.turn, self.player
         assert turn is not None and player is not None
         sent = player.sent
+        sent.broken_off = ending in ("close", "reset")
         sent.ended_by_close = ending == "close" or (ending == "keep" and not turn.keep_alive)
         turn.reply_done = sent.whole and turn.error is None
         if ending == "hang" and not (turn.settling or self.lost or self.eof):

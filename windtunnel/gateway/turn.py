@@ -53,8 +53,9 @@ class Turn:
     """A request and its reply on one client connection.
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
-    are on the clock of ``perf_counter``. ``held`` is the request while faults may still act on it, and
-    ``plan`` what they do. The fingerprint is of the first 256 KiB of what the body carries.
+    are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
+    ``held`` is the request while faults may still act on it, and ``plan`` what they do. The fingerprint is
+    of the first 256 KiB of what the body carries.
     """
 
     # Class attributes stand for what does not hold yet: every request pays for each that is set.
@@ -226,6 +227,8 @@ class Turn:
         if self.run is None or self._recorded:
             return
         self._recorded = True
+        if not self.reply_bytes:
+            self.ended = time.perf_counter()
         if self.request_done and not self._keyed:
             self._settle_key(self.run)
         self.run.write(_line(self, self.run))
