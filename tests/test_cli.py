@@ -33,6 +33,7 @@ def logged(folder: Path) -> list[str]:
         (["--toxic-prob", "2"], {}, "command line: TOXIC_PROB='2'"),
         ([], {"TOOL_LIMIT": "many"}, "environment: TOOL_LIMIT='many'"),
         (["--toxics", "latncy:3"], {}, "did you mean 'latency'?"),
+        (["--prompts", "none.json"], {}, "none.json: no such file; name one with --prompts or PROMPTS_FILE"),
         (["--toxiproxy", "nonsense"], {}, "--toxiproxy='nonsense': give auto, embedded, or a URL"),
     ],
 )
@@ -69,6 +70,7 @@ def test_a_run_that_is_not_there(folder: Path) -> None:
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windtunnel.cli.fly", lambda *_: 0)
+    monkeypatch.setattr("windtunnel.cli.load_prompts", lambda _: None)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -21,6 +21,7 @@ from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.process import python
 from windtunnel.lab.toxiproxy import choose
 from windtunnel.logs import log_error
+from windtunnel.prompts import PromptsError, load_prompts
 from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
 from windtunnel.settings import NAMES, Settings, SettingsError
@@ -36,7 +37,7 @@ class Group(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except SettingsError as error:
+        except (SettingsError, PromptsError) as error:
             raise click.UsageError(str(error), None) from None
 
 
@@ -69,7 +70,8 @@ def demo(
     try:
         configuration = _configuration(out, prompts, given)
         choice = choose(toxiproxy, configuration.environ)
-    except SettingsError as error:
+        load_prompts(configuration.prompts)  # what cannot be flown is said before the lab starts
+    except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # said on the console, which is enough if the log cannot be written
     level = configuration.settings.chaos_level
