@@ -156,7 +156,7 @@ class Upstream:
         self.accepted = 0
         self._handle = handle
         self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
     def _accept(self) -> None:
@@ -167,7 +167,7 @@ class Upstream:
                 return
             self.accepted += 1
             self._open.append(connection)
-            self._threads.append(threading.Thread(target=self._serve, args=(connection,)))
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
             self._threads[-1].start()
 
     def _serve(self, connection: socket.socket) -> None:
