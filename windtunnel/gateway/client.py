@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
-from windtunnel.gateway.answers import CONTINUE, refusal
-from windtunnel.gateway.edge import DELAYED, QUEUED, Door
-from windtunnel.gateway.endpoint import rewrite
+from windtunnel.gateway.answers import refusal
+from windtunnel.gateway.edge import QUEUED, Door
 from windtunnel.gateway.framing import BadBody
 from windtunnel.gateway.heads import BadHead, RequestHead, find_head
+from windtunnel.gateway.holding import Holding
 from windtunnel.gateway.lane import Attempt
-from windtunnel.gateway.messages import ask_for_identity, reframed
-from windtunnel.gateway.plan import Plan
 from windtunnel.gateway.playing import CLIENT_LEFT
-from windtunnel.gateway.replying import Replying
 from windtunnel.gateway.turn import Turn
 
 _QUEUE_LIMIT = 64 * 1024
 
 
-class ClientConnection(Replying):
+class ClientConnection(Holding):
     """Bytes are forwarded as they come; ``turn`` is the request in progress, later ones wait in line."""
 
     def __init__(self, door: Door) -> None:
@@ -28,8 +24,6 @@ class ClientConnection(Replying):
         self._pending = b""
         self._arrived = 0.0
         self._advancing = False
-        self._delay: asyncio.TimerHandle | None = None
-        self._delayed_since = 0.0
 
     # what the client does
 
@@ -83,12 +77,12 @@ class ClientConnection(Replying):
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
         self.stop_timer()
-        if self._delay is not None and self.turn is not None and self.turn.request_done:
+        if self.delayed and self.turn is not None and self.turn.request_done:
             return  # on a slow network too the request would arrive
-        self._stop_delay()
-        self._on_left()
+        self.stop_delay()
+        self.on_left()
 
-    def _on_left(self) -> None:
+    def on_left(self) -> None:
         """The client is gone: so is what it had begun, but for a whole request that is on its way."""
         turn, upstream = self.turn, self.upstream
         if turn is not None and turn.request_done and upstream is not None and upstream.connecting:
@@ -103,13 +97,13 @@ class ClientConnection(Replying):
         self.leave()
 
     def end(self, reason: str) -> None:
-        self._stop_delay()
+        self.stop_delay()
         super().end(reason)
 
     def release(self, attempt: Attempt) -> None:
         turn = self.turn
-        if self._delay is not None and turn is not None and turn.attempt is attempt:
-            self._on_delay_over()
+        if self.delayed and turn is not None and turn.attempt is attempt:
+            self.on_delay_over()
         super().release(attempt)
 
     # requests
@@ -148,11 +142,13 @@ class ClientConnection(Replying):
         turn = self._new_turn(head)
         data, self._pending = self._pending, b""
         if turn.may_be_struck:
-            turn.hold()
-            if head.expects_continue and not turn.request_done:
-                turn.swallow_continue = True
-                self.write(turn, CONTINUE)
-        self._on_body(turn, data)
+            self.ask_faults(turn)
+        if turn.decided and turn.held is not None:
+            if data:
+                self._queue(data)
+            self.act(turn)
+        else:
+            self._on_body(turn, data)
         return True
 
     def on_timer(self) -> None:
@@ -178,77 +174,17 @@ class ClientConnection(Replying):
         if turn.held is not None:
             turn.held.append(data)
             if not turn.decided and turn.can_be_decided:
-                self._decide(turn)
+                turn.decide()
+                self.act(turn)
             return
         if not turn.forwarding and not turn.answered_here:
-            self._forward(turn, data)
+            self.forward(turn, data)
         elif not turn.answered_here:
             self._send(data)
         if turn.request_done:
-            self._on_request_done(turn)
+            self.on_request_done(turn)
 
-    def _decide(self, turn: Turn) -> None:
-        """Asks the faults; what they say is done now, or after the delay that they add."""
-        turn.decide()
-        delay = turn.plan.delay if turn.plan else 0.0
-        if not delay or turn.settling:
-            self._go_on(turn)
-            return
-        self._delayed_since = time.perf_counter()
-        self._delay = asyncio.get_running_loop().call_later(delay, self._on_delay_over)
-        self.hold(DELAYED, not turn.request_done)
-
-    def _on_delay_over(self) -> None:
-        turn = self.turn
-        self._stop_delay()
-        self.hold(DELAYED, False)
-        if turn is not None:
-            self._go_on(turn)
-
-    def _stop_delay(self) -> None:
-        """Ends the delay in progress, if any, and says how long it has been."""
-        if self._delay is None:
-            return
-        self._delay.cancel()
-        self._delay = None
-        if self.turn is not None and self.turn.plan is not None:
-            self.turn.plan.delayed(time.perf_counter() - self._delayed_since)
-
-    def _go_on(self, turn: Turn) -> None:
-        """What was held is forwarded, or thrown away if a fault answers."""
-        held = turn.take_held()
-        if not turn.answered_here:
-            self._forward(turn, held)
-        if turn.request_done and not (self.lost and turn.answered_here):
-            self._on_request_done(turn)
-        if self.lost and self.turn is turn:
-            self._on_left()
-
-    def _forward(self, turn: Turn, body: bytes) -> None:
-        """Sends the rewritten header block and what there is of the body, in one go."""
-        turn.forwarding = True
-        head = turn.head
-        if turn.plan is not None:
-            head, body = self._changed_request(head, turn.plan, body)
-        upstream = self.open_upstream(self.endpoint())
-        lab_headers = turn.attempt.lab_headers if self.is_tool and turn.attempt else b""
-        self.send(turn, upstream, head, rewrite(head, upstream.endpoint, lab_headers) + body)
-
-    @staticmethod
-    def _changed_request(head: RequestHead, made: Plan, body: bytes) -> tuple[RequestHead, bytes]:
-        """The request as faults want it."""
-        if made.winner is not None and made.winner.act.request is not None:
-            changed = made.winner.guarded(reframed, made.winner.act.request, head)
-            if changed is not None:
-                head, body = changed
-                made.winner.changed()
-        asked = ask_for_identity(head) if made.line else ""
-        if asked not in ("", "identity"):
-            for met in made.line:
-                met.evidence["accept_encoding"] = asked
-        return head, body
-
-    def _on_request_done(self, turn: Turn) -> None:
+    def on_request_done(self, turn: Turn) -> None:
         made = turn.plan
         if made is not None and made.winner is not None and made.winner.act.answer is not None:
             self.answer_by_fault(turn, made.winner, made.winner.act.answer)

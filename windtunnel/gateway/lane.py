@@ -44,7 +44,6 @@ class Run:
 
     def __init__(self, run_id: str, settings: Settings, writer: Writer, model: Endpoint) -> None:
         self.run_id = run_id
-        self.quoted_id = json.dumps(run_id, ensure_ascii=False)
         self.settings = settings
         self.settings_hash = settings.hash
         self.model = model
@@ -114,6 +113,12 @@ def _error_prob(settings: Settings) -> list[Entry]:
     return [Entry(fault, tuple(link.name for link in TOOL_LINKS))] if settings.error_prob else []
 
 
+def named(run_id: str, episode: str, number: int) -> str:
+    """The fields of an attempt's records that say which it is, as JSON."""
+    quoted = (json.dumps(text, ensure_ascii=False) for text in (run_id, episode))
+    return '"run":{},"episode":{},"attempt":{}'.format(*quoted, number)
+
+
 class Attempt:
     """One attempt in a run: how many tool-link connections it has open, and what has arrived in it.
 
@@ -126,6 +131,7 @@ class Attempt:
         self.number = number
         self.open = 0
         self.settling = False
+        self.named = named(run.run_id, episode, number)
         self.lab_headers = (
             f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"

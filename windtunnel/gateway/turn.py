@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import lru_cache, partial
-from json.encoder import encode_basestring as _quote
 from typing import Literal
 
 from windtunnel.baggage import Identity, parse_baggage
 from windtunnel.catalog import MODEL_LINK
-from windtunnel.events import FaultMet
 from windtunnel.faults.message import Reply, Request
 from windtunnel.faults.tally import Arrival
 from windtunnel.gateway.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from windtunnel.gateway.heads import RequestHead
-from windtunnel.gateway.lane import Attempt, Run
+from windtunnel.gateway.lane import Attempt, Run, named
 from windtunnel.gateway.messages import request_of
 from windtunnel.gateway.plan import Plan, plan
+from windtunnel.gateway.record import exchange_line
 from windtunnel.schedule import fingerprint
 
 MAX_FINGERPRINTED = 256 * 1024
@@ -28,7 +25,6 @@ MAX_READ = 16 << 20
 _FRAMING = 4
 # The tries of an attempt mostly share one value: their first call of its kind, first try.
 _IDENTITIES = 1024
-_BOOL = ("false", "true")
 
 
 @lru_cache(_IDENTITIES)
@@ -54,12 +50,13 @@ class Turn:
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
-    ``held`` is the request while faults may still act on it, and ``plan`` what they do. The fingerprint is
-    of the first 256 KiB of what the body carries.
+    ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``named`` says in
+    the record whose it is. The fingerprint is of the first 256 KiB of what the body carries.
     """
 
     # Class attributes stand for what does not hold yet: every request pays for each that is set.
     run: Run | None = None
+    named = ""
     attempt: Attempt | None = None
     episode = ""
     number = 0
@@ -115,20 +112,20 @@ class Turn:
         if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
-            self._name(sent.episode, sent.attempt, sent)
+            self.episode, self.number = sent.episode, sent.attempt
+            self.named = named(run.run_id, sent.episode, sent.attempt)
+            self.identity = "baggage"
         elif attempt is not None:
             self.run, self.attempt = attempt.run, attempt
-            self._name(attempt.episode, attempt.number, sent)
-            if sent and (sent.run != attempt.run.run_id or not attempt.is_(sent.episode, sent.attempt)):
-                self.identity = "mismatch"
-        if self.run is not None:  # taken again when faults are asked: the one in force then counts
+            self.episode, self.number, self.named = attempt.episode, attempt.number, attempt.named
+            if sent:
+                same = sent.run == attempt.run.run_id and attempt.is_(sent.episode, sent.attempt)
+                self.identity = "baggage" if same else "mismatch"
+        if self.run is not None:
+            if sent:
+                self.call, self.try_ = sent.call, sent.try_
+            # taken again when faults are asked: the one in force then counts
             self.configuration = self.run.configuration
-
-    def _name(self, episode: str, number: int, sent: Identity | None) -> None:
-        self.episode, self.number = episode, number
-        if sent is not None:
-            self.identity = "baggage"
-            self.call, self.try_ = sent.call, sent.try_
 
     def _settle_key(self, run: Run) -> None:
         """Fills in fingerprint, call and try, once."""
@@ -231,27 +228,4 @@ class Turn:
             self.ended = time.perf_counter()
         if self.request_done and not self._keyed:
             self._settle_key(self.run)
-        self.run.write(_line(self, self.run))
-
-
-def _line(turn: Turn, run: Run) -> str:
-    """``windtunnel.events.Exchange`` as JSON, made by hand: every request pays for it."""
-    head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
-    faults = _faults(turn.plan) if turn.plan else "[]"
-    aimed = json.dumps(turn.aimed, ensure_ascii=False) if turn.aimed else "[]"
-    return (
-        f'{{"start":{started:.6f},"run":{run.quoted_id},"episode":{_quote(turn.episode)}'
-        f',"attempt":{turn.number},"link":"{turn.link}","method":{_quote(head.method)}'
-        f',"target":{_quote(head.target)},"fingerprint":"{turn.fingerprint}"'
-        f',"call":{turn.call},"try_":{turn.try_},"identity":"{turn.identity}"'
-        f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
-        f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
-        f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
-        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"aimed":{aimed},"configuration":{turn.configuration}'
-        f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
-    )
-
-
-def _faults(plan: Plan) -> str:
-    met: list[FaultMet] = [met.record() for met in plan.mets]
-    return json.dumps([asdict(one) for one in met], ensure_ascii=False)
+        self.run.write(exchange_line(self))
