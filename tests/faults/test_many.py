@@ -17,7 +17,7 @@ from windtunnel.faults.draws import chance_of
 from windtunnel.faults.message import Request
 from windtunnel.faults.sets import build_set
 from windtunnel.faults.tally import Arrival, Tally
-from windtunnel.faults.when import Moment
+from windtunnel.faults.when import Moment, When
 from windtunnel.schedule import digest
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
@@ -54,7 +54,18 @@ ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) fo
 ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]
 LASTING = {"persistent": st.just(True), "probability": st.sampled_from([0.3, 0.7])}
 ALONE += [st.fixed_dictionaries(LASTING, optional={"window": TRIGGERS["window"]})]
-WHEN = st.one_of(*ALONE, st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS))
+
+
+def may_strike(when: dict[str, object]) -> bool:
+    try:
+        When.model_validate(when)
+    except ValueError:  # no call is left by its triggers together, which is refused
+        return False
+    return True
+
+
+TOGETHER = st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS).filter(may_strike)
+WHEN = st.one_of(*ALONE, TOGETHER)
 FAULTS = st.sampled_from(
     [
         {"fault": "status"},
