@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import translate
-from functools import cached_property
 from typing import Any
 
 from windtunnel.faults.due import Armed, Due
@@ -104,8 +103,7 @@ class _Shelf:
     def at(self, read: Callable[[], Request]) -> Sequence[Group]:
         if not (self._asked or self._by_header or self._by_field):
             return self._plain
-        request = read()
-        look = _Look(request.headers, request.body, request.method, request.target)
+        look = _Look(read())
         return [*self._plain, *(group for group in self._possible(look) if group.only.matches(look))]
 
     def _possible(self, look: _Look) -> Iterator[Group]:
@@ -124,31 +122,37 @@ def _lists() -> defaultdict[Any, list[Group]]:
     return defaultdict(list)
 
 
-class _Look(Request):
-    """A request that is read once, however many ask."""
+class _Look:
+    """A request of which headers and body are read once, however many ask."""
 
-    @cached_property
-    def _named(self) -> dict[str, str]:
-        named: dict[str, str] = {}
-        for name, value in self.headers:
-            key = name.lower()
-            named[key] = f"{named[key]}, {value}" if key in named else value
-        return named
-
-    @cached_property
-    def _parsed(self) -> Any:
-        try:
-            return super().json()
-        except ValueError as error:
-            return error
+    def __init__(self, request: Request) -> None:
+        self.method, self.path = request.method, request.path
+        self._request = request
+        self._named: dict[str, str] | None = None
+        self._parsed: Any = None  # the body's JSON or why it is none, in a list
 
     def find_header(self, name: str) -> str | None:
+        if self._named is None:
+            named: dict[str, str] = {}
+            self._named = named
+            for one, value in self._request.headers:
+                key = one.lower()
+                named[key] = f"{named[key]}, {value}" if key in named else value
         return self._named.get(name.lower())
 
     def json(self) -> Any:
-        if isinstance(self._parsed, ValueError):
-            raise self._parsed
-        return self._parsed
+        body = self._read()
+        if isinstance(body, ValueError):
+            raise body
+        return body
 
     def field(self, dotted: str) -> Any:
-        return field(self._parsed, dotted)
+        return field(self._read(), dotted)
+
+    def _read(self) -> Any:
+        if self._parsed is None:
+            try:
+                self._parsed = [self._request.json()]
+            except ValueError as error:
+                self._parsed = [error]
+        return self._parsed[0]

@@ -5,15 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-
-from windtunnel.faults.message import Request
 
 ABSENT = object()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
+
+
+class Readable(Protocol):
+    """What a selector asks of a request; see ``windtunnel.faults.message.Request``."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    def find_header(self, name: str) -> str | None: ...
+    def json(self) -> Any: ...
 
 
 class Only(BaseModel):
@@ -66,7 +75,7 @@ class Only(BaseModel):
     def reads_body(self) -> bool:
         return bool(self.json_)
 
-    def matches(self, request: Request) -> bool:
+    def matches(self, request: Readable) -> bool:
         """Whether it is aimed at that request; ``tool`` is looked up beforehand (``windtunnel.catalog``)."""
         return (
             (self.method is None or self.method.upper() == request.method)
@@ -75,7 +84,7 @@ class Only(BaseModel):
             and (not self.json_ or self._json_matches(request))
         )
 
-    def _json_matches(self, request: Request) -> bool:
+    def _json_matches(self, request: Readable) -> bool:
         try:
             body = request.json()
         except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from windtunnel.faults.message import Headers, Reply, Request, reason_phrase
 from windtunnel.gateway.heads import RequestHead, read_request
@@ -57,14 +57,12 @@ def content_encoding(block: bytes) -> str:
     return ", ".join(values).lower()
 
 
-def _headers(lines: Iterable[bytes]) -> Headers:
-    return tuple(_pairs(lines))
-
-
-def _pairs(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        name, _, value = line.decode("latin-1").partition(":")
-        yield name, value.strip(" \t")
+def _headers(lines: Sequence[bytes]) -> Headers:
+    if not lines:
+        return ()
+    texts = b"\r\n".join(lines).decode("latin-1").split("\r\n")
+    parts = [text.partition(":") for text in texts]
+    return tuple([(name, value.strip(" \t")) for name, _, value in parts])
 
 
 class Unreadable(ValueError):
