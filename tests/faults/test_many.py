@@ -167,3 +167,13 @@ def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
         for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
+
+
+@pytest.mark.parametrize(
+    "body", [b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'.encode("utf-16"), b'{"a": 1, "b": "\\ud800"}', b'{"a": 1}']
+)
+def test_what_json_takes_the_index_takes(body):
+    entries = build_set({"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY).faults
+    request = Request((), body, "POST", "/")
+    one = Arrival("search", "POST", "/", lambda: request, "f", "e", 1, 1, 1, 0.0)
+    assert entries[0].only.matches(request) and Tally(1, entries).meet(one).struck

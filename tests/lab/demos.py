@@ -54,16 +54,19 @@ def environ_in(folder: Path, **more: str) -> dict[str, str]:
 
 
 def processes(folder: Path) -> dict[str, int]:
-    """The processes that work in that folder, by part of the lab."""
+    """The processes that work in that folder, by part of the lab.
+
+    Of two of one part the first: the other is its child, until it becomes the program that it was made for.
+    """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
+    found: dict[str, int] = {}
+    for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:
             environ, words = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
         except (OSError, ValueError):
             continue
         if wanted in environ and words[0]:
-            found[_part([word.decode() for word in words])] = int(entry.name)
+            found.setdefault(_part([word.decode() for word in words]), int(entry.name))
     return found
 
 
