@@ -16,7 +16,7 @@ from proxy_manager.toxics import parse_list
 from windtunnel.catalog import TOOL_LINKS
 from windtunnel.schedule import (
     ERROR_KINDS,
-    Draws,
+    KeyedDraws,
     PlannedError,
     _query,
     choose,
@@ -134,7 +134,7 @@ COUNTS = st.integers(0, 1 << 40)
 @given(st.tuples(st.integers(), ANY_TEXT, COUNTS, ANY_TEXT, ANY_TEXT, COUNTS, COUNTS, ANY_TEXT))
 def test_draws_are_those_of_the_plain_digest(parts):
     *names, purpose = parts
-    draws = Draws(*names)
+    draws = KeyedDraws(*names)
     assert draws.number() == int.from_bytes(plain_digest(*names), "big")
     whole = int.from_bytes(plain_digest(*parts), "big")
     assert draws.draw(purpose) == draw(*parts) == (whole >> 11) / (1 << 53)

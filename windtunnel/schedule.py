@@ -35,23 +35,26 @@ def identifier(*parts: object) -> str:
     return digest(*parts).hex()
 
 
-class Draws:
+class KeyedDraws:
     """The draws of one try, or of what else is named so: each fixed by those names and its purpose.
 
     What they share is put together once: every request pays.
     """
 
-    __slots__ = ("_names",)
+    __slots__ = ("_names", "_number")
 
     def __init__(
         self, seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int
     ) -> None:
         quoted = f'{_quote(episode)}, "{attempt}", {_quote(link)}, {_quote(fingerprint)}'
         self._names = f'["{seed}", {quoted}, "{call}", "{try_}"'
+        self._number: int | None = None
 
     def number(self) -> int:
-        """64 bits that are the try's own."""
-        return int.from_bytes(_hash(self._names + "]"), "big")
+        """64 bits that are the try's own, hashed when they are first asked for."""
+        if self._number is None:
+            self._number = int.from_bytes(_hash(self._names + "]"), "big")
+        return self._number
 
     def draw(self, purpose: str) -> float:
         """A number in [0, 1): 53 bits of a hash, as in ``random.random``."""
@@ -62,7 +65,7 @@ def draw(
     seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int, purpose: str
 ) -> float:
     """A number in [0, 1), fixed by its arguments."""
-    return Draws(seed, episode, attempt, link, fingerprint, call, try_).draw(purpose)
+    return KeyedDraws(seed, episode, attempt, link, fingerprint, call, try_).draw(purpose)
 
 
 def fingerprint(method: str, target: str, body: bytes = b"") -> str:

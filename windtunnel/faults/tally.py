@@ -15,7 +15,7 @@ from windtunnel.faults.due import Armed
 from windtunnel.faults.message import Reply, Request
 from windtunnel.faults.sets import Entry
 from windtunnel.faults.when import Moment
-from windtunnel.schedule import Draws
+from windtunnel.schedule import KeyedDraws
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
@@ -107,16 +107,18 @@ class Tally:
             return _NOTHING
         struck: list[tuple[Armed, Try]] = []
         aimed: list[str] = []
-        draws = Draws(self._seed, one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
+        draws = KeyedDraws(
+            self._seed, one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_
+        )
         for group in groups:
-            aimed += group.told
+            aimed += group.aimed_ids
             self._ask(group, one, draws, struck)
         if not (struck or aimed):
             return _NOTHING
         struck.sort(key=lambda pair: pair[0].place)
         return Meeting([(armed.entry, this) for armed, this in struck], aimed)
 
-    def _ask(self, group: Group, one: Arrival, draws: Draws, struck: list[tuple[Armed, Try]]) -> None:
+    def _ask(self, group: Group, one: Arrival, draws: KeyedDraws, struck: list[tuple[Armed, Try]]) -> None:
         """Adds those of the group that strike."""
         count, at = None, _ANY_MOMENT
         if group.counts:
@@ -126,10 +128,10 @@ class Tally:
             at = Moment(elapsed_s=one.elapsed_s)
         for armed, chance in group.due.at(at, draws.number):
             if not armed.certain:
-                strikes, last = count.strikes.get(armed.place, (0, 0)) if count else (0, 0)
+                strikes, last = count.strikes.get(armed.place, (0, 0)) if count is not None else (0, 0)
                 if not armed.entry.when.strikes(at._replace(strikes=strikes, last_strike=last), chance):
                     continue
-                if count:
+                if count is not None:
                     count.strikes[armed.place] = strikes + 1, at.calls
             entry = armed.entry
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
@@ -151,7 +153,7 @@ class Tally:
         )
 
 
-def _chance(draws: Draws, name: str, purpose: str) -> float:
+def _chance(draws: KeyedDraws, name: str, purpose: str) -> float:
     return draws.draw(f"{name}:{purpose}")
 
 
