@@ -31,7 +31,7 @@ bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
 
 docs: setup      ## renew the generated pages
-	@$(BIN)/python -m windtunnel.report.reference
+	@$(BIN)/python -m windtunnel.cli.reference
 
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)

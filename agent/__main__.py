@@ -16,20 +16,20 @@ from rich.console import Console
 
 from agent.ending import end_once
 from agent.keys import api_key, redactor
-from windtunnel.config import Configuration, load_configuration
-from windtunnel.control import Control
-from windtunnel.events import Level
-from windtunnel.logs import log_error
-from windtunnel.prompts import Prompts, PromptsError, load_prompts
+from windtunnel.history.events import Level
+from windtunnel.history.logs import log_error
+from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
+from windtunnel.judging.summary import summarise
 from windtunnel.report.audience import ConsoleAudience
 from windtunnel.report.console import plain_console, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.runner import Places, Runner, new_run_id
-from windtunnel.settings import Settings, SettingsError
-from windtunnel.state import State
-from windtunnel.subject import Subject
-from windtunnel.summary import summarise
-from windtunnel.translator import decide_backend
+from windtunnel.runner.control import Control
+from windtunnel.runner.translator import decide_backend
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import Settings, SettingsError
+from windtunnel.state.state import State
+from windtunnel.subjects.subject import Subject
 
 USAGE_ERROR, RUN_FAILED = 2, 1
 

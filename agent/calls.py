@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from agent.errors import SideEffect
 from agent.tools import BY_NAME, Tool, ToolRequest
-from windtunnel.baggage import Identity
-from windtunnel.schedule import identifier
-from windtunnel.subject import AttemptContext
+from windtunnel.core.digest import identifier
+from windtunnel.core.identity import Identity
+from windtunnel.subjects.subject import AttemptContext
 
 
 @dataclass

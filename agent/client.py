@@ -25,9 +25,9 @@ from agent.errors import (
     TimedOut,
     ToolFailure,
 )
-from windtunnel.digest import body_digest
-from windtunnel.events import ToolTry
-from windtunnel.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from windtunnel.core.digest import body_digest
+from windtunnel.core.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from windtunnel.history.events import ToolTry
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 Route = Literal["proxy", "direct"]

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from types import FrameType
 
-from windtunnel import lifeline
+from windtunnel.core import lifeline
 
 LAUNCHER_ENDED = "the launcher ended"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import SecretStr
 
-from windtunnel.settings import Settings, SettingsError
+from windtunnel.settings.settings import Settings, SettingsError
 
 KEYS = ("GROQ_API_KEY", "MODEL_API_KEY")
 MIN_KEY_LENGTH = 8

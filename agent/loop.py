@@ -20,8 +20,8 @@ from agent.errors import LimitReached
 from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
 from agent.refusals import Refusals
 from agent.tools import TOOLS, Tool
-from windtunnel import events
-from windtunnel.subject import AttemptContext, SubjectResult
+from windtunnel.history import events
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 TODAY = "2026-03-02"
 SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).

@@ -18,7 +18,7 @@ from langgraph.types import Command
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt, Call, identify
 from agent.client import try_call
 from agent.errors import LimitReached, ToolFailure
-from windtunnel.events import ToolCall
+from windtunnel.history.events import ToolCall
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]

@@ -10,11 +10,11 @@ from langchain_groq import ChatGroq
 from pydantic import SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, Attempt
-from windtunnel.baggage import Identity
-from windtunnel.digest import body_digest
-from windtunnel.events import ModelCall
-from windtunnel.settings import Settings
-from windtunnel.topology import Topology
+from windtunnel.core.digest import body_digest
+from windtunnel.core.identity import Identity
+from windtunnel.history.events import ModelCall
+from windtunnel.links.topology import Topology
+from windtunnel.settings.settings import Settings
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 

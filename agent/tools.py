@@ -9,8 +9,8 @@ from typing import Any, Literal
 import requests
 from pydantic import BaseModel, ConfigDict, Field
 
-from windtunnel.catalog import link
-from windtunnel.schedule import fingerprint
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.links.catalog import link
 
 
 class Arguments(BaseModel):

@@ -18,10 +18,10 @@ from typing import Any
 
 from bench import ways
 from bench.load import load_average
-from windtunnel.events import Exchange
-from windtunnel.history import history_file, read_file
-from windtunnel.intervals import percentile
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import Exchange
+from windtunnel.history.history import history_file, read_file
+from windtunnel.stats.intervals import percentile
 
 DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench import ways
 from bench.load import generator, load, load_average
-from windtunnel.catalog import LINKS
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.links.catalog import LINKS
 
 ARMED = 200
 BODY = b'{"to": "Bob", "text": "hello", "urgent": false}\r\n\r\n'  # the upstream answers after an empty line

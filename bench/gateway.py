@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import ways
 from bench.load import Load, generator, load, load_average
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
 
 CROWD = 32
 WARM_UP = 20_000

@@ -10,15 +10,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from windtunnel.config import Configuration, load_configuration
-from windtunnel.control import Control
-from windtunnel.intervals import percentile
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.runner import new_run_id
-from windtunnel.schedule import plan_toxics
-from windtunnel.settings import Settings
-from windtunnel.state import State
+from windtunnel.runner.control import Control
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import Settings
+from windtunnel.state.state import State
+from windtunnel.stats.intervals import percentile
+from windtunnel.toxiproxy.planned import plan_toxics
 
 ATTEMPTS = 600
 STARTS = 5
@@ -52,7 +53,7 @@ def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -
         control.lease(new_run_id(), lab.topology.lab_id, 0, settings, lambda _: None)
         for number in range(ATTEMPTS):
             episode = f"{number:04d}"
-            plan = plan_toxics(settings.seed, toxic_prob, settings.toxic_specs, episode, 1)
+            plan = plan_toxics(settings.seed, toxic_prob, settings.toxic_specs, TOOL_LINK_NAMES, episode, 1)
             armed = control.arm(episode, 1, plan, settings.arm_timeout)
             if armed.arming_ms is not None:
                 times.append(armed.arming_ms)

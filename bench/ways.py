@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from windtunnel.baggage import Identity
-from windtunnel.catalog import LINKS
-from windtunnel.settings import Source, resolve
-from windtunnel.state import State
-from windtunnel.topology import LOOPBACK, TOPOLOGY_VARIABLE, Address, address_of, bind, default_topology
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
+from windtunnel.settings.settings import Source, resolve
+from windtunnel.state.state import State
 
 FREE = Address(LOOPBACK, 0)
 BODY = json.dumps({"results": [{"position": n, "title": "t" * 40} for n in range(6)]}).encode()[:490]
@@ -75,7 +76,7 @@ def real_toxiproxy() -> str | None:
 def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
     """A server with one proxy, ``bench``: the embedded one without a program."""
     api, proxy = free_address(), free_address()
-    program = [binary] if binary else [sys.executable, "-m", "proxy_manager.embedded"]
+    program = [binary] if binary else [sys.executable, "-m", "windtunnel.toxiproxy.embedded"]
     with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
         until_open(api)
         body = {"name": "bench", "listen": str(proxy), "upstream": str(behind), "enabled": True}

@@ -12,12 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from windtunnel.history import read_run
+from windtunnel.history.history import read_run
+from windtunnel.judging.summary import summarise
 from windtunnel.report.charts import pick, write_charts
 from windtunnel.report.console import episode_line, print_summary
 from windtunnel.report.reproduce import command
-from windtunnel.settings import Settings
-from windtunnel.summary import summarise
+from windtunnel.settings.settings import Settings
 
 HERE = Path(__file__).parent / "pictures"
 WIDTH = 110

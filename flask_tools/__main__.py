@@ -14,9 +14,10 @@ from flask import Flask
 
 from flask_tools.app import SERVICES, create_app
 from flask_tools.serve import Servers
-from windtunnel import lifeline
-from windtunnel.catalog import link
-from windtunnel.topology import Topology, listen, topology_from
+from windtunnel.core import lifeline
+from windtunnel.core.sockets import listen
+from windtunnel.links.catalog import link
+from windtunnel.links.topology import Topology, topology_from
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
 

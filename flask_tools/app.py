@@ -22,7 +22,7 @@ from flask_tools import (
 )
 from flask_tools.service import Service
 from flask_tools.store import Store
-from windtunnel.catalog import link
+from windtunnel.links.catalog import link
 
 MAX_BODY_BYTES = 64 * 1024
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from flask_tools.inputs import query
 from flask_tools.service import Service
 from flask_tools.worlds import world_asked_for
-from windtunnel.worlds import read_effects
+from windtunnel.core.worlds import read_effects
 
 
 def blueprint(service: Service) -> Blueprint:

@@ -17,7 +17,7 @@ from flask_tools.errors import ToolError
 from flask_tools.inputs import header_text
 from flask_tools.store import Store, Transaction
 from flask_tools.worlds import world_of_request
-from windtunnel.worlds import IDEMPOTENCY_HEADER
+from windtunnel.core.worlds import IDEMPOTENCY_HEADER
 
 MAX_KEY_LENGTH = 200
 REPLAYED_HEADER = "Idempotency-Replayed"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flask_tools.store import Store
-from windtunnel.catalog import Link
+from windtunnel.links.catalog import Link
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.database import connect
-from windtunnel.worlds import EFFECTS_SCHEMA
+from windtunnel.core.sqlite import connect
+from windtunnel.core.worlds import EFFECTS_SCHEMA
 
 SCHEMA = (
     EFFECTS_SCHEMA

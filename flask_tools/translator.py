@@ -18,7 +18,7 @@ from flask_tools.inputs import json_object, query, text
 from flask_tools.languages import language_code
 from flask_tools.phrasebook import load_phrasebook
 from flask_tools.service import Service
-from windtunnel.worlds import TRANSLATOR_HEADER
+from windtunnel.core.worlds import TRANSLATOR_HEADER
 
 MAX_TEXT_LENGTH = 2000
 MAX_LANGUAGE_LENGTH = 40

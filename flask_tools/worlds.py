@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Request
 
 from flask_tools.inputs import header_text, text
-from windtunnel.worlds import DEFAULT_WORLD, WORLD_HEADER
+from windtunnel.core.worlds import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_WORLD_LENGTH = 200
 

@@ -16,16 +16,19 @@ from pathlib import Path
 
 import waitress
 
-from proxy_manager.client import ToxiproxyClient, ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_app
-from windtunnel import api_token, lifeline
-from windtunnel.config import LAB_FILE
-from windtunnel.state import State
-from windtunnel.topology import TOPOLOGY_VARIABLE, Topology, listen, topology_from
+from windtunnel.core import lifeline
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.sockets import listen
+from windtunnel.links.topology import Topology, topology_from
+from windtunnel.settings.configuration import LAB_FILE
+from windtunnel.state import api_token
+from windtunnel.state.state import State
+from windtunnel.toxiproxy.client import ToxiproxyClient, ToxiproxyError
 
 
 def main() -> int:

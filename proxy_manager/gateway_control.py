@@ -6,8 +6,8 @@ from typing import Any
 
 import requests
 
-from windtunnel.state import AttemptRow
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.state.state import AttemptRow
 
 TIMEOUT_S = 2.0
 

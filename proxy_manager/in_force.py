@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from proxy_manager.gateway_control import FaultsRefused, GatewayControl
-from windtunnel.configurations import ConfigurationRow, Configurations
-from windtunnel.state import AttemptRow, RunRow
+from windtunnel.state.configurations import ConfigurationRow, Configurations
+from windtunnel.state.state import AttemptRow, RunRow
 
 log = logging.getLogger("proxy_manager")
 

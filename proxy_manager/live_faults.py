@@ -12,13 +12,13 @@ from flask.typing import ResponseReturnValue
 
 from proxy_manager.access import Refused, check
 from proxy_manager.loop import Loop
-from windtunnel.configurations import ConfigurationRow
-from windtunnel.faults import REGISTRY
-from windtunnel.faults.presets import preset
-from windtunnel.faults.scale import scaled
-from windtunnel.faults.sets import FaultSet, FaultSetError, build_set
-from windtunnel.state import State
-from windtunnel.topology import Topology
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.chaos_level import scaled
+from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set
+from windtunnel.faults.sets.presets import preset
+from windtunnel.links.topology import Topology
+from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.state.state import State
 
 # the loop takes a step at once; this long only when something is wrong
 BOUND_S = 5.0

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from windtunnel.state import HEARTBEAT_EVERY, State
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.state.state import HEARTBEAT_EVERY, State
+from windtunnel.toxiproxy.client import ToxiproxyError
 
 POLL_BUSY_S = 0.002
 POLL_IDLE_S = 0.02

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proxy_manager.client import ProxyState, ToxicState, ToxiproxyClient, ToxiproxyError, same_listen
-from windtunnel.catalog import LINKS
-from windtunnel.schedule import PlannedToxic
-from windtunnel.topology import Address, Topology
+from windtunnel.core.sockets import Address
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import Topology
+from windtunnel.toxiproxy.client import ProxyState, ToxicState, ToxiproxyClient, ToxiproxyError, same_listen
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 DOWN = "down"
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from proxy_manager.client import ToxiproxyError
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.in_force import FaultsInForce
 from proxy_manager.proxies import LaneProxies, describe
-from windtunnel.events import ToxicsChanged
-from windtunnel.history import Writer, history_file
-from windtunnel.schedule import PlannedToxic
-from windtunnel.settings import load_frozen
-from windtunnel.state import STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.history.events import ToxicsChanged
+from windtunnel.history.history import Writer, history_file
+from windtunnel.settings.settings import load_frozen
+from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.toxiproxy.client import ToxiproxyError
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 # a loop that takes a step four times a second was held up if the last one is as long ago
 HELD_UP_AFTER_S = 1.0

@@ -10,8 +10,8 @@ from flask.typing import ResponseReturnValue
 
 from proxy_manager.live_faults import LiveFaults, blueprint
 from proxy_manager.loop import Loop
-from windtunnel.state import State
-from windtunnel.topology import Topology
+from windtunnel.links.topology import Topology
+from windtunnel.state.state import State
 
 LARGEST_BODY = 1 << 20
 

@@ -1,3 +1,3 @@
-from windtunnel.cli import main
+from windtunnel.cli.main import main
 
 main()

@@ -10,7 +10,8 @@ import pytest
 from flask_tools.app import SERVICES, create_app
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
-from windtunnel.topology import LOOPBACK, Address, Topology, address_of, bind, default_topology
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.topology import Topology, default_topology
 
 
 @pytest.fixture

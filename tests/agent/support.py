@@ -18,12 +18,13 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from agent.loop import Agent
-from windtunnel.baggage import Identity, parse_baggage
-from windtunnel.catalog import LINKS
-from windtunnel.events import Event
-from windtunnel.settings import Settings
-from windtunnel.subject import AttemptContext, SubjectResult
-from windtunnel.topology import LOOPBACK, Address, Topology, address_of, bind, default_topology
+from windtunnel.core.identity import Identity, parse_baggage
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.history.events import Event
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import Topology, default_topology
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 DEADLINE_S = 10.0
 Answer = bytes | Callable[[socket.socket], None]

@@ -8,9 +8,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from agent.calls import Attempt, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
-from windtunnel.events import ToolCall, ToolTry
-from windtunnel.schedule import identifier
-from windtunnel.topology import default_topology
+from windtunnel.core.digest import identifier
+from windtunnel.history.events import ToolCall, ToolTry
+from windtunnel.links.topology import default_topology
 
 OSLO = ("get_weather", {"city": "Oslo"})
 BAD = ("get_weather", {"town": "Paris"})

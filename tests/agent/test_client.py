@@ -25,9 +25,10 @@ from tests.agent.support import (
     silence,
     then_reset,
 )
-from windtunnel.baggage import Identity
-from windtunnel.events import Event, ToolTry
-from windtunnel.topology import LOOPBACK, Address, Topology
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.history.events import Event, ToolTry
+from windtunnel.links.topology import Topology
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BADLY: dict[str, tuple[Answer, str, int | None]] = {

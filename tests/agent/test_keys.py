@@ -4,7 +4,7 @@ import pytest
 
 from agent.keys import api_key, redactor
 from tests.agent.support import settings
-from windtunnel.settings import SettingsError
+from windtunnel.settings.settings import SettingsError
 
 KEY = "gsk_no_real_key_0123456789"
 

@@ -22,9 +22,9 @@ from tests.agent.support import (
     lab_of,
     reports,
 )
-from windtunnel.events import Report, ToolCall, ToolTry
-from windtunnel.subject import SubjectResult
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import Report, ToolCall, ToolTry
+from windtunnel.subjects.subject import SubjectResult
 
 NOWHERE = lab_of(Address("127.0.0.1", 1))
 GOOD = http(200, {"temp": 8})

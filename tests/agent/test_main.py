@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from windtunnel.config import load_configuration
+from tests.support import ROOT
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import load_configuration
 
-ROOT = Path(__file__).parents[2]
 SECRET = "gsk_no_real_key_0123456789"
 CALM = {"TOXIC_PROB": "0", "ERROR_PROB": "0", "SEED": "1", "PROMPTS_FILE": "prompts.json"}
 
 
 @dataclass
-class Said:
+class ModelReply:
     code: int
     out: str
     err: str
@@ -41,7 +41,7 @@ class Said:
         return self.out + self.err + "".join(path.read_text(errors="replace") for path in files)
 
 
-def _run(folder: Path, *arguments: str, **environ: str) -> Said:
+def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
     base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning"}
     done = subprocess.run(
         [sys.executable, "-m", "agent", *arguments],
@@ -52,7 +52,7 @@ def _run(folder: Path, *arguments: str, **environ: str) -> Said:
         timeout=60,
         check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr, folder)
+    return ModelReply(done.returncode, done.stdout, done.stderr, folder)
 
 
 def _prompts(folder: Path, *entries: object) -> None:
@@ -120,7 +120,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield running
 
 
-def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> Said:
+def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
     """In the lab, its databases included, with logs of its own."""
     of_lab = {
         name: value

@@ -22,8 +22,8 @@ from tests.agent.support import (
     reports,
     silence,
 )
-from windtunnel.events import ToolCall, ToolTry
-from windtunnel.topology import LOOPBACK, Address, address_of, bind
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.history.events import ToolCall, ToolTry
 
 GOOD = http(200, {"sent": True})
 LATER = http(429, {}, Retry_After="0.7")

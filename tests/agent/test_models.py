@@ -23,9 +23,9 @@ from tests.agent.support import (
     settings,
     silence,
 )
-from windtunnel.baggage import Identity
-from windtunnel.events import Event, ModelCall, ToolCall
-from windtunnel.topology import default_topology
+from windtunnel.core.identity import Identity
+from windtunnel.history.events import Event, ModelCall, ToolCall
+from windtunnel.links.topology import default_topology
 
 KEY = "gsk_no_real_key_0123456789"
 REPORT = ("Report", {"status": "done", "answer": "It is 8."})

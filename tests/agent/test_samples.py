@@ -1,11 +1,10 @@
 """The sample prompts: what the agent ships with, and that nothing of an oracle reaches the model."""
 
-from pathlib import Path
-
 from agent.tools import TOOLS
-from windtunnel.prompts import load_prompts
+from tests.support import ROOT
+from windtunnel.judging.prompts import load_prompts
 
-SAMPLES = load_prompts(Path(__file__).parents[2] / "agent" / "prompts.json")
+SAMPLES = load_prompts(ROOT / "agent" / "prompts.json")
 # what shows that a prompt needs the tool; which it really calls is for the end-to-end tests
 WORDS = {
     "search_web": ("tall", "capital"),

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from agent.loop import _tool
 from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
-from windtunnel.catalog import TOOL_LINKS
-from windtunnel.events import ToolCall, ToolTry
-from windtunnel.schedule import fingerprint
-from windtunnel.topology import Topology
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.history.events import ToolCall, ToolTry
+from windtunnel.links.catalog import TOOL_LINKS
+from windtunnel.links.topology import Topology
 
 NAMES = [tool.name for tool in TOOLS]
 AWKWARD = "Zürich & 50% + a;b=c/?#é ' \" 日本 \\ \t😀"

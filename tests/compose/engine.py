@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import ROOT
+
 PROJECT = "windtunnel-test-"  # and the process id of the session
 IMAGE = "windtunnel-under-test"
 V1, V2 = ("docker-compose",), ("docker", "compose")

@@ -28,9 +28,9 @@ from tests.compose.engine import (
     docker,
     remove,
 )
-from windtunnel.history import read_run
-from windtunnel.settings import INSTALLATION, NAMES
-from windtunnel.summary import Summary, summarise
+from windtunnel.history.history import read_run
+from windtunnel.judging.summary import Summary, summarise
+from windtunnel.settings.settings import INSTALLATION, NAMES
 
 LONG_LIVED = (
     *("toxiproxy", "gateway", "model", "proxy_mgr", "search_tool", "weather_tool", "movie_tool"),

@@ -12,7 +12,7 @@ import pytest
 
 from tests.compose.engine import docker
 from tests.compose.rig import LONG_LIVED, Lab
-from windtunnel.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT
+from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
 

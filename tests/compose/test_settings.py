@@ -9,7 +9,7 @@ import pytest
 
 from tests.compose.conftest import fly, readme_lines
 from tests.compose.rig import Lab
-from windtunnel.catalog import TOOL_LINKS
+from windtunnel.links.catalog import TOOL_LINKS
 
 pytestmark = pytest.mark.compose
 

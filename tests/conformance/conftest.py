@@ -8,18 +8,17 @@ import itertools
 import json
 import os
 import socket
-from pathlib import Path
 
 import pytest
 import urllib3
 
-from proxy_manager.client import ToxiproxyClient
 from tests.conformance.page import Results, page
 from tests.conformance.servers import Line, Rig, Upstream, embedded_server, real_server, real_server_path
-from tests.support import required
+from tests.support import ROOT, required
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 URL_VARIABLE = "TOXIPROXY_CONFORMANCE_URL"
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "conformance.md"
 _numbers = itertools.count()
 _results = pytest.StashKey[Results]()
 

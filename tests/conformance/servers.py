@@ -13,12 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from proxy_manager.client import ProxyState, ToxiproxyClient
+from tests.support import ROOT
+from windtunnel.toxiproxy.client import ProxyState, ToxiproxyClient
 
-ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 10.0
 
 
@@ -55,7 +54,7 @@ def embedded_server(port: int = 0, *arguments: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", port)) as listener:
         environ = os.environ | {"WINDTUNNEL_SOCKETS": json.dumps({"toxiproxy": listener.fileno()})}
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        command = [sys.executable, "-m", "proxy_manager.embedded", *arguments]
+        command = [sys.executable, "-m", "windtunnel.toxiproxy.embedded", *arguments]
         with running(command, url, env=environ, pass_fds=[listener.fileno()]):
             yield url
 

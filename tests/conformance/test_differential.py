@@ -8,10 +8,10 @@ import pytest
 import urllib3
 from hypothesis import HealthCheck, given, settings
 
-from proxy_manager.client import ToxiproxyClient
 from tests.conformance.bodies import PROXIES, TOXICS, VALUES, arrays, damaged, words
 from tests.conformance.conftest import URL_VARIABLE, real_or_skip
 from tests.conformance.servers import Line, embedded_server, real_server, until
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 HEADERS = ("content-type", "location", "x-content-type-options", "content-length")
 generated = settings(

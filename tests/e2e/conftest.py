@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.flight import Hangar, in_folder
-from windtunnel.config import load_configuration
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import load_configuration
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def no_toxic_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves a toxic behind in the shared lab."""
     yield
     if "hangar" in request.fixturenames:
-        from proxy_manager.client import ToxiproxyClient
+        from windtunnel.toxiproxy.client import ToxiproxyClient
 
         hangar: Hangar = request.getfixturevalue("hangar")
         with ToxiproxyClient(hangar.lab.topology.toxiproxy) as client:

@@ -10,15 +10,15 @@ from typing import Any
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from windtunnel.config import Configuration
-from windtunnel.control import Control
-from windtunnel.events import Event
+from windtunnel.history.events import Event
+from windtunnel.judging.prompts import Prompt, load_prompts
+from windtunnel.judging.summary import Summary, summarise
 from windtunnel.lab.launcher import Lab
-from windtunnel.prompts import Prompt, load_prompts
 from windtunnel.runner import Places, Runner, RunRecord, new_run_id
-from windtunnel.settings import Settings
-from windtunnel.state import State
-from windtunnel.summary import Summary, summarise
+from windtunnel.runner.control import Control
+from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.settings import Settings
+from windtunnel.state.state import State
 
 SAMPLES = load_prompts(Path("agent/prompts.json")).entries
 

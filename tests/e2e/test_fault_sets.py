@@ -10,10 +10,10 @@ import pytest
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from tests.e2e.flight import Flight, Hangar, sample
-from windtunnel.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
+from windtunnel.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
 from windtunnel.lab.live import LiveFaults
-from windtunnel.settings import Settings
-from windtunnel.subject import AttemptContext, SubjectResult
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 PROMPT = sample("temperature in Paris")
 CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}

@@ -7,17 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.e2e.flight import Hangar, in_folder, sample
-from windtunnel.config import load_configuration
-from windtunnel.events import (
-    AttemptArmed,
-    Exchange,
-    ToolCall,
-    ToolTry,
-    WorldRead,
-)
+from windtunnel.history.events import AttemptArmed, Exchange, ToolCall, ToolTry, WorldRead
+from windtunnel.judging.prompts import Prompt
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.prompts import Prompt
+from windtunnel.settings.configuration import load_configuration
 
 TEMPERATURE = "temperature in Paris"
 MESSAGE = "Send Bob a message"
@@ -125,8 +119,8 @@ def without_slicer(folder: Path) -> Path:
     program.write_text(
         f"#!{sys.executable}\n"
         "import sys\n"
-        "from proxy_manager.embedded.__main__ import main\n"
-        "from proxy_manager.embedded.toxics import STAGES\n"
+        "from windtunnel.toxiproxy.embedded.__main__ import main\n"
+        "from windtunnel.toxiproxy.embedded.stages import STAGES\n"
         "del STAGES['slicer']\n"
         "sys.exit(main([f'-{word}' if word.startswith('-') else word for word in sys.argv[1:]]))\n"
     )

@@ -10,9 +10,9 @@ import pytest
 from tests.conformance.servers import real_server_path
 from tests.e2e.flight import SAMPLES, Flight, Hangar, in_folder
 from tests.support import required
-from windtunnel.config import load_configuration
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import load_configuration
 
 
 @pytest.fixture(scope="module")

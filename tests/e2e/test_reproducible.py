@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.flight import SAMPLES, Flight, Hangar
-from windtunnel.events import AttemptArmed, Exchange
-from windtunnel.history import read_run
-from windtunnel.summary import summarise
+from windtunnel.history.events import AttemptArmed, Exchange
+from windtunnel.history.history import read_run
+from windtunnel.judging.summary import summarise
 
 FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}
 

@@ -8,10 +8,10 @@ import pytest
 
 from agent.keys import redactor
 from tests.e2e.flight import Hangar
-from windtunnel.events import Note, Report
-from windtunnel.prompts import Prompt
-from windtunnel.settings import Settings
-from windtunnel.subject import AttemptContext, SubjectResult
+from windtunnel.history.events import Note, Report
+from windtunnel.judging.prompts import Prompt
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 KEY = "gsk_0123456789abcdef"
 

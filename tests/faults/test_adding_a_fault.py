@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import requests
 
-from tests.faults.clients.upstream import answering
+from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
-from windtunnel.faults import REGISTRY
-from windtunnel.faults.message import json_reply
-from windtunnel.faults.sets import load_set
-from windtunnel.report.catalogue import fault_page
+from windtunnel.dialects.http import json_reply
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import load_set
+from windtunnel.report.fault_catalogue import fault_page
 
 PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
 CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

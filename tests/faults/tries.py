@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from windtunnel.faults.base import Act, Changed, Dialect, Fault, Miss, Try
-from windtunnel.faults.message import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.schedule import draw
+from windtunnel.core.draws import draw
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 
 ASKED = Request(method="GET", target="/weather?city=Zurich")
 

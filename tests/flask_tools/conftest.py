@@ -13,7 +13,7 @@ import requests
 
 from flask_tools.app import SERVICES, create_app
 from flask_tools.serve import Servers
-from windtunnel.topology import LOOPBACK, Address, address_of, bind
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 
 _numbers = itertools.count(1)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from flask_tools.app import SERVICES, create_app
-from windtunnel.catalog import TOOL_LINKS
+from windtunnel.links.catalog import TOOL_LINKS
 
 
 def test_every_tool_link_of_the_catalog_has_a_service():

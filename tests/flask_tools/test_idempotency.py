@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from flask_tools.store import Store
-from windtunnel.worlds import read_effects
+from windtunnel.core.worlds import read_effects
 
 HI = {"to": "Bob", "body": "hi"}
 WRITES = [

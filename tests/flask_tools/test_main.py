@@ -12,8 +12,9 @@ import pytest
 import requests
 
 from flask_tools.app import SERVICES
-from windtunnel.catalog import link
-from windtunnel.topology import LOOPBACK, Address, address_of, bind, default_topology
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.catalog import link
+from windtunnel.links.topology import default_topology
 
 
 @pytest.fixture

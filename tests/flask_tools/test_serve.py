@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from flask_tools import serve
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
 
 
 def exchange(url, raw):

@@ -12,9 +12,9 @@ from flask import Flask, request
 
 from tests.gateway.lab import FREE, Lab, gateway
 from tests.gateway.scripted import SCRIPTED, Service
-from windtunnel.faults import REGISTRY
+from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.faults.base import Fault
-from windtunnel.topology import Address, address_of, bind
+from windtunnel.faults.catalogue import REGISTRY
 
 
 def _flask_app() -> Flask:

@@ -15,14 +15,15 @@ from typing import Any
 import requests
 import uvloop
 
-from windtunnel.baggage import Identity
-from windtunnel.catalog import LINKS
-from windtunnel.events import Exchange
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.gateway.server import Gateway
-from windtunnel.history import history_file, read_file
-from windtunnel.settings import Settings
-from windtunnel.state import State
-from windtunnel.topology import Address, Topology, address_of, bind, default_topology
+from windtunnel.history.events import Exchange
+from windtunnel.history.history import history_file, read_file
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import Topology, default_topology
+from windtunnel.settings.settings import Settings
+from windtunnel.state.state import State
 
 FREE = Address("127.0.0.1", 0)
 

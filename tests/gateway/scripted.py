@@ -11,9 +11,9 @@ from typing import Any
 import requests
 
 from tests.gateway.lab import Lab, Upstream, read_all, read_head
-from windtunnel.events import FaultMet
+from windtunnel.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.message import Ending, Play, Request, Step, chunk, json_reply
+from windtunnel.history.events import FaultMet
 
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 NATURAL = b'{"n": 1}'
@@ -90,20 +90,20 @@ DOES: dict[str, Callable[[Try], Act | Miss | None]] = {
     "late answer": lambda this: Act(delay=0.03, answer=json_reply(418, {"a": 1})),
     "delay": lambda this: Act(delay=0.05),
     "no delay": lambda this: Act(),
-    "cut": lambda this: Act(answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
-    "reset": lambda this: Act(answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")),
-    "hang": lambda this: Act(answer=Play((), "hang")),
+    "cut": lambda this: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
+    "reset": lambda this: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")),
+    "hang": lambda this: Act(answer=RawReply((), "hang")),
     "drip": lambda this: Act(
-        answer=Play((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", 0.03, b"k"), "keep")
+        answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", 0.03, b"k"), "keep")
     ),
-    "garbage": lambda this: Act(answer=Play((b"\x00\x01",), "close")),
+    "garbage": lambda this: Act(answer=RawReply((b"\x00\x01",), "close")),
     "request": greeting,
     "bad request": lambda this: Act(request=Request((("A", "b\r\nC: d"),))),
     "twice": lambda this: Act(copies=2),
     "reply": lambda this: Act(reply=lambda reply: Changed(reply.with_json({"n": 2}), {"was": reply.json()})),
     "reply miss": lambda this: Act(reply=lambda reply: Miss("no_tool_result_to_change")),
     "reply fail": lambda this: Act(reply=fails),
-    "lose reply": lambda this: Act(reply=lambda reply: Changed(Play((), "close"))),
+    "lose reply": lambda this: Act(reply=lambda reply: Changed(RawReply((), "close"))),
     "upper": lambda this: Act(reply=lambda reply: Changed(reply.with_body(reply.body.upper()))),
     "events": lambda this: Act(events=Editor),
     "events cut": lambda this: Act(events=lambda: Editor("close")),

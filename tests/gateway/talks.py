@@ -48,7 +48,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True, repr=False)
-class Talk:
+class WireExchange:
     """``lines`` is the request's header block, the first line too. ``waits``: its body follows the 100 only.
 
     The reply comes in ``pieces``; ``ends`` if the upstream closes after it. ``raw`` is what each side says
@@ -118,7 +118,7 @@ def framed(draw: st.DrawFn, largest: int) -> tuple[list[bytes], bytes]:
 
 
 @st.composite
-def talks(draw: st.DrawFn, largest: int, *, last: bool = False) -> Talk:
+def talks(draw: st.DrawFn, largest: int, *, last: bool = False) -> WireExchange:
     """One request and its reply; the ``last`` on its connection may also end it or change its protocol."""
     method = draw(st.sampled_from(METHODS))
     lines = [f"{method} {draw(st.sampled_from(TARGETS))} HTTP/1.1".encode(), HOST]
@@ -130,11 +130,13 @@ def talks(draw: st.DrawFn, largest: int, *, last: bool = False) -> Talk:
     if how == "upgrade":
         lines = [b"GET /chat HTTP/1.1", *lines[1:2], b"Connection: keep-alive, Upgrade", b"Upgrade: other"]
         reply = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n"
-        return Talk(tuple(lines), b"", (reply,), raw=content(draw(sizes(largest)) + 1))
+        return WireExchange(tuple(lines), b"", (reply,), raw=content(draw(sizes(largest)) + 1))
     if how == "old" and not waits and b"Transfer-Encoding: chunked" not in lines:
         lines[0] = lines[0][:-1] + b"0"
         how = "ends"
-    return Talk(tuple(lines), body, draw(replies(method, largest, how == "ends")), waits, how == "ends")
+    return WireExchange(
+        tuple(lines), body, draw(replies(method, largest, how == "ends")), waits, how == "ends"
+    )
 
 
 @st.composite

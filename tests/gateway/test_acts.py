@@ -12,9 +12,9 @@ import requests
 
 from tests.gateway.lab import Lab, dial, read_all, until
 from tests.gateway.scripted import CLOSED, DOES, GET, NATURAL, Service, armed, ask, only, sized
-from windtunnel.digest import body_digest
+from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
-from windtunnel.gateway.turn import MAX_READ
+from windtunnel.gateway.connection.request import MAX_READ
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

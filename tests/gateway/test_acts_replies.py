@@ -11,8 +11,8 @@ import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
 from tests.gateway.scripted import CLOSED, GET, NATURAL, Service, armed, ask, only, sized
-from windtunnel.digest import body_digest
-from windtunnel.gateway.modes import MAX_KEPT
+from windtunnel.core.digest import body_digest
+from windtunnel.gateway.connection.modes import MAX_KEPT
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

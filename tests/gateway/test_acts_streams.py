@@ -11,8 +11,8 @@ import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_head
 from tests.gateway.scripted import CLOSED, EVENTS, GET, NATURAL, STREAM, Service, armed, ask, only, stream
-from windtunnel.digest import body_digest
-from windtunnel.faults.message import chunk
+from windtunnel.core.digest import body_digest
+from windtunnel.dialects.http import chunk
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

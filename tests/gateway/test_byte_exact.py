@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
-from tests.gateway.talks import CONTINUE, HOST, MIB, Talk, block, chunked, content, talks
-from windtunnel.topology import Address
+from tests.gateway.talks import CONTINUE, HOST, MIB, WireExchange, block, chunked, content, talks
+from windtunnel.core.sockets import Address
 
 REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))
 AT_ONCE = 20
@@ -37,7 +37,7 @@ class Script:
     """An upstream that reads as many bytes as each request should have, and gives its reply."""
 
     def __init__(self) -> None:
-        self.talks: list[tuple[bytes, Talk]] = []
+        self.talks: list[tuple[bytes, WireExchange]] = []
         self.heard = b""
         self.over = threading.Event()
         self.upstream = Upstream(self.serve)
@@ -72,7 +72,7 @@ class Way:
     link: str
     added: list[bytes]
 
-    def rewritten(self, talk: Talk, authority: bytes) -> list[bytes]:
+    def rewritten(self, talk: WireExchange, authority: bytes) -> list[bytes]:
         """The header block as it must reach the upstream."""
         lines = [line if line is not HOST else b"hOsT: " + authority for line in talk.lines]
         if self.link == "model":
@@ -90,7 +90,7 @@ def prefixed(first: bytes, prefix: bytes) -> bytes:
 
 
 def hold(
-    script: Script, address: Address, said: list[tuple[bytes, Talk]], pipelined: bool
+    script: Script, address: Address, said: list[tuple[bytes, WireExchange]], pipelined: bool
 ) -> tuple[bytes, bytes]:
     """What the upstream and what the client got of the whole talk."""
     script.over.clear()
@@ -120,7 +120,7 @@ def hold(
     return script.heard, b"".join(got)
 
 
-def check(script: Script, way: Way, whole: list[Talk], pipelined: bool) -> None:
+def check(script: Script, way: Way, whole: list[WireExchange], pipelined: bool) -> None:
     expected = [(block(way.rewritten(talk, script.authority)), talk) for talk in whole]
     sent = [(block(talk.lines), talk) for talk in whole]
     script.talks = expected
@@ -170,7 +170,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[l
         yield found
 
 
-def batches(largest: int) -> st.SearchStrategy[list[Talk]]:
+def batches(largest: int) -> st.SearchStrategy[list[WireExchange]]:
     before = st.lists(talks(largest), min_size=AT_ONCE - 1, max_size=AT_ONCE - 1)
     return st.tuples(before, talks(largest, last=True)).map(lambda pair: [*pair[0], pair[1]])
 
@@ -183,7 +183,7 @@ def batches(largest: int) -> st.SearchStrategy[list[Talk]]:
 )
 @given(batches(LARGEST), st.integers(0, 5), st.booleans())
 def test_not_a_byte_differs(
-    script: Script, ways: list[Way], whole: list[Talk], way: int, pipelined: bool
+    script: Script, ways: list[Way], whole: list[WireExchange], way: int, pipelined: bool
 ) -> None:
     check(script, ways[way], whole, pipelined)
 
@@ -196,5 +196,5 @@ def test_64_mib_each_way(script: Script, ways: list[Way], way: int, framing: str
         lines, body = [b"Transfer-Encoding: chunked"], chunked(data, 1_000_003, b";x=y", b"T: u\r\n")
     ends = framing == "close"
     told = [b"HTTP/1.1 200 OK", *(lines if not ends else [b"Connection: close"])]
-    talk = Talk((b"PUT / HTTP/1.1", HOST, *lines), body, (block(told), body), ends=ends)
+    talk = WireExchange((b"PUT / HTTP/1.1", HOST, *lines), body, (block(told), body), ends=ends)
     check(script, ways[way], [talk], pipelined=True)

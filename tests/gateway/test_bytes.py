@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
 
 METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "PROPFIND", "BREW"]
 text = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=12)
@@ -19,7 +19,7 @@ payloads = st.one_of(st.binary(max_size=200), st.integers(1, 300_000).map(lambda
 
 
 @dataclass
-class Talk:
+class WireExchange:
     """One request and its reply; ``ends``: the upstream closes after it."""
 
     request: bytes
@@ -44,7 +44,7 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> Talk:
+def talks(draw: st.DrawFn) -> WireExchange:
     method = draw(st.sampled_from(METHODS))
     headers = "".join(
         f"X-{name.encode().hex()}:{value} \r\n"
@@ -53,7 +53,7 @@ def talks(draw: st.DrawFn) -> Talk:
     framing, body = draw(bodies()) if method in ("POST", "PUT", "BREW") else (b"", b"")
     path = draw(st.from_regex(r"[a-z0-9%&=?/.~-]{0,20}", fullmatch=True))
     request = f"{method} /{path} HTTP/1.1\r\nhOsT: @\r\n{headers}".encode()
-    return Talk(request + framing + b"\r\n" + body, *draw(replies(method)))
+    return WireExchange(request + framing + b"\r\n" + body, *draw(replies(method)))
 
 
 @st.composite
@@ -76,7 +76,7 @@ class Scripted:
     """An upstream that reads as many bytes as each request has and gives its reply."""
 
     def __init__(self) -> None:
-        self.talks: list[Talk] = []
+        self.talks: list[WireExchange] = []
         self.pieces = 1 << 20
         self.heard = b""
         self.upstream = Upstream(self.serve)
@@ -123,11 +123,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory, scripted: Scripted) -> Iterato
 )
 @given(st.lists(talks(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
 def test_as_if_there_were_no_gateway(
-    lab: Lab, scripted: Scripted, whole: list[Talk], pieces: int, pipelined: bool
+    lab: Lab, scripted: Scripted, whole: list[WireExchange], pieces: int, pipelined: bool
 ) -> None:
     end = next((at for at, talk in enumerate(whole) if talk.ends), len(whole))
     authority = str(scripted.upstream.address).encode()
-    scripted.talks = [Talk(t.request.replace(b"@", authority, 1), t.reply, t.ends) for t in whole[: end + 1]]
+    scripted.talks = [
+        WireExchange(t.request.replace(b"@", authority, 1), t.reply, t.ends) for t in whole[: end + 1]
+    ]
     scripted.pieces = pieces
     direct = scripted.hold(scripted.upstream.address, pipelined)
     assert scripted.hold(lab.address("weather"), pipelined) == direct

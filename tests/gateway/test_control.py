@@ -15,11 +15,11 @@ import pytest
 import requests
 
 from tests.gateway.lab import FREE, Lab, ask, dial, gateway, until
-from windtunnel.events import Note
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
-from windtunnel.history import Torn, Writer, dump_line, read_file
-from windtunnel.settings import Settings
+from windtunnel.history.events import Note
+from windtunnel.history.history import Torn, Writer, dump_line, read_file
+from windtunnel.settings.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
 

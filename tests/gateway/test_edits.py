@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.digest import body_digest
-from windtunnel.events import Exchange, FaultMet
+from windtunnel.core.digest import body_digest
+from windtunnel.dialects.http import Reply, Request, Step, chunk
 from windtunnel.faults.base import Act, Changed, Miss
-from windtunnel.faults.http.truncate import Truncate
-from windtunnel.faults.message import Reply, Request, Step, chunk
-from windtunnel.gateway.edits import ReplyEdit
-from windtunnel.gateway.heads import read_request
-from windtunnel.gateway.messages import Unreadable, decoded, reframed, reply_of, request_of
-from windtunnel.gateway.modes import EventSplitter
-from windtunnel.gateway.plan import Met
-from windtunnel.gateway.player import Sent
-from windtunnel.history import dump_line, parse_line
+from windtunnel.faults.catalogue.http.truncate import Truncate
+from windtunnel.faults.plan import MetFault
+from windtunnel.gateway.connection.edits import ReplyEdit
+from windtunnel.gateway.connection.modes import EventSplitter
+from windtunnel.gateway.connection.player import Sent
+from windtunnel.gateway.http1.heads import read_request
+from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
+from windtunnel.history.events import Exchange, FaultMet
+from windtunnel.history.history import dump_line, parse_line
 
 BODY = st.binary(max_size=300)
 HEAD = read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept:  */* \r\n\r\n")
@@ -46,7 +46,7 @@ class Copying:
 
 
 def edit(*acts: Act) -> ReplyEdit:
-    line = [Met("id", Truncate(), act) for act in acts]
+    line = [MetFault("id", Truncate(), act) for act in acts]
     return ReplyEdit(line, HEAD, keep_alive=True, swallow_continue=False)
 
 
@@ -209,7 +209,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_any_evidence_can_be_read_again(value: object) -> None:
-    met = Met("id", Truncate(), evidence={"value": value}, injected=True).record()
+    met = MetFault("id", Truncate(), evidence={"value": value}, injected=True).record()
     fields = (
         "r",
         "e",

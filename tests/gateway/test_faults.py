@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.faults.planned_errors import plan_error
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
+from windtunnel.core.draws import draw
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.dialects.http import Reply, Request
 from windtunnel.faults.base import Try
-from windtunnel.faults.http_error import HttpError
-from windtunnel.faults.message import Reply, Request
-from windtunnel.schedule import ERROR_KINDS, draw, fingerprint, plan_error
+from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS, HttpError
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

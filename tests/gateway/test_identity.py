@@ -10,9 +10,9 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, gateway, read_all, read_head
-from windtunnel.events import Exchange
-from windtunnel.history import history_file, read_file
-from windtunnel.schedule import fingerprint
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.history.events import Exchange
+from windtunnel.history.history import history_file, read_file
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

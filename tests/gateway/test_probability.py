@@ -11,12 +11,12 @@ import pytest
 import uvloop
 
 from tests.gateway.lab import FREE, Lab, gateway
-from windtunnel.faults import REGISTRY
-from windtunnel.faults.message import Request
-from windtunnel.faults.sets import build_set
-from windtunnel.faults.tally import Arrival, Tally
-from windtunnel.schedule import fingerprint
-from windtunnel.topology import Address, address_of, bind
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.core.sockets import Address, address_of, bind
+from windtunnel.dialects.http import Request
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.sets.fault_set import build_set
 
 REQUESTS = 10_000
 PROBABILITY = 0.3
@@ -146,10 +146,10 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
     """The calls that the plan says are struck: 99 % of all plans strike as many as are allowed here."""
-    tally = Tally(SEED, build_set(FAULTS, "f", REGISTRY).faults)
+    tally = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
-    planned = {call for call in range(1, REQUESTS + 1) if tally.meet(Arrival(*key, call, 1, 0.0)).struck}
+    planned = {call for call in range(1, REQUESTS + 1) if tally.meet(IncomingTry(*key, call, 1, 0.0)).struck}
     spread = NormalDist().inv_cdf(0.995) * math.sqrt(REQUESTS * PROBABILITY * (1 - PROBABILITY))
     assert abs(len(planned) - REQUESTS * PROBABILITY) <= spread
     return planned

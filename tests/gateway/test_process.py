@@ -18,16 +18,10 @@ import pytest
 import requests
 
 from tests.gateway.lab import FREE, Lab, Upstream, dial, read_all, read_head, until
-from windtunnel.catalog import LINKS
-from windtunnel.lifeline import LIFELINE_VARIABLE
-from windtunnel.topology import (
-    SOCKETS_VARIABLE,
-    TOPOLOGY_VARIABLE,
-    Address,
-    address_of,
-    bind,
-    default_topology,
-)
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import default_topology
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

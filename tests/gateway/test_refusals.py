@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, ask, dial, gateway, read_all
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
 
 HOST = b"Host: x\r\n"
 BAD = {

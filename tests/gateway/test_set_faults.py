@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab
-from windtunnel.events import FaultsSet
-from windtunnel.settings import Settings
+from windtunnel.history.events import FaultsSet
+from windtunnel.settings.settings import Settings
 
 UNAVAILABLE = Settings(seed=1, faults={"faults": [{"fault": "unavailable", "links": "search"}]}).faults
 

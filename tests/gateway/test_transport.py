@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, ask, dial, gateway, read_all, read_head
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

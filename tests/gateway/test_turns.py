@@ -5,7 +5,7 @@ from __future__ import annotations
 import requests
 
 from tests.gateway.lab import Lab
-from windtunnel.events import Exchange
+from windtunnel.history.events import Exchange
 
 
 def asked(lab: Lab, link: str, call: int) -> int:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windtunnel.events import Event, RunFinished
-from windtunnel.history import Torn, read_run
+from tests.support import ROOT
+from windtunnel.history.events import Event, RunFinished
+from windtunnel.history.history import Torn, read_run
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTS = {
-    "proxy_manager.embedded": "toxiproxy",
+    "windtunnel.toxiproxy.embedded": "toxiproxy",
     "toxiproxy": "toxiproxy",
     "flask_tools": "tools",
     "windtunnel.model_server": "model",

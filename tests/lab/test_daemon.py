@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from proxy_manager.client import ToxiproxyClient
 from tests.lab.demos import PATIENCE_S, ROOT, environ_in, processes, until
-from windtunnel import lock
-from windtunnel.topology import Topology
+from windtunnel.core import lock
+from windtunnel.links.topology import Topology
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 class Folder:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy_manager.client import ToxiproxyClient
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
-from windtunnel.catalog import TOXIPROXY_PORT
-from windtunnel.topology import LOOPBACK, Address, bind, default_topology
+from windtunnel.core.sockets import LOOPBACK, Address, bind
+from windtunnel.links.catalog import TOXIPROXY_PORT
+from windtunnel.links.topology import default_topology
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
 Flown = dict[str, "Future[Ended]"]

@@ -11,11 +11,11 @@ import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.gateway.lab import FREE, until
-from windtunnel.config import Configuration, load_configuration
+from windtunnel.core.sockets import address_of, bind
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.toxiproxy import Choice, choose, has_mark
-from windtunnel.settings import SettingsError
-from windtunnel.topology import address_of, bind
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import SettingsError
 
 
 @pytest.mark.parametrize(

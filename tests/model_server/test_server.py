@@ -15,8 +15,8 @@ from langchain_groq import ChatGroq
 from waitress.server import create_server
 
 from tests.model_server.conversations import request_of
+from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.model_server.server import create_app
-from windtunnel.topology import Address, address_of, bind
 
 PROMPT = "What's the weather in Paris?"
 
@@ -178,7 +178,7 @@ def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_l
 def test_a_taken_port_is_said_in_one_line(tmp_path):
     with bind(Address("127.0.0.1", 0)) as taken:
         code = (
-            "import sys; from windtunnel import topology as t; from dataclasses import replace; "
+            "import sys; from windtunnel.links import topology as t; from dataclasses import replace; "
             "from pathlib import Path; base = t.default_topology('lab-x'); "
             "base.services['model'] = t.Address('127.0.0.1', int(sys.argv[1])); base.dump(Path(sys.argv[2]))"
         )

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from flask import Flask
 
-from proxy_manager.client import ToxiproxyClient
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
@@ -20,12 +19,13 @@ from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_app
 from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
-from windtunnel.events import ToxicsChanged
-from windtunnel.history import history_file, read_file
-from windtunnel.schedule import PlannedToxic
-from windtunnel.settings import Settings
-from windtunnel.state import AttemptRow, State
-from windtunnel.topology import Topology, default_topology
+from windtunnel.history.events import ToxicsChanged
+from windtunnel.history.history import history_file, read_file
+from windtunnel.links.topology import Topology, default_topology
+from windtunnel.settings.settings import Settings
+from windtunnel.state.state import AttemptRow, State
+from windtunnel.toxiproxy.client import ToxiproxyClient
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 TIMEOUT = PlannedToxic("movie", "timeout", "downstream", {"timeout": 400})

@@ -12,9 +12,9 @@ from werkzeug.test import TestResponse
 
 from tests.gateway.lab import until
 from tests.proxy_manager.rig import TOKEN, Plane, app_of, looping
-from windtunnel.events import FaultsSet
-from windtunnel.faults.presets import preset
-from windtunnel.history import history_file, read_file
+from windtunnel.faults.sets.presets import preset
+from windtunnel.history.events import FaultsSet
+from windtunnel.history.history import history_file, read_file
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 SET = {"faults": [{"fault": "truncate", "links": ["search"]}]}

@@ -18,8 +18,9 @@ import requests
 
 from tests.gateway.lab import FREE, until
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
-from windtunnel.lifeline import LIFELINE_VARIABLE
-from windtunnel.topology import SOCKETS_VARIABLE, TOPOLOGY_VARIABLE, Topology, address_of, bind
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
+from windtunnel.links.topology import Topology
 
 COMMAND = [sys.executable, "-m", "proxy_manager"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy_manager.client import ToxiproxyClient
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
-from windtunnel.catalog import LINKS
-from windtunnel.topology import Address, address_of
+from windtunnel.core.sockets import Address, address_of
+from windtunnel.links.catalog import LINKS
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 @pytest.fixture

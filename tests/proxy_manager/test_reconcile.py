@@ -8,7 +8,7 @@ from proxy_manager.gateway_control import GatewayControl, GatewayError
 from tests.gateway.lab import dial, until
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
-from windtunnel.state import STALE_AFTER, State
+from windtunnel.state.state import STALE_AFTER, State
 
 READ_BACK = [
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.gateway.lab import until
 from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
-from windtunnel.catalog import LINKS
+from windtunnel.links.catalog import LINKS
 
 
 def test_health_readiness_and_status(plane: Plane) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.events import (
+from tests.faults.planned_errors import PlannedError, plan_error
+from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -22,9 +23,10 @@ from windtunnel.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.history import Writer, history_file
-from windtunnel.schedule import PlannedError, PlannedToxic, plan_error, plan_toxics
-from windtunnel.settings import Settings
+from windtunnel.history.history import Writer, history_file
+from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.settings.settings import Settings
+from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
 
 LINKS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 START = 1_800_000_000.0
@@ -73,7 +75,9 @@ class Flight:
 
     def _episode(self, name: str) -> None:
         self.agent.append(EpisodeStarted(self.now, name, f"prompt {name}", {"values": []}))
-        toxics = plan_toxics(self.config.seed, self.config.toxic_prob, self.config.toxic_specs, name, 1)
+        toxics = plan_toxics(
+            self.config.seed, self.config.toxic_prob, self.config.toxic_specs, TOOL_LINK_NAMES, name, 1
+        )
         self._wait(self.random.uniform(4, 12))
         self.agent.append(AttemptArmed(self.now, name, 1, 9.0, toxics))
         begun = self.now

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.image import imread
 
 from tests.report.synthetic import Flight
-from windtunnel.oracle import OUTCOMES
+from windtunnel.judging.oracle import OUTCOMES
 from windtunnel.report.charts import CHARTS, pick, write_charts
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.palette import OUTCOMES as COLORS

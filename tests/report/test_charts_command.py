@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from charts import main
 from tests.report.synthetic import Flight
-from windtunnel.history import history_file
-
-ROOT = Path(__file__).parents[2]
+from tests.support import ROOT
+from windtunnel.history.history import history_file
 
 
 def _charts(logs, *arguments):

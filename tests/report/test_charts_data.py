@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.synthetic import START, Flight
-from windtunnel.events import (
+from windtunnel.history.events import (
     AttemptArmed,
     EpisodeJudged,
     EpisodeStarted,
@@ -16,13 +16,13 @@ from windtunnel.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.evidence import gather
-from windtunnel.history import HistoryError, read_run
+from windtunnel.history.history import HistoryError, read_run
+from windtunnel.judging.evidence import gather
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data
 from windtunnel.report.charts.text import duration, percent, spread
 from windtunnel.report.charts.throughput import bin_width, histogram
-from windtunnel.schedule import PlannedToxic
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 BEGIN = RunStarted(100.0, "r", "lab", 0, 7, {"model": "scripted"}, "an agent", 1)
 EPISODE = EpisodeStarted(100.0, "001", "prompt", None)

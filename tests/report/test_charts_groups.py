@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.faults import FAULTS
+from windtunnel.faults.catalogue import FAULTS
 from windtunnel.report.charts import groups, palette
 
 

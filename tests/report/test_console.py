@@ -5,7 +5,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.oracle.histories import (
+from tests.judging.oracle.histories import (
     ASK_BOB,
     armed,
     ended,
@@ -21,11 +21,11 @@ from tests.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.judge import judge_episode
-from windtunnel.oracle import OUTCOMES
+from windtunnel.judging.judge import judge_episode
+from windtunnel.judging.oracle import OUTCOMES
+from windtunnel.judging.summary import summarise
 from windtunnel.report.console import MEANINGS, STYLES, episode_line, print_summary
-from windtunnel.settings import Settings
-from windtunnel.summary import summarise
+from windtunnel.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)
 

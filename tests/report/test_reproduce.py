@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from windtunnel.config import load_configuration
-from windtunnel.faults.presets import find_set, preset, preset_names
+from windtunnel.faults.sets.presets import find_set, preset, preset_names
 from windtunnel.report.reproduce import command
-from windtunnel.settings import Settings
-from windtunnel.translator import decide_backend
+from windtunnel.runner.translator import decide_backend
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.settings.settings import Settings
 
 FAULTS = '{"description": "it\'s", "faults": [{"fault": "unavailable", "links": "tools"}]}'
 TWO_OF_A_KIND = {

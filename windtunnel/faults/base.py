@@ -1,6 +1,6 @@
 """What a fault is: it looks at one try and says what becomes of it. Pure.
 
-A fault is a small class with typed parameters, registered in ``windtunnel.faults.FAULTS``. Its docstring
+A fault is a small class with typed parameters, registered in ``windtunnel.faults.catalogue``. Its docstring
 is its page in the catalogue. It does nothing itself: it returns an ``Act``, which the gateway carries out.
 """
 
@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from windtunnel.faults.message import Ending, Play, Reply, Request, Step
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.http import Ending, RawReply, Reply, Request, Step
 
 Family = Literal["http", "meaning", "model", "context"]
 Where = Literal["any", "tool", "model"]
-Dialect = Literal["tool", "openai", "anthropic"]
 WhyNot = Literal[
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
@@ -69,7 +69,7 @@ class Miss:
 class Changed:
     """What the client gets in the reply's place. ``evidence`` goes into the ledger (JSON)."""
 
-    reply: Reply | Play
+    reply: Reply | RawReply
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +103,7 @@ class Act:
     """
 
     delay: float = 0.0
-    answer: Reply | Play | None = None
+    answer: Reply | RawReply | None = None
     request: Request | None = None
     copies: int = 1
     reply: Callable[[Reply], Changed | Miss] | None = None

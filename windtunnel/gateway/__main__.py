@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvloop
 
+from windtunnel.core.lifeline import watch
 from windtunnel.gateway.server import Gateway
-from windtunnel.lifeline import watch
-from windtunnel.topology import topology_from
+from windtunnel.links.topology import topology_from
 
 
 async def _serve() -> None:

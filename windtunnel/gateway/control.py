@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from windtunnel.faults import REGISTRY
-from windtunnel.faults.sets import FaultSetError, load_set
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run
-from windtunnel.history import Writer, history_file
-from windtunnel.settings import Settings, load_frozen
-from windtunnel.state import State
+from windtunnel.history.history import Writer, history_file
+from windtunnel.settings.settings import Settings, load_frozen
+from windtunnel.state.state import State
 
 
 class Refusal(Exception):

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from windtunnel.baggage import TRACEPARENT_HEADER, foreign_members, parse_baggage
-from windtunnel.gateway.heads import RequestHead
-from windtunnel.settings import GROQ_BASE_URL, Settings
-from windtunnel.topology import Address, Topology
+from windtunnel.core.identity import TRACEPARENT_HEADER, foreign_members, parse_baggage
+from windtunnel.core.sockets import Address
+from windtunnel.gateway.http1.heads import RequestHead
+from windtunnel.links.topology import Topology
+from windtunnel.settings.settings import GROQ_BASE_URL, Settings
 
 LAB_BASE_PATH = "/openai/v1"
 _TRACE = f"{TRACEPARENT_HEADER}:".encode()

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from windtunnel.catalog import MODEL_LINK, TOOL_LINKS
-from windtunnel.events import FaultsSet
-from windtunnel.faults.http_error import HttpError
-from windtunnel.faults.sets import Entry, FaultSet
-from windtunnel.faults.tally import Tally
+from windtunnel.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from windtunnel.faults.catalogue.http.http_error import HttpError
+from windtunnel.faults.matching.matcher import FaultMatcher
+from windtunnel.faults.sets.fault_set import Entry, FaultSet
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.history import Writer, dump_line
-from windtunnel.settings import Settings
-from windtunnel.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from windtunnel.history.events import FaultsSet
+from windtunnel.history.history import Writer, dump_line
+from windtunnel.links.catalog import MODEL_LINK, TOOL_LINKS
+from windtunnel.settings.settings import Settings
 
 
 class Connection(Protocol):
@@ -70,7 +70,7 @@ class Run:
         self.tally, self.configuration = self._armed_with(faults), number
         self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump())))
 
-    def _armed_with(self, faults: FaultSet) -> Tally:
+    def _armed_with(self, faults: FaultSet) -> FaultMatcher:
         entries = [*_error_prob(self.settings), *faults.faults]
         for entry in entries:
             if entry.fault.lab_only and MODEL_LINK.name in entry.links and not self.model.is_lab:
@@ -78,7 +78,7 @@ class Run:
                     f"the fault {entry.id} is for the lab's own servers only, and the model behind the link"
                     f" {MODEL_LINK.name} is not one of them: leave that link out of its links"
                 )
-        return Tally(self.settings.seed, entries)
+        return FaultMatcher(self.settings.seed, entries)
 
     def write(self, line: str) -> None:
         """Appends to the history: in this turn of the loop, with all else that it has to write.

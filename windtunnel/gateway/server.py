@@ -13,13 +13,14 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 
-from windtunnel.catalog import LINKS, MODEL_LINK
-from windtunnel.gateway.client import ClientConnection
+from windtunnel.core.sockets import Address, listen
+from windtunnel.gateway.connection.client import ClientConnection
+from windtunnel.gateway.connection.edge import LinkListener
 from windtunnel.gateway.control import Runs, create_app
-from windtunnel.gateway.edge import Door
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
 from windtunnel.gateway.lane import Lane
-from windtunnel.topology import Address, Topology, listen
+from windtunnel.links.catalog import LINKS, MODEL_LINK
+from windtunnel.links.topology import Topology
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -102,7 +103,7 @@ class Gateway:
             }
             yield listeners
 
-    def _door(self, link: str) -> Door:
+    def _door(self, link: str) -> LinkListener:
         base_path = LAB_BASE_PATH if link == MODEL_LINK.name else None
         endpoint = lab_endpoint(self._topology.services[link], base_path)
-        return Door(link, self.lane, endpoint, self._head_timeout)
+        return LinkListener(link, self.lane, endpoint, self._head_timeout)

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import requests
 
-from windtunnel import lock
-from windtunnel.config import LAB_FILE, Configuration, load_configuration, running_lab
+from windtunnel.core import lock
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
 from windtunnel.lab.process import Process, python, start
 from windtunnel.lab.toxiproxy import Choice, choose
-from windtunnel.settings import SettingsError
-from windtunnel.topology import Topology
+from windtunnel.links.topology import Topology
+from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
+from windtunnel.settings.settings import SettingsError
 
 Say = Callable[[str], None]
 STOP_BOUND_S = 20.0

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from windtunnel.config import Configuration
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.process import Process, python, start
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings import NAMES, Settings
+from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.settings import NAMES, Settings
 
 AGENT_STOP_BOUND_S = 12.0
 INTERRUPTED = 130

@@ -14,21 +14,13 @@ from functools import partial
 
 import requests
 
-from windtunnel.catalog import LINKS
-from windtunnel.config import Configuration
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.sockets import LOOPBACK, SOCKETS_VARIABLE, Address, address_of, bind_or_replace
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.process import Process, end_group, python, start
-from windtunnel.lifeline import LIFELINE_VARIABLE, reason_file
-from windtunnel.topology import (
-    LOOPBACK,
-    SOCKETS_VARIABLE,
-    TOPOLOGY_VARIABLE,
-    Address,
-    address_of,
-    bind_or_replace,
-    default_topology,
-    draw_lab_id,
-)
+from windtunnel.links.catalog import LINKS
+from windtunnel.links.topology import default_topology, draw_lab_id
+from windtunnel.settings.configuration import Configuration
 
 READY_BOUND_S = 20.0
 OWN_TOXIPROXY_TRIES = 5
@@ -84,7 +76,7 @@ class Lab:
         self.topology_path.parent.mkdir(parents=True, exist_ok=True)
         self.topology.dump(self.topology_path)
         if self._toxiproxy.kind == "embedded":
-            self._spawn("toxiproxy", python("proxy_manager.embedded"), ["toxiproxy"])
+            self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
         self._spawn("tools", python("flask_tools"), [link.service for link in LINKS])
         self._spawn("model", python("windtunnel.model_server"), ["model"])
         gateways = [f"gateway_{link.name}" for link in LINKS]
@@ -130,7 +122,7 @@ class Lab:
                 address = address_of(listener)
                 listener.close()
                 server = toxiproxy.command(self._toxiproxy.executable, address, path)
-                self._spawn("toxiproxy", python("windtunnel.lab.leash", *server), [])
+                self._spawn("toxiproxy", python("windtunnel.lab.die_with_parent", *server), [])
                 if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
                     return
                 self._processes.pop("toxiproxy").stop()

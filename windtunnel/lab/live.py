@@ -8,9 +8,9 @@ from typing import Any
 
 import requests
 
-from windtunnel.api_token import TOKEN_FILE
-from windtunnel.config import running_lab
-from windtunnel.topology import Address
+from windtunnel.core.sockets import Address
+from windtunnel.settings.configuration import running_lab
+from windtunnel.state.api_token import TOKEN_FILE
 
 TIMEOUT_S = 10.0
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from windtunnel.settings import SettingsError
-from windtunnel.topology import LOOPBACK, Address
+from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.settings.settings import SettingsError
 
 EXECUTABLE = "toxiproxy-server"
 

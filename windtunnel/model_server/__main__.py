@@ -8,9 +8,10 @@ import sys
 
 from waitress.server import create_server
 
-from windtunnel.lifeline import watch
+from windtunnel.core.lifeline import watch
+from windtunnel.core.sockets import listen
+from windtunnel.links.topology import topology_from
 from windtunnel.model_server.server import create_app
-from windtunnel.topology import listen, topology_from
 
 
 def main() -> int:

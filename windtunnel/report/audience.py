@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from windtunnel.history import strip_control
-from windtunnel.judge import EpisodeJudgement
+from windtunnel.history.history import strip_control
+from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.report.console import episode_line, line_width
 
 

@@ -15,12 +15,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.evidence import FaultRecord
-from windtunnel.history import strip_control
-from windtunnel.judge import EpisodeJudgement
-from windtunnel.oracle import Outcome
+from windtunnel.history.history import strip_control
+from windtunnel.judging.evidence import FaultRecord
+from windtunnel.judging.judge import EpisodeJudgement
+from windtunnel.judging.oracle import Outcome
+from windtunnel.judging.summary import Rate, Summary
 from windtunnel.report.tables import fault_tables, new_table, one_line
-from windtunnel.summary import Rate, Summary
 
 WIDTH = 100
 WIDEST = 140

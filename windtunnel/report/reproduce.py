@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windtunnel.faults.presets import preset_of
-from windtunnel.faults.sets import GROUPS
-from windtunnel.settings import NAMES, Settings
+from windtunnel.faults.sets.fault_set import GROUPS
+from windtunnel.faults.sets.presets import preset_of
+from windtunnel.settings.settings import NAMES, Settings
 
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own

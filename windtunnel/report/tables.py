@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.history import strip_control
-from windtunnel.ledger import EntryLedger
-from windtunnel.summary import FaultCount, Summary
+from windtunnel.history.history import strip_control
+from windtunnel.judging.ledger import EntryLedger
+from windtunnel.judging.summary import FaultCount, Summary
 
 
 def new_table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 
-from windtunnel.baggage import Identity
-from windtunnel.control import Control
-from windtunnel.events import AttemptArmed, AttemptEnded, AttemptHealed
-from windtunnel.inforce import toxics_in_force
+from windtunnel.core.identity import Identity
+from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
+from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.topology import Topology
+from windtunnel.runner.active_faults import toxics_in_force
+from windtunnel.runner.control import Control
 from windtunnel.runner.record import Recorder
-from windtunnel.schedule import plan_toxics
-from windtunnel.settings import Settings
-from windtunnel.subject import AttemptContext, Subject, SubjectResult
-from windtunnel.topology import Topology
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
+from windtunnel.toxiproxy.planned import plan_toxics
 
 
 class Attempts:
@@ -29,7 +30,15 @@ class Attempts:
     def carry_out(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
         """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
         named = toxics_in_force(settings, self._control.faults_set())
-        plan = plan_toxics(settings.seed, settings.toxic_prob, settings.toxic_specs, episode, attempt, named)
+        plan = plan_toxics(
+            settings.seed,
+            settings.toxic_prob,
+            settings.toxic_specs,
+            TOOL_LINK_NAMES,
+            episode,
+            attempt,
+            named,
+        )
         armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             self._skip(settings, episode, attempt, armed.why_not)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from windtunnel.events import AttemptEnded, Event, Level, Note
-from windtunnel.history import Writer, dump_line, history_file, parse_line
-from windtunnel.judge import EpisodeJudgement
-from windtunnel.logs import Logs, agent_line
-from windtunnel.tail import Tail
+from windtunnel.history.events import AttemptEnded, Event, Level, Note
+from windtunnel.history.history import Writer, dump_line, history_file, parse_line
+from windtunnel.history.logs import Logs, agent_line
+from windtunnel.history.tail import Tail
+from windtunnel.judging.judge import EpisodeJudgement
 
 E = TypeVar("E", bound=Event)
 

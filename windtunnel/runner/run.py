@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from windtunnel.control import Control, RunAborted
-from windtunnel.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
-from windtunnel.inforce import with_faults_of_lab
-from windtunnel.judge import EpisodeJudgement
-from windtunnel.prompts import Prompt
+from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
+from windtunnel.judging.judge import EpisodeJudgement
+from windtunnel.judging.prompts import Prompt
+from windtunnel.links.topology import Topology
+from windtunnel.runner.active_faults import with_faults_of_lab
 from windtunnel.runner.attempts import Attempts, worth_another
+from windtunnel.runner.control import Control, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
 from windtunnel.runner.verdicts import Verdicts
-from windtunnel.settings import Settings
-from windtunnel.subject import Subject
-from windtunnel.topology import Topology
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import Subject
 
 NOT_ARMED_LIMIT = 3
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from windtunnel.events import FaultsSet, WorldRead
-from windtunnel.judge import EpisodeJudgement, judge_episode
-from windtunnel.logs import told_of
+from windtunnel.core.worlds import read_effects, world_of
+from windtunnel.history.events import FaultsSet, WorldRead
+from windtunnel.history.logs import told_of
+from windtunnel.judging.judge import EpisodeJudgement, judge_episode
 from windtunnel.runner.record import Recorder
-from windtunnel.worlds import read_effects, world_of
 
 
 class Verdicts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.catalog import LINKS
+from windtunnel.links.catalog import LINKS
 
 LINK_NAMES: tuple[str, ...] = tuple(link.name for link in LINKS)
 # The cause of a failed try that is no fault: the service itself refused the request (4xx).

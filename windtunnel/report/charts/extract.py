@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from windtunnel.catalog import MODEL_LINK
-from windtunnel.events import (
+from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -20,8 +19,9 @@ from windtunnel.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.evidence import FaultRecord, TryEvidence, Unexplained, gather
-from windtunnel.history import HistoryError
+from windtunnel.history.history import HistoryError
+from windtunnel.judging.evidence import FaultRecord, TryEvidence, Unexplained, gather
+from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
 from windtunnel.report.charts.groups import group_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windtunnel.faults import FAULTS
+from windtunnel.faults.catalogue import FAULTS
 from windtunnel.report.charts.palette import FAULTS as COLOURED
 
 _BY_NAME: Mapping[str, str] = {

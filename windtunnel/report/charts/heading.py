@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from windtunnel.oracle import OUTCOMES
+from windtunnel.judging.oracle import OUTCOMES
+from windtunnel.judging.summary import Rate, rate
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.text import count, percent, percent_range
-from windtunnel.summary import Rate, rate
 
 
 def success_rate(selection: Selection) -> Rate:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from windtunnel.catalog import MODEL_LINK
-from windtunnel.intervals import percentile
+from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
@@ -21,6 +20,7 @@ from windtunnel.report.charts.style import (
 )
 from windtunnel.report.charts.text import count, duration, spread
 from windtunnel.report.charts.tries import NO_FAULT, dots, fault_key, shade
+from windtunnel.stats.intervals import percentile
 
 COLUMNS = 2
 ROW_HEIGHT = 1.55

@@ -6,13 +6,13 @@ from collections import Counter
 
 from matplotlib.axes import Axes
 
-from windtunnel.intervals import wilson
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, OUTCOMES, in_order, outcome_color
 from windtunnel.report.charts.style import Heading, Page, at_end, beside, page, say_nothing
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.report.console import MEANINGS
+from windtunnel.stats.intervals import wilson
 
 
 def draw(selection: Selection) -> Page:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from windtunnel.judging.summary import Rate
 from windtunnel.report.charts import outcomes, success
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
@@ -12,7 +13,6 @@ from windtunnel.report.charts.style import LEFT, Heading, Page, key, page, say_n
 from windtunnel.report.charts.text import count
 from windtunnel.report.charts.timeline import draw_spread, draw_timeline
 from windtunnel.report.charts.tries import NO_FAULT, fault_key
-from windtunnel.summary import Rate
 
 HEIGHT = 8.25
 MOST_RUNS = 8

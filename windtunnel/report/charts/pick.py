@@ -6,13 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from windtunnel.events import RunStarted
-from windtunnel.history import (
-    HistoryError,
-    Torn,
-    read_file,
-    read_run,
-)
+from windtunnel.history.events import RunStarted
+from windtunnel.history.history import HistoryError, Torn, read_file, read_run
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 

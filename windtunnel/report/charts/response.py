@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.intervals import percentile
 from windtunnel.report.charts.data import Prompt, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import ACCENT
 from windtunnel.report.charts.style import Heading, Page, latency_axis, page, say_nothing
 from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, spread
+from windtunnel.stats.intervals import percentile
 
 CROSSED = "#d55e00"
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.intervals import wilson
 from windtunnel.report.charts.data import Prompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
 from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, OUTCOMES, in_order, outcome_color
@@ -21,6 +20,7 @@ from windtunnel.report.charts.style import (
     seconds_axis,
 )
 from windtunnel.report.charts.text import percent, percent_range, printable, words
+from windtunnel.stats.intervals import wilson
 
 MOST_RUNS = 20
 

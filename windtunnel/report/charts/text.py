@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windtunnel.history import strip_control
-from windtunnel.intervals import percentile
+from windtunnel.history.history import strip_control
+from windtunnel.stats.intervals import percentile
 
 # A percentile needs values beyond it: with fewer than 20, p95 is the largest and is called that.
 LEAST_FOR_P95 = 20

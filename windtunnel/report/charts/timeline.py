@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.intervals import percentile
 from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
 from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
 from windtunnel.report.charts.style import beside, latency_axis, seconds_axis
 from windtunnel.report.charts.text import duration
 from windtunnel.report.charts.tries import dots, shade
+from windtunnel.stats.intervals import percentile
 
 HALF = 0.36  # half the height of a row's bar
 

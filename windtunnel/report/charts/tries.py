@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
 from windtunnel.report.charts.data import Selection, Try
 from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
 from windtunnel.report.charts.text import words
-from windtunnel.schedule import ERROR_KINDS
 
 NO_FAULT = "No fault was armed or injected."
 _STATUS = dict(ERROR_KINDS)

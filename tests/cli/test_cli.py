@@ -1,0 +1,76 @@
+"""The command line's errors: one line for people, exit code 2, and the same in info.log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windtunnel.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOGS_DIR", raising=False)
+    return tmp_path
+
+
+def call(*arguments: str, **environ: str) -> Result:
+    return CliRunner().invoke(main, arguments, env=environ)
+
+
+def logged(folder: Path) -> list[str]:
+    lines = (folder / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["message"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "said"),
+    [
+        (["--toxic-prob", "2"], {}, "command line: TOXIC_PROB='2'"),
+        ([], {"TOOL_LIMIT": "many"}, "environment: TOOL_LIMIT='many'"),
+        (["--toxics", "latncy:3"], {}, "did you mean 'latency'?"),
+        (["--prompts", "none.json"], {}, "none.json: no such file; name one with --prompts or PROMPTS_FILE"),
+        (["--toxiproxy", "nonsense"], {}, "--toxiproxy='nonsense': give auto, embedded, or a URL"),
+    ],
+)
+def test_a_wrong_setting_is_said_and_logged(
+    folder: Path, arguments: list[str], environ: dict[str, str], said: str
+) -> None:
+    result = call("demo", *arguments, **environ)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert [message for message in logged(folder) if said in message]
+    assert not (folder / "state").exists()
+
+
+def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
+    (folder / "agent").mkdir()
+    (folder / "agent" / "config.json").write_text('{"setings": {}}', encoding="utf-8")
+    result = call("demo")
+    assert result.exit_code == 2
+    assert "config.json: setings" in result.output and "did you mean 'settings'?" in result.output
+    assert logged(folder) == [result.output.removeprefix("Error: ").strip()]
+
+
+def test_with_out_it_is_logged_there(folder: Path) -> None:
+    call("demo", "--toxic-prob", "2", "--out", "there")
+    assert logged(folder / "there")
+
+
+def test_a_run_that_is_not_there(folder: Path) -> None:
+    result = call("judge", "nope")
+    assert result.exit_code == 2
+    assert "no history of a run there" in result.output
+    assert "no run was recorded there" in call("judge", "latest").output
+
+
+def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windtunnel.cli.main.fly", lambda *_: 0)
+    monkeypatch.setattr("windtunnel.cli.main.load_prompts", lambda _: None)
+    said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
+    assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
+    assert "light" not in call("demo", "--faults", "light").output

@@ -1,0 +1,158 @@
+"""``windtunnel faults``: the catalogue and fault sets on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from wsgiref.simple_server import make_server
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windtunnel.cli.main import main
+from windtunnel.faults.catalogue import FAULTS
+from windtunnel.faults.sets.presets import preset_names
+from windtunnel.lab.live import LiveFaults
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(*arguments: str, code: int = 0, **environ: str) -> Result:
+    result = CliRunner().invoke(main, ["faults", *arguments], env={"MANAGER_HOST": "127.0.0.2", **environ})
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_the_list_has_every_fault_once_with_place_and_family():
+    lines = call().output.splitlines()
+    names = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert [name for name in names if name in {fault.name for fault in FAULTS}] == [f.name for f in FAULTS]
+    assert next(line for line in lines if line.startswith("truncate ")).split()[1:4] == [
+        "any",
+        "link",
+        "http",
+    ]
+    assert set(preset_names()) <= set(names)
+    assert "`" not in "".join(lines)
+
+
+@pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
+def test_a_fault_shows_its_page(kind):
+    shown = call("show", kind.name).output
+    assert shown.startswith(f"{kind.name}   (")
+    for name, info in kind.model_fields.items():
+        assert f"\n{info.alias or name} " in shown and (info.description or "").split()[-1] in shown
+
+
+def test_a_fault_shows_how_a_set_names_it_and_no_marks():
+    shown = call("show", "delay").output
+    assert not set("`|#") & set(shown)
+    Path("mine.yaml").write_text(shown.partition("in a fault set:\n")[2])
+    assert "delay tools 100 % of tries" in " ".join(call("show", "mine.yaml").output.split())
+
+
+def test_a_set_shows_its_true_rates_at_a_level():
+    Path("mine.yaml").write_text(
+        "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
+        " {fault: stale, links: search, when: {nth: 2}}]\n"
+        "toxics: [{toxic: latency, when: {probability: 0.5}}]\n"
+    )
+    shown = call("show", "mine.yaml", "--chaos-level", "0.5").output
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "what for" in rows
+    assert "empty search 25 % of tries" in rows
+    assert "stale search 37.5 % of tries nth 2" in rows
+    assert "latency (toxic latency:300) tools 25 % of attempts" in rows
+
+
+def test_links_of_one_rate_stand_in_one_row():
+    shown = call("show", "lost-replies").output
+    assert sum(line.startswith("lose_reply ") for line in shown.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_shows_its_entries(name):
+    assert "% of tries" in call("show", name).output
+    assert "(no fault can strike)" in call("show", name, "--chaos-level", "0").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "lose_rply"], "no fault, preset or file is called 'lose_rply'; did you mean 'lose_reply'?"),
+        (["show", "hevy"], "did you mean 'heavy'?"),
+        (["show", ""], "no fault, preset or file is called ''; valid: status, "),
+        (["show", "x" * 5000], "no fault, preset or file is called 'xxx"),
+        (["show", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
+        (["show", "."], ".: cannot be read: Is a directory"),
+        (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
+        (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
+        (["set", ""], "'': no fault in it can strike"),
+        (["set", "x" * 5000], "is no file, and no preset is called so"),
+        (
+            ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
+            "no fault in it can strike",
+        ),
+        (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
+        (["set", "hevy"], "'hevy' is no file, and no preset is called so; did you mean 'heavy'?"),
+        (["set", "light", "--chaos-level", "0"], "no fault in it can strike"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments, said):
+    assert said in call(*arguments, code=2).output
+
+
+@pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
+def test_without_a_lab_it_says_how_to_get_one(arguments):
+    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+    Path("state").mkdir()
+    Path("state/token").write_text("x")
+    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+
+
+def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+    monkeypatch.setattr(
+        LiveFaults, "set", lambda _, __, source: sources.append(source) or {"number": 0, "from": ""}
+    )
+    for name in ("light", '{"faults": [{"fault": "delay"}]}'):
+        call("set", name)
+        call("set", name, "--chaos-level", "0.5")
+    full = "a set given in full"
+    assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
+
+
+def test_without_a_lab_there_is_no_status():
+    assert "start one: windtunnel lab up" in call("status", code=1).output
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The port of a manager that knows none of this folder's tokens."""
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        known = environ["REQUEST_METHOD"] == "GET"
+        start("200 OK" if known else "401 Unauthorized", [("Content-Type", "application/json")])
+        return [b'{"number": 0, "from": null}' if known else b'{"error": {"message": "token"}}']
+
+    with make_server("127.0.0.1", 0, answer) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield str(server.server_port)
+        server.shutdown()
+        thread.join()
+
+
+def test_the_lab_of_another_folder_is_not_taken_for_this_ones(elsewhere: str) -> None:
+    Path("state").mkdir()
+    Path("state/token").write_text("x")
+    here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
+    assert "did not start from this folder" in call("status", **here).output
+    assert "it was started from another folder" in call("clear", code=1, **here).output

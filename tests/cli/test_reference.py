@@ -1,0 +1,14 @@
+"""The generated pages are what the code says now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windtunnel.cli.reference import PAGES
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_current(name: str) -> None:
+    assert Path(name).read_text(encoding="utf-8") == PAGES[name](), "run: make docs"

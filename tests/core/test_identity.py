@@ -1,0 +1,105 @@
+"""What identifies a try on the wire."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.core.identity import (
+    BAGGAGE_HEADER,
+    TRACEPARENT_HEADER,
+    Identity,
+    foreign_members,
+    parse_baggage,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+COUNT = st.integers(0, 10**9)
+OURS = "windtunnel.run=r,windtunnel.episode=1-1,windtunnel.attempt=2"
+
+
+@given(st.builds(Identity, TEXT, TEXT, COUNT, COUNT, COUNT))
+def test_an_identity_comes_back_from_its_header(identity):
+    header = identity.headers("search", "f")[BAGGAGE_HEADER]
+    assert parse_baggage(header) == identity
+    assert foreign_members(header) == ""
+
+
+@given(st.builds(Identity, TEXT, TEXT, COUNT))
+def test_the_header_holds_only_what_the_standard_allows(identity):
+    header = identity.headers("search")[BAGGAGE_HEADER]
+    assert re.fullmatch(
+        r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+(,[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+)*", header
+    )
+
+
+@given(
+    st.lists(st.sampled_from(["user=1", " a = b;p=q", "k=%20", "windtunnelx=1"]), max_size=4),
+    st.integers(0, 4),
+)
+def test_foreign_members_are_kept_as_they_were(foreign, at):
+    members = [*foreign[:at], *OURS.split(","), *foreign[at:]]
+    assert foreign_members(",".join(members)) == ",".join(foreign).strip()
+    assert parse_baggage(",".join(members)) == Identity("r", "1-1", 2)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        " windtunnel.run = r , windtunnel.episode\t=\t1-1,windtunnel.attempt=2",
+        "windtunnel.run=r;ttl=3,windtunnel.episode=1%2D1;a;b=c,windtunnel.attempt=2",
+        OURS + ",windtunnel.later=thing,,",
+    ],
+)
+def test_white_space_properties_and_unknown_members_do_no_harm(header):
+    assert parse_baggage(header) == Identity("r", "1-1", 2)
+
+
+@pytest.mark.parametrize("attempt", ["", "x", "-1", "1_0", "1.0", "٣", "+1", "9" * 5000])
+def test_a_count_that_is_none_makes_the_identity_broken(attempt):
+    assert parse_baggage(f"windtunnel.run=r,windtunnel.episode=1-1,windtunnel.attempt={attempt}") is None
+
+
+@pytest.mark.parametrize("header", ["", ",", "user=1", "windtunnel.run=r", "windtunnel.run", OURS.upper()])
+def test_without_all_that_is_needed_there_is_no_identity(header):
+    assert parse_baggage(header) is None
+
+
+@given(st.text())
+def test_any_header_is_parsed_without_an_error(header):
+    assert parse_baggage(header) is None
+    assert parse_baggage(header + "," + OURS) == Identity("r", "1-1", 2)
+
+
+TRY = Identity("r", "1-1", 2, 1, 1)
+
+
+def span(identity=TRY, link="search", fingerprint="f"):
+    header = identity.headers(link, fingerprint)[TRACEPARENT_HEADER]
+    match = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-01", header)
+    return match[1], match[2]
+
+
+def test_an_attempt_is_a_trace_and_a_try_is_a_span():
+    assert span() == span()
+    others = [
+        span(Identity("r", "1-1", 2, 1, 2)),
+        span(Identity("r", "1-1", 2, 2, 1)),
+        span(link="movie"),
+        span(fingerprint="g"),
+    ]
+    assert {trace for trace, _ in others} == {span()[0]}
+    assert len({span()[1], *(other for _, other in others)}) == 5
+
+
+def test_runs_episodes_and_attempts_never_share_a_trace():
+    identities = [
+        Identity("r", "1-1", 2),
+        Identity("s", "1-1", 2),
+        Identity("r", "1-2", 2),
+        Identity("r", "1-1", 3),
+    ]
+    assert len({span(identity)[0] for identity in identities}) == 4

@@ -1,0 +1,21 @@
+"""The end of a message about an unknown name."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.core.spelling import nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "valid", "said"),
+    [
+        ("latncy", ["latency", "timeout"], "; did you mean 'latency'?"),
+        ("TOOL_TIMOUT", ["tool_timeout"], "; did you mean 'tool_timeout'?"),
+        ("tool_timout", ["TOOL_TIMEOUT"], "; did you mean 'TOOL_TIMEOUT'?"),
+        ("zzz", {"latency": 1, "Jitter": 2}, "; valid: latency, Jitter"),
+        ("zzz", (), "; it has none"),
+    ],
+)
+def test_the_nearest_name_as_it_is_spelt_else_all(name, valid, said):
+    assert nearest(name, valid) == said

@@ -1,0 +1,87 @@
+"""What a fault set's text says, and what it cannot say."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from windtunnel.core.strict_yaml import FaultSetError, plain, read_plain
+
+INSIDE_ITSELF: list[object] = []
+INSIDE_ITSELF.append(INSIDE_ITSELF)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("14:30", "14:30"),
+        ("2024-01-31", "2024-01-31"),
+        ("2024-13-45", "2024-13-45"),
+        ("no", "no"),
+        ("on", "on"),
+        ("010", "010"),
+        ("1_000", "1_000"),
+        ("1e-5", 1e-5),
+        ("-.5", -0.5),
+        ("3.", 3.0),
+        ("3", 3),
+        ("true", True),
+        ("", None),
+        ("~", None),
+        ("{a: }", {"a": None}),
+        ("[&a {x: 1}, {<<: *a, y: 2}, {<<: *a, x: 3}]", [{"x": 1}, {"x": 1, "y": 2}, {"x": 3}]),
+        ("\ufeffa: 1", {"a": 1}),
+        ('{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+    ],
+)
+def test_a_plain_word_means_what_it_says(text, value):
+    found = read_plain(text, "f")
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: 1\na: 2", "f:2: a is given twice"),
+        ("a: {b: 1, b: 2}", "f:1: b is given twice"),
+        ('{"a": 1, "a": 2}', "f: a is given twice"),
+        ("a: 1\n\x01", "f:2: not YAML: special characters are not allowed"),
+        ("a: 1\n--- 3", "f:2: not YAML: but found another document"),
+        ("!!python/object:os.system {}", "f:1: not YAML: could not determine a constructor"),
+        ("!!int x", "f: not YAML: invalid literal"),
+        ("!!timestamp x", "f: not YAML: "),
+        ("[" * 100_000, "f: nested too deep"),
+        ("{a: " * 3_000, "f: nested too deep"),
+        ("9" * 5_000, "f: Exceeds the limit (4300 digits)"),
+        ("a: " + "9" * 5_000, "f: not YAML: Exceeds the limit (4300 digits)"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_refused_with_its_line(text, says):
+    with pytest.raises(FaultSetError) as error:
+        read_plain(text, "f")
+    assert str(error.value).startswith(says) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({"a": [{"b": float("nan")}]}, "f: a[1].b: must be a finite number, not nan"),
+        ({"a": {"b": float("inf")}}, "f: a.b: must be a finite number, not inf"),
+        ({"a": {1: 2}}, "f: a: the key 1 must be a text: write it in quotes"),
+        ({1: 2}, "f: the key 1 must be a text: write it in quotes"),
+        ({"a": datetime.date(2024, 1, 31)}, "f: a: datetime.date(2024, 1, 31) is no text, number, list or"),
+        ({"a": b"x"}, "f: a: b'x' is no text, number, list or mapping"),
+        ({"a": "\ud800"}, "f: a: has half a character in it"),
+        ({"\ud800": 1}, "f: has half a character in it"),
+        (INSIDE_ITSELF, "f[1][1]"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_its_key(value, says):
+    with pytest.raises(FaultSetError) as error:
+        plain(value, "f")
+    assert str(error.value).startswith(says)
+
+
+def test_tuples_are_lists():
+    assert plain({"a": (1, ("b",))}, "f") == {"a": [1, ["b"]]}

@@ -1,0 +1,62 @@
+"""Side effects as the judge reads them, and how the databases are opened."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from windtunnel.core.sqlite import BUSY_TIMEOUT_MS, connect
+from windtunnel.core.worlds import EFFECTS_SCHEMA, Effect, read_effects, world_of
+
+
+def insert(path, world, service="message", kind="message_sent", fields=None, key=None, at=1.0):
+    with closing(connect(path)) as database:
+        database.executescript(EFFECTS_SCHEMA)
+        database.execute(
+            "INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?)",
+            (world, service, kind, json.dumps(fields or {}), key, at),
+        )
+
+
+def test_a_world_is_an_episode_of_a_run():
+    assert world_of("run-1", "3-1") == "run-1/3-1"
+
+
+def test_effects_come_back_typed_and_oldest_first(tmp_path):
+    insert(tmp_path / "e.db", "r/1", fields={"to": "Bob"}, key="k", at=2.5)
+    insert(tmp_path / "e.db", "r/1", "calendar", "events_deleted", {"count": 2}, at=1.5)
+    first, second = read_effects(tmp_path / "e.db", "r/1")
+    assert first == Effect(1, "message", "message_sent", {"to": "Bob"}, "k", 2.5)
+    assert (second.kind, second.fields, second.idempotency_key) == ("events_deleted", {"count": 2}, None)
+
+
+@pytest.mark.parametrize("other", ["r/10", "r/", "r", "R/1", "r/1 ", "r/%"])
+def test_worlds_do_not_meet(tmp_path, other):
+    insert(tmp_path / "e.db", "r/1")
+    assert read_effects(tmp_path / "e.db", other) == []
+
+
+def test_no_file_is_an_empty_world_and_stays_no_file(tmp_path):
+    assert read_effects(tmp_path / "none" / "e.db", "r/1") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_without_the_table_is_an_empty_world(tmp_path):
+    connect(tmp_path / "e.db").close()
+    assert read_effects(tmp_path / "e.db", "r/1") == []
+
+
+def test_a_file_that_is_no_database_is_an_error(tmp_path):
+    (tmp_path / "e.db").write_bytes(b"this is no database, and long enough to be read as one" * 99)
+    with pytest.raises(sqlite3.DatabaseError):
+        read_effects(tmp_path / "e.db", "r/1")
+
+
+def test_every_connection_waits_and_keeps_the_rollback_journal(tmp_path):
+    with closing(connect(tmp_path / "new" / "a.db")) as database:
+        assert database.execute("PRAGMA busy_timeout").fetchone()[0] == BUSY_TIMEOUT_MS
+        assert database.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+        assert database.isolation_level is None

@@ -1,0 +1,44 @@
+"""The table of what clients saw: how it is noted, and that it is whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.catalogue.clients.seen import FILE, Seen, dumped, fault_of, row_of, saw
+from windtunnel.faults.catalogue import REGISTRY
+
+
+def test_a_row_is_written_once_and_compared_from_then_on(tmp_path):
+    Seen(tmp_path / "seen.json", write=True).note("hang", "requests", "exception ReadTimeout")
+    seen = Seen(tmp_path / "seen.json")
+    seen.note("hang", "requests", "exception ReadTimeout")
+    with pytest.raises(AssertionError, match="exception ReadTimeout"):
+        seen.note("hang", "requests", "good answer")
+    with pytest.raises(AssertionError, match="not in the table"):
+        seen.note("hang", "groq", "good answer")
+
+
+@pytest.mark.parametrize(
+    ("call", "tries", "words"),
+    [
+        (lambda: 1, 1, "good answer"),
+        (lambda: 2, 1, "silent: changed answer taken as good"),
+        (lambda: 1, 2, "retried once, then good answer"),
+        (lambda: 1 / 0, 4, "retried 3 times, then exception ZeroDivisionError"),
+    ],
+)
+def test_what_a_client_saw_in_words(call, tries, words):
+    assert saw(call, 1, lambda: tries) == words
+
+
+def test_rows_name_their_fault():
+    assert row_of("hang", {"at": "mid_body", "forwarded": False}) == "hang (at: mid_body, forwarded: false)"
+    assert fault_of(row_of("hang", {"at": "mid_body"})) == fault_of(row_of("hang")) == "hang"
+
+
+def test_every_fault_of_the_catalogue_is_in_the_table_and_no_other():
+    assert {fault_of(row) for row in Seen(FILE).read()} == set(REGISTRY)
+
+
+def test_the_table_is_in_its_canonical_form():
+    assert FILE.read_text(encoding="utf-8") == dumped(Seen(FILE).read())

@@ -1,0 +1,208 @@
+"""What the model is shown: each fault over conversations in both dialects, and over any JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.core.draws import draw
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.conversation import text_of, tool_ids
+from windtunnel.dialects.http import JSON_TYPE, Request
+from windtunnel.faults.base import Act, Fault, Miss, Try
+from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
+
+
+def call(name: str, number: int) -> dict[str, Any]:
+    return {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+OPENAI = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"role": "assistant", "content": None, "tool_calls": [call("get_weather", 1), call("search_web", 2)]},
+    {"role": "tool", "tool_call_id": "c1", "content": '{"temp": 12}'},
+    {"role": "tool", "tool_call_id": "c2", "content": '{"results": []}'},
+    {"role": "assistant", "content": None, "tool_calls": [call("send_message", 3)]},
+    {"role": "tool", "tool_call_id": "c3", "content": '{"sent": "é"}'},
+]
+ANTHROPIC = [
+    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": '{"temp": 12}'}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "send", "input": {}}]},
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "sent é"}]}
+        ],
+    },
+]
+
+
+def strike(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) -> Act | Miss | None:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = Request(JSON_TYPE, raw, "POST", "/v1/chat/completions")
+
+    def chance(purpose: str) -> float:
+        return draw(seed, "e", 1, "model", "", 1, 1, purpose)
+
+    return fault.act(Try("model", dialect, request, "e", 1, 1, 1, 1, chance))
+
+
+def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai", seed: int = 1) -> list[Any]:
+    """The messages that the model gets."""
+    act = strike(fault, {"model": "m", "messages": messages}, dialect, seed)
+    assert isinstance(act, Act) and act.request is not None
+    return list(act.request.json()["messages"])
+
+
+def accepted(messages: list[Any]) -> bool:
+    """Whether every tool result answers a call that stands before it, and every call is answered."""
+    open_: set[str] = set()
+    for message in messages:
+        if message.get("role") == "assistant":
+            if open_:
+                return False
+            open_ = set(tool_ids(message))
+        else:
+            answered = set(tool_ids(message))
+            if not answered <= open_ or (open_ and not answered):
+                return False
+            open_ -= answered
+    return not open_
+
+
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+@pytest.mark.parametrize(("dialect", "messages"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
+def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect, messages):
+    assert accepted(messages)
+    for seed in range(5):
+        changed = shown_to(kind(), messages, dialect, seed)
+        assert changed != messages
+        assert accepted(changed)
+        assert changed == shown_to(kind(), messages, dialect, seed)
+
+
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+def test_each_leaves_the_rest_of_the_request_alone(kind):
+    act = strike(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
+    assert isinstance(act, Act) and act.request is not None
+    body = act.request.json()
+    assert (body["model"], body["seed"], body["tools"]) == ("m", 3, [{"a": 1}])
+    json.dumps(dict(act.evidence))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["role", "content", "tool_calls", "type", "text", "tool_call_id", "id", "tool_use_id"])
+WORDS = st.sampled_from(["user", "assistant", "tool", "system", "tool_use", "tool_result", "text"])
+MESSAGE = st.dictionaries(KEYS, WORDS | JSON | st.lists(st.dictionaries(KEYS, WORDS | JSON), max_size=3))
+
+
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+@given(body=st.binary() | JSON | st.fixed_dictionaries({"messages": st.lists(MESSAGE, max_size=6)}))
+def test_nothing_makes_them_raise(kind, body):
+    for dialect in ("openai", "anthropic"):
+        act = strike(kind(), body, dialect)
+        assert isinstance(act, Miss) or json.loads(act.request.body) is not None
+
+
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+def test_tool_calls_that_are_none_are_no_obstacle(kind):
+    messages = [{"role": "user", "content": "é"}, {"tool_calls": 1}, {"content": [{"type": "tool_use"}, 3]}]
+    assert isinstance(strike(kind(), {"messages": messages}), Act | Miss)
+
+
+@pytest.mark.parametrize("body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {}])
+def test_what_is_no_conversation_is_unreadable(body):
+    assert strike(CONTEXT_FAULTS[0](), body) == Miss("unreadable")
+
+
+@pytest.mark.parametrize("kind", CONTEXT_FAULTS)
+def test_an_empty_conversation_has_nothing_to_change_but_can_be_added_to(kind):
+    act = strike(kind(), {"messages": []})
+    assert act == Miss("nothing_to_change") or kind.name == "inject_message"
+
+
+def one(name: str, **parameters: Any) -> Fault:
+    return {kind.name: kind for kind in CONTEXT_FAULTS}[name](**parameters)
+
+
+def test_truncate_history_keeps_the_system_message_and_the_end():
+    assert shown_to(one("truncate_history", keep_last=1), OPENAI) == [OPENAI[0], *OPENAI[5:]]
+
+
+def test_truncate_history_can_break_pairs():
+    assert not accepted(shown_to(one("truncate_history", keep_last=1, keep_pairs=False), OPENAI))
+
+
+def test_reorder_history_moves_calls_with_their_results():
+    assert shown_to(one("reorder_history"), OPENAI) == [*OPENAI[:2], *OPENAI[5:], *OPENAI[2:5]]
+
+
+@pytest.mark.parametrize(
+    ("which", "left"), [("oldest", [0, 2, 3, 4, 5, 6]), ("newest", [0, 1, 2, 3, 4]), ("system", range(1, 7))]
+)
+def test_drop_message(which, left):
+    assert shown_to(one("drop_message", which=which), OPENAI) == [OPENAI[at] for at in left]
+
+
+def test_stale_context_gives_an_older_result():
+    changed = shown_to(one("stale_context"), OPENAI)
+    assert changed[-1]["content"] == OPENAI[4]["content"]
+    assert changed[:-1] == OPENAI[:-1]
+
+
+def test_stale_context_forgets_the_last_call():
+    assert shown_to(one("stale_context", kind="forgotten"), OPENAI) == OPENAI[:5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("utf8_as_latin1", "ZÃ¼rich"), ("latin1_as_utf8", "Z\ufffdrich"), ("twice", "ZÃ\x83Â¼rich")],
+)
+def test_encoding(kind, text):
+    assert text in shown_to(one("encoding", kind=kind), OPENAI)[1]["content"]
+
+
+def test_plain_ascii_has_no_encoding_to_be_wrong():
+    messages = [{"role": "user", "content": "plain"}]
+    assert strike(one("encoding"), {"messages": messages}) == Miss("nothing_to_change")
+
+
+def test_overflow_adds_exactly_so_much():
+    before, after = OPENAI[1]["content"], shown_to(one("overflow", characters=5000), OPENAI)[1]["content"]
+    assert len(after) == len(before) + 5001 and after.endswith(before)
+
+
+@pytest.mark.parametrize("kind", ["emptied", "cut", "contradicted", "repeated", "mixed_language", "garbled"])
+def test_user_input_touches_the_user_alone(kind):
+    changed = shown_to(one("user_input", kind=kind), OPENAI)
+    assert changed[1]["content"] != OPENAI[1]["content"]
+    assert changed[:1] + changed[2:] == OPENAI[:1] + OPENAI[2:]
+
+
+def test_user_input_finds_the_user_among_tool_results():
+    changed = shown_to(one("user_input", kind="cut"), ANTHROPIC, "anthropic")
+    assert changed[1:] == ANTHROPIC[1:] and ANTHROPIC[0]["content"].startswith(changed[0]["content"])
+
+
+def test_a_system_message_for_anthropic_goes_where_it_belongs():
+    body = {"system": "Be brief.", "messages": ANTHROPIC}
+    act = strike(one("inject_message", role="system", text="Be rude."), body, "anthropic")
+    assert act.request.json()["system"] == "Be brief.\nBe rude."
+
+
+def test_noise_touches_about_its_rate():
+    messages = [{"role": "user", "content": "abcdefghij" * 200}]
+    after = text_of(shown_to(one("noise", rate=0.1), messages)[0])
+    kept = sum(a == b for a, b in zip(after, messages[0]["content"], strict=False))
+    assert after != messages[0]["content"] and 1800 < len(after) < 2200 and kept < 2000

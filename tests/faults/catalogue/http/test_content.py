@@ -1,0 +1,158 @@
+"""malformed, empty, partial, schema_drift, stale: what becomes of the body."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.faults.tries import a_try, always, changed, keyed, why_not
+from windtunnel.dialects.http import JSON_TYPE, Reply, json_reply
+from windtunnel.faults.base import Miss
+from windtunnel.faults.catalogue.http.edit import MAX_KEPT
+from windtunnel.faults.catalogue.http.empty import Empty
+from windtunnel.faults.catalogue.http.malformed import KINDS, Malformed
+from windtunnel.faults.catalogue.http.partial import Partial
+from windtunnel.faults.catalogue.http.schema_drift import SchemaDrift
+from windtunnel.faults.catalogue.http.stale import Stale
+
+WEATHER = {"city": "Zürich", "main": {"max_temp": 12.5}, "days": [{"max_temp": 1}, {"max_temp": 2}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("cut_json", b'{"a": ["\xc3'),
+        ("trailing_comma", '{"a": ["ü"],}'.encode()),
+        ("bom", b"\xef\xbb\xbf" + '{"a": ["ü"]}'.encode()),
+        ("latin1", b'{"a": ["\xfc"]}'),
+        ("double_encoding", '"{\\"a\\": [\\"ü\\"]}"'.encode()),
+        ("nul", b'{"a": \0\0\0["\xc3\xbc"]}'),
+    ],
+)
+def test_each_way_of_being_malformed(kind, body):
+    made, evidence = changed(Malformed(kind=kind), {"a": ["ü"]})
+    assert made.body == body and evidence["kind"] == kind
+
+
+def test_a_page_comes_with_200_whatever_the_status_was():
+    made, _ = changed(Malformed(kind="html"), json_reply(503, {}))
+    assert (made.status, made.header("content-type"), made.body[:6]) == (200, "text/html", b"<html>")
+
+
+@pytest.mark.parametrize("was", ["application/json", "text/html"])
+def test_the_content_type_is_another_and_the_body_the_same(was):
+    made, evidence = changed(Malformed(kind="content_type"), Reply((("content-type", was),), b"{}"))
+    assert made.body == b"{}" and not made.header("content-type").startswith(was)
+    assert "original" not in evidence
+
+
+def test_without_a_kind_one_is_drawn_from_those_that_change_this_reply():
+    kinds = {changed(Malformed(), {"a": 1}, a_try(chance=keyed(n)))[1]["kind"] for n in range(99)}
+    assert kinds == set(KINDS) - {"latin1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "why"),
+    [
+        ("latin1", json_reply(200, {"a": "ascii"}), "nothing_to_change"),
+        ("cut_json", Reply(body=b"no json"), "unreadable"),
+        ("trailing_comma", Reply(body=b"no json"), "unreadable"),
+        ("nul", Reply(), "nothing_to_change"),
+    ],
+)
+def test_what_cannot_be_malformed_that_way(kind, reply, why):
+    assert why_not(Malformed(kind=kind), reply) == why
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("body", b""), ("object", b"{}"), ("array", b"[]"), ("null", b"null")]
+)
+def test_empty(kind, body):
+    made, evidence = changed(Empty(kind=kind), {"a": 1})
+    assert (made.body, evidence["original"]) == (body, '{"a": 1}')
+    assert why_not(Empty(kind=kind), Reply(body=body)) == "nothing_to_change"
+
+
+def test_partial_keeps_the_first_part_of_the_longest_list():
+    made, evidence = changed(Partial(), {"a": [1], "b": {"c": [1, 2, 3, 4, 5]}})
+    assert made.json() == {"a": [1], "b": {"c": [1, 2]}}
+    assert (evidence["field"], evidence["original"], evidence["changed"]) == (
+        "b.c", [1, 2, 3, 4, 5], [1, 2],
+    )  # fmt: skip
+
+
+def test_partial_keeps_some_fields_where_there_is_no_list():
+    value = dict.fromkeys("abcdef", 1)
+    kept = [changed(Partial(), value, a_try(chance=keyed(n)))[0].json() for n in range(20)]
+    assert all(len(one) == 3 and one.items() <= value.items() for one in kept)
+    assert len({tuple(one) for one in kept}) > 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "value"), [(Partial(), 3), (Partial(kind="list"), {"a": [1]}), (Partial(kind="fields"), [1, 2])]
+)
+def test_what_has_no_part_to_lose(fault, value):
+    assert why_not(fault, value) == "nothing_to_change"
+
+
+@pytest.mark.parametrize(
+    ("kind", "days"),
+    [
+        ("rename", [{"maxTemp": 1}, {"maxTemp": 2}]),
+        ("drop", [{}, {}]),
+        ("retype", [{"max_temp": "1"}, {"max_temp": "2"}]),
+        ("wrap", [{"max_temp": {"value": 1}}, {"max_temp": {"value": 2}}]),
+    ],
+)
+def test_schema_drift_changes_a_field_wherever_it_occurs(kind, days):
+    made, evidence = changed(SchemaDrift(kind=kind, field="days.max_temp"), WEATHER)
+    assert made.json() == {**WEATHER, "days": days}
+    assert (evidence["field"], evidence["occurrences"], evidence["original"]) == ("days.max_temp", 2, 1)
+
+
+def test_schema_drift_draws_its_field_from_all_of_them():
+    fields = {changed(SchemaDrift(), WEATHER, a_try(chance=keyed(n)))[1]["field"] for n in range(99)}
+    assert fields == {"city", "main", "main.max_temp", "days", "days.max_temp"}
+
+
+@pytest.mark.parametrize(
+    ("value", "retyped"),
+    [(1.5, "1.5"), (True, "true"), ("a", ["a"]), (None, ""), ([1], "[1]"), ({"b": 1}, '{"b": 1}')],
+)
+def test_retype_always_changes_the_type(value, retyped):
+    assert changed(SchemaDrift(kind="retype"), {"a": value})[0].json() == {"a": retyped}
+
+
+def test_a_new_name_never_overwrites_another_field_and_keeps_its_place():
+    made, _ = changed(SchemaDrift(field="title", to="id"), {"title": 1, "id": 2})
+    assert made.body == b'{"id_": 1, "id": 2}'
+
+
+def test_a_field_that_is_not_there_cannot_drift():
+    assert why_not(SchemaDrift(field="nope"), WEATHER) == "nothing_to_change"
+
+
+def test_stale_gives_the_newest_earlier_answer_that_differs():
+    earlier = [json_reply(200, "a"), json_reply(200, "b"), json_reply(200, "c")]
+    this = a_try(earlier=earlier)
+    assert changed(Stale(), "c", this)[0].json() == "b"
+    assert changed(Stale(which="oldest"), "c", this)[0].json() == "a"
+
+
+def test_stale_needs_an_earlier_answer_that_differs():
+    assert Stale().act(a_try()) == Miss("no_earlier_answer")
+    assert why_not(Stale(), "a", a_try(earlier=[json_reply(200, "a")])) == "no_earlier_answer"
+
+
+def test_evidence_is_cut_at_four_kib():
+    large = {"a": ["x" * 100] * 1000}
+    for fault in (Partial(), SchemaDrift(kind="retype", field="a"), Malformed(kind="nul"), Empty()):
+        evidence = changed(fault, large, a_try(chance=always(0)))[1]
+        assert all(len(json.dumps(value)) <= MAX_KEPT * 2 for value in evidence.values())
+
+
+def test_what_is_nested_too_deep_to_be_written_again_is_left_alone():
+    deep = Reply(JSON_TYPE, b'{"a":' + b"[" * 900 + b"]" * 900 + b"}")
+    for fault in (Partial(), SchemaDrift(), Malformed()):
+        assert fault.act(a_try()).reply(deep) is not None

@@ -1,0 +1,111 @@
+"""status and the named errors: their form in each dialect."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from tests.faults.tries import a_try, act_of, asked_of_model
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.errors import ERRORS, error_reply
+from windtunnel.dialects.http import Reply
+from windtunnel.faults.catalogue.http.named import NAMED_ERRORS, NotFound, Quota, RateLimit, ServerError
+from windtunnel.faults.catalogue.http.status import Status
+
+OF_TOOL = {
+    "rate_limit": 429, "quota": 429, "auth_error": 401, "forbidden": 403, "not_found": 404,
+    "server_error": 500, "bad_gateway": 502, "unavailable": 503, "overloaded": 503,
+}  # fmt: skip
+
+
+def answer(fault, **this) -> Reply:
+    reply = act_of(fault, a_try(**this)).answer
+    assert isinstance(reply, Reply)
+    return reply
+
+
+@pytest.mark.parametrize("kind", NAMED_ERRORS, ids=lambda kind: kind.name)
+def test_a_named_error_is_plain_json_at_a_tool(kind):
+    reply = answer(kind())
+    assert reply.status == OF_TOOL[kind.name]
+    assert reply.json()["error"]["code"] == kind.name
+
+
+@pytest.mark.parametrize("kind", [name for name in ERRORS if name != "bad_gateway"])
+def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
+    openai, anthropic = error_reply("openai", kind, id="req_1"), error_reply("anthropic", kind, id="req_1")
+    assert set(openai.json()["error"]) == {"message", "type", "param", "code"}
+    assert openai.header("x-request-id") == "req_1"
+    assert anthropic.json()["type"] == "error" and anthropic.json()["request_id"] == "req_1"
+    assert anthropic.json()["error"]["type"].endswith("_error")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "status", "type"),
+    [
+        ("anthropic", "overloaded", 529, "overloaded_error"),
+        ("anthropic", "quota", 402, "billing_error"),
+        ("openai", "quota", 429, "insufficient_quota"),
+        ("openai", "overloaded", 503, "server_error"),
+    ],
+)
+def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
+    reply = error_reply(dialect, kind)
+    assert (reply.status, reply.json()["error"]["type"]) == (status, type)
+
+
+def test_a_bad_gateway_before_a_model_is_a_page_not_json():
+    reply = error_reply("openai", "bad_gateway")
+    assert reply.header("content-type") == "text/html" and reply.body.startswith(b"<html>")
+
+
+def test_the_message_names_the_model_that_was_asked_for():
+    reply = answer(NotFound(), dialect="openai", request=asked_of_model(model="gpt {0} \ud800"))
+    assert "`gpt {0} \ud800`" in reply.json()["error"]["message"]
+
+
+def test_retry_after_is_in_seconds_and_can_be_left_out():
+    assert answer(RateLimit(retry_after=0.25)).header("retry-after") == "0.25"
+    assert answer(RateLimit(retry_after=None)).header("retry-after") == ""
+    assert answer(Quota()).header("retry-after") == ""
+
+
+def test_an_executed_error_takes_the_replys_place():
+    act = act_of(ServerError(executed=True))
+    assert act.answer is None and act.reply is not None
+    done = act.reply(Reply(status=201))
+    assert done.evidence == {"status": 500, "kind": "server_error", "upstream_status": 201}
+
+
+def test_status_without_a_body_is_the_links_own_error():
+    assert answer(Status(status=418)).json()["error"]["code"] == "i'm_a_teapot"
+    assert answer(Status(status=599), dialect="anthropic").json()["error"]["type"] == "status_599"
+
+
+@pytest.mark.parametrize(
+    ("body", "sent", "content_type"),
+    [("hello", b"hello", "text/plain; charset=utf-8"), ({"a": 1}, b'{"a": 1}', "application/json")],
+)
+def test_status_sends_a_text_as_it_is_and_anything_else_as_json(body, sent, content_type):
+    reply = answer(Status(status=200, body=body, headers={"X-A": "b"}))
+    assert (reply.body, reply.header("content-type"), reply.header("x-a")) == (sent, content_type, "b")
+
+
+def test_headers_that_are_given_stand_in_for_the_usual_ones():
+    reply = answer(Status(body="<p>", headers={"content-type": "text/html"}))
+    assert reply.header("content-type") == "text/html"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"headers": {"A": "b\r\nc"}},
+        {"headers": {"A b": "c"}},
+        {"headers": {"Content-Length": "3"}},
+        {"status": 204, "body": "x"},
+        {"status": 199},
+    ],
+)
+def test_what_cannot_be_sent_is_refused(parameters):
+    with pytest.raises(ValidationError):
+        Status(**parameters)

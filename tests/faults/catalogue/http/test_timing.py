@@ -1,0 +1,98 @@
+"""delay, slow_body, flap: what is a matter of time or of counts."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from pydantic import ValidationError
+
+from tests.faults.tries import a_try, act_of, always, keyed, struck, why_not
+from windtunnel.dialects.http import RawReply, Reply, Request
+from windtunnel.faults.base import Changed, Miss
+from windtunnel.faults.catalogue.http.delay import PRESETS, Delay
+from windtunnel.faults.catalogue.http.flap import Flap
+from windtunnel.faults.catalogue.http.slow_body import SlowBody
+
+
+def delays(fault: Delay, count: int = 2000) -> list[float]:
+    """Milliseconds, over as many tries."""
+    acts = [fault.act(a_try(chance=keyed(seed))) for seed in range(count)]
+    return [0 if isinstance(act, Miss) else act.delay * 1000 for act in acts]
+
+
+def test_a_fixed_delay_is_in_milliseconds_and_evident():
+    act = act_of(Delay(ms=250))
+    assert (act.delay, act.evidence, act.only_delays) == (0.25, {"delay_ms": 250}, True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "mean", "low", "high"),
+    [
+        (Delay(kind="uniform", ms=200, spread_ms=100), 200, 100, 300),
+        (Delay(kind="jitter", ms=500, spread_ms=50), 500, 200, 800),
+        (Delay(kind="exponential", ms=100), 100, 0, 60_000),
+        (Delay(kind="spike", ms=0, spike_ms=1000, spike_chance=0.2), 200, 0, 1000),
+        (Delay(kind="jitter", ms=10, spread_ms=500, max_ms=100), 50, 0, 100),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Delay) else "",
+)
+def test_drawn_delays_have_their_mean_and_stay_in_bounds(fault, mean, low, high):
+    found = delays(fault)
+    assert statistics.mean(found) == pytest.approx(mean, rel=0.1)
+    assert low <= min(found) and max(found) <= high
+
+
+def test_a_degrading_delay_grows_with_the_calls_up_to_its_bound():
+    fault = Delay(kind="degrading", ms=10, step_ms=100, max_ms=250)
+    assert [act_of(fault, a_try(ordinal=n)).evidence["delay_ms"] for n in (1, 2, 3, 4)] == [10, 110, 210, 250]
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize("kind", ["uniform", "jitter", "exponential", "spike", "degrading"])
+def test_no_draw_breaks_a_delay(kind, chance):
+    act = Delay(kind=kind).act(a_try(chance=always(chance)))
+    assert isinstance(act, Miss) or 0 < act.delay <= 60
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_a_delay_within_its_own_bounds(preset):
+    found = delays(Delay(preset=preset), 200)
+    assert statistics.median(found) > 0 and max(found) <= PRESETS[preset].get("max_ms", 60_000)
+
+
+def test_a_preset_stands_alone():
+    with pytest.raises(ValidationError, match="stands alone"):
+        Delay(preset="good", ms=3)
+
+
+def test_a_delay_of_nothing_is_not_injected():
+    assert Delay(ms=0).act(a_try()) == Miss("nothing_to_change")
+
+
+def test_a_slow_body_comes_whole_in_pieces_at_its_rate():
+    done = struck(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
+    assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
+    pieces = [step for step in done.reply.steps[1:] if isinstance(step, bytes)]
+    waits = [step for step in done.reply.steps if isinstance(step, float)]
+    assert (b"".join(pieces), [len(piece) for piece in pieces]) == (b"x" * 120, [50, 50, 20])
+    assert sum(waits) == pytest.approx(0.12) and done.reply.ending == "keep"
+
+
+def test_a_huge_slow_body_has_a_bounded_number_of_pieces():
+    done = struck(SlowBody(bytes_per_second=1), Reply(body=b"x" * 1_000_003))
+    assert isinstance(done, Changed) and done.evidence["pieces"] <= 1000
+
+
+def test_a_head_request_has_no_body_to_slow():
+    assert why_not(SlowBody(), Reply(body=b"x"), a_try(request=Request(method="HEAD"))) == "nothing_to_change"
+
+
+def test_flap_fails_and_passes_in_turns():
+    fault = Flap(fails=2, passes=3)
+    passed = [fault.act(a_try(ordinal=n)) is None for n in range(1, 11)]
+    assert passed == [False, False, True, True, True] * 2
+
+
+def test_a_flap_may_close_the_connection():
+    assert act_of(Flap(kind="close")).answer == RawReply(ending="close")

@@ -1,0 +1,53 @@
+"""What a client sees of a result that says something else: nothing. It is a good answer, and wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.faults.catalogue.clients.seen import EXECUTED, SEEN, executed, saw
+from tests.faults.catalogue.clients.upstream import answering
+from tests.gateway.lab import Lab, gateway
+from windtunnel.dialects.http import json_reply
+from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
+
+RESULT = {
+    "name": "Zürich",
+    "temp": 12.5,
+    "date": "2026-03-04",
+    "link": "https://example.org/zurich",
+    "report": "It is mild in the north, but not in the south.",
+    "days": [{"temp": 9}, {"temp": 8}, {"temp": 7}],
+}
+
+
+@pytest.fixture(scope="module")
+def weather() -> Iterator[Any]:
+    with answering(json_reply(200, RESULT)) as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory, weather) -> Iterator[Lab]:
+    with gateway(tmp_path_factory.mktemp("lab"), weather=weather.address) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("fault", MEANING_FAULTS)
+def test_what_requests_sees(lab, weather, fault):
+    lab.begin(faults=json.dumps({"faults": [{"fault": fault.name, "links": "weather"}]}))
+    weather.bodies.clear()
+
+    def ask() -> Any:
+        reply = requests.get(lab.url("weather", "/weather?q=x"), headers=lab.identity(), timeout=10)
+        reply.raise_for_status()
+        return reply.json()
+
+    SEEN.note(fault.name, "requests", saw(ask, RESULT))
+    SEEN.note(fault.name, EXECUTED, executed(weather.executed))
+    [met] = lab.exchange().faults
+    assert met.injected and met.content and met.evidence["original"] != met.evidence["changed"]

@@ -1,0 +1,133 @@
+"""Requests to a model and its replies, in both dialects, as JSON and as event streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.tries import a_try, keyed
+from windtunnel.dialects import Dialect
+from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.faults.base import Try
+from windtunnel.faults.catalogue.model.content import APIS, whole_body
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+REPORT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["done", "failed", "unsure"], "type": "string"},
+        "answer": {"type": "string"},
+        "values": {"type": "array", "items": {"$ref": "#/$defs/Value"}, "default": []},
+    },
+    "required": ["status", "answer"],
+}
+TOOLS = {
+    "get_weather": ("The weather of a city.", SCHEMA),
+    "calculate": ("Evaluates an arithmetic expression.", SCHEMA),
+    "Report": ("Report to the user; ends the task.", REPORT),
+}
+USER = "How warm is it in Zurich, and how warm in Bern?"
+USAGE = {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16}
+ZURICH = ToolCall("get_weather", '{"city": "Zurich", "days": 2}', "c1")
+BERN = ToolCall("get_weather", '{"city": "Bern", "days": 1}', "c2")
+TEXT = ModelReply("It is 21.5 degrees in Zurich, which is more than the 19 in Bern.")
+CALL = ModelReply("I look it up.", (ZURICH,), "tool_calls")
+CALLS = ModelReply("", (ZURICH, BERN), "tool_calls")
+ANSWER = {"status": "done", "answer": "It is 21.5 degrees.", "values": [{"value": 21.5, "unit": "celsius"}]}
+FINAL = ModelReply("", (ToolCall("Report", json.dumps(ANSWER), "c3"),), "tool_calls")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A dialect, as JSON or as an event stream."""
+
+    dialect: Dialect
+    stream: bool
+
+    def __str__(self) -> str:
+        return f"{self.dialect}-{'stream' if self.stream else 'json'}"
+
+    def reply(self, said: ModelReply) -> Reply:
+        body = (_completion if self.dialect == "openai" else _message)(said)
+        return streamed(self.dialect, body) if self.stream else json_reply(200, body)
+
+    def said(self, reply: Reply) -> ModelReply:
+        api = APIS[self.dialect]
+        return api.read(whole_body(api, reply))
+
+    def this(
+        self, *earlier: ToolCall, tools: bool = True, chance: Callable[[str], float] | None = None
+    ) -> Try:
+        """A try whose request has those calls in its conversation, answered by the tools."""
+        asked = (_chat_request if self.dialect == "openai" else _messages_request)(earlier, tools)
+        path = "/openai/v1/chat/completions" if self.dialect == "openai" else "/v1/messages"
+        request = Request(JSON_TYPE, json.dumps({**asked, "stream": self.stream}).encode(), "POST", path)
+        return a_try(dialect=self.dialect, request=request, chance=chance or keyed(1))
+
+
+FORMS = [Form(dialect, stream) for dialect in ("openai", "anthropic") for stream in (False, True)]
+STREAMS = [form for form in FORMS if form.stream]
+
+
+def streamed(dialect: Dialect, body: dict[str, Any]) -> Reply:
+    return Reply((("Content-Type", "text/event-stream"),), b"".join(APIS[dialect].spread(body)))
+
+
+def events(said: ModelReply, form: Form) -> list[bytes]:
+    return list(sse.split(form.reply(said).body))
+
+
+def _completion(said: ModelReply) -> dict[str, Any]:
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in said.calls
+    ]
+    message = {"role": "assistant", "content": said.text or None} | ({"tool_calls": calls} if calls else {})
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
+    envelope = {"id": "chatcmpl-1", "object": "chat.completion", "created": 5, "model": "m"}
+    return {**envelope, "choices": [choice], "usage": USAGE, "x_groq": {"id": "req_1"}}
+
+
+def _message(said: ModelReply) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
+    blocks += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+        for call in said.calls
+    ]
+    stop = "tool_use" if said.calls else "end_turn"
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
+    usage = {"input_tokens": 9, "output_tokens": 7}
+    return {**head, "stop_reason": stop, "stop_sequence": None, "usage": usage}
+
+
+def _chat_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": USER}]
+    for call in earlier:
+        messages.append(_completion(ModelReply("", (call,)))["choices"][0]["message"])
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": '{"temperature": 21.5}'})
+    offered = [
+        {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
+        for name, (about, schema) in TOOLS.items()
+    ]
+    return {"model": "m", "messages": messages} | ({"tools": offered} if tools else {})
+
+
+def _messages_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": USER}]
+    for call in earlier:
+        messages.append({"role": "assistant", "content": _message(ModelReply("", (call,)))["content"]})
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": '{"temperature": 21.5}'}
+        messages.append({"role": "user", "content": [result]})
+    offered = [
+        {"name": name, "description": about, "input_schema": schema}
+        for name, (about, schema) in TOOLS.items()
+    ]
+    return {"model": "m", "max_tokens": 99, "messages": messages} | ({"tools": offered} if tools else {})

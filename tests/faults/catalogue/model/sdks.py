@@ -1,0 +1,127 @@
+"""The official clients, as people use them; what they give, in the neutral form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic
+import groq
+import openai
+
+from tests.faults.catalogue.model.replies import Form
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+
+TIMEOUT_S = 0.4
+# a connection for each request: one that the gateway closed between two would count as a retry
+CLOSE = {"Connection": "close"}
+Answer = tuple[ModelReply, int | None]
+"""What was said, and the tokens that it took."""
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """An official client; ``base`` follows the server's address."""
+
+    name: str
+    dialect: Dialect
+    base: str
+    kind: Any
+    ask: Callable[[Any, dict[str, Any]], Answer]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @contextmanager
+    def open(self, url: str) -> Iterator[Client]:
+        with self.kind(
+            api_key="k", base_url=url + self.base, timeout=TIMEOUT_S, default_headers=CLOSE
+        ) as client:
+            yield Client(self, client)
+
+
+class Client:
+    """A client with its own retries, but without its waits before them. ``tries`` of the last request."""
+
+    def __init__(self, sdk: Sdk, client: Any) -> None:
+        self._sdk = sdk
+        self._client = client
+        self.tries = 0
+        count_retries(client, self)
+
+    def ask(self, body: dict[str, Any]) -> Answer:
+        self.tries = 1
+        return self._sdk.ask(self._client, body)
+
+
+def count_retries(client: Any, counter: Any) -> None:
+    """Adds to ``counter.tries``, and lets the client try again at once."""
+
+    def no_wait(*args: Any, **kwargs: Any) -> float:
+        counter.tries += 1
+        return 0.0
+
+    client._calculate_retry_timeout = no_wait
+
+
+def _ask_chat(client: Any, body: dict[str, Any]) -> Answer:
+    reply = client.chat.completions.create(**body)
+    if body["stream"]:
+        return _joined(reply)
+    message, finish = reply.choices[0].message, reply.choices[0].finish_reason
+    calls = tuple(ToolCall(c.function.name, c.function.arguments, c.id) for c in message.tool_calls or ())
+    return ModelReply(message.content or "", calls, finish), reply.usage.total_tokens if reply.usage else None
+
+
+def _joined(chunks: Any) -> Answer:
+    """As the clients' documentation joins the pieces of a stream."""
+    text, finish, tokens = "", "", None
+    calls: dict[int, ToolCall] = {}
+    for chunk in chunks:
+        usage = chunk.usage or getattr(getattr(chunk, "x_groq", None), "usage", None)
+        tokens = usage.total_tokens if usage else tokens
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            finish = choice.finish_reason or finish
+            for piece in choice.delta.tool_calls or ():
+                old = calls.get(piece.index, ToolCall(piece.function.name or "", "", piece.id or ""))
+                arguments = old.arguments + (piece.function.arguments or "")
+                calls[piece.index] = ToolCall(old.name, arguments, old.id)
+    return ModelReply(text, tuple(calls.values()), finish), tokens
+
+
+def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
+    given = {key: value for key, value in body.items() if key != "stream"}
+    if body["stream"]:
+        with client.messages.stream(**given) as stream:
+            message = stream.get_final_message()
+    else:
+        message = client.messages.create(**given)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    calls = tuple(
+        ToolCall(
+            block.name, block.input if isinstance(block.input, str) else json.dumps(block.input), block.id
+        )
+        for block in message.content
+        if block.type == "tool_use"
+    )
+    return ModelReply(text, calls, message.stop_reason or ""), message.usage.output_tokens
+
+
+SDKS = [
+    Sdk("groq", "openai", "", groq.Groq, _ask_chat),
+    Sdk("openai", "openai", "/v1", openai.OpenAI, _ask_chat),
+    Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
+]
+CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
+
+
+@contextmanager
+def open_clients(url: str) -> Iterator[dict[str, Client]]:
+    """All of them, by name, to the server at that address."""
+    with ExitStack() as stack:
+        yield {sdk.name: stack.enter_context(sdk.open(url)) for sdk in SDKS}

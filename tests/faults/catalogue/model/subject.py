@@ -1,0 +1,75 @@
+"""ChatGroq in a LangChain agent with one tool and a structured report, as people build it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import httpx
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.tools import tool
+from langchain_groq import ChatGroq
+from pydantic import BaseModel
+
+from tests.faults.catalogue.model.replies import FINAL, USER
+from tests.faults.catalogue.model.sdks import CLOSE, TIMEOUT_S, count_retries
+from windtunnel.dialects.model_messages import ModelReply
+
+STEPS = 12
+
+
+class Report(BaseModel):
+    """Report to the user; ends the task."""
+
+    status: Literal["done", "failed", "unsure"]
+    answer: str
+
+
+class Subject:
+    """The agent. ``called`` and ``tries``: the tool's arguments, and the requests sent again, of one run."""
+
+    def __init__(self, model: ChatGroq) -> None:
+        self.called: list[tuple[str, int | None]] = []
+        self.tries = 1
+        count_retries(model.client._client, self)
+
+        @tool
+        def get_weather(city: str, days: int | None = None) -> str:
+            """The weather of a city."""
+            self.called.append((city, days))
+            return '{"temperature": 21.5}'
+
+        self._graph = create_agent(model, [get_weather], response_format=ToolStrategy(Report))
+
+    def run(self) -> tuple[list[tuple[str, int | None]], str, str]:
+        """The tool's calls, the report's answer, and the text that stands in for a missing report."""
+        self.called, self.tries = [], 1
+        state: dict[str, Any] = self._graph.invoke(
+            {"messages": [{"role": "user", "content": USER}]}, {"recursion_limit": STEPS}
+        )
+        report = state.get("structured_response")
+        return self.called, report.answer if report else "", "" if report else state["messages"][-1].text
+
+
+def script(asking: ModelReply, body: dict[str, Any]) -> ModelReply:
+    """The model: it asks for the weather, and reports once it has it."""
+    return FINAL if body["messages"][-1]["role"] == "tool" else asking
+
+
+@contextmanager
+def subject(url: str, streaming: bool) -> Iterator[Subject]:
+    with httpx.Client(trust_env=False, timeout=TIMEOUT_S) as client:
+        yield Subject(
+            ChatGroq(
+                model="m",
+                api_key="k",  # type: ignore[arg-type]
+                base_url=url,
+                timeout=TIMEOUT_S,
+                streaming=streaming,
+                default_headers=CLOSE,
+                http_client=client,
+                http_async_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
+            )
+        )

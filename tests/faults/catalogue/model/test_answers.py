@@ -1,0 +1,119 @@
+"""Faults of what the model says, in both dialects, as JSON and as event streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.catalogue.model.replies import ANSWER, BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH
+from tests.faults.catalogue.model.test_calls import after
+from tests.faults.tries import always, why_not
+from windtunnel.dialects.json_values import compact
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.faults.catalogue.model.answers import (
+    EmptyAnswer,
+    Hallucination,
+    IncorrectReasoning,
+    OffTopic,
+    RefusingProgress,
+    StuckPattern,
+)
+
+FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+
+
+def report(answer, **more):
+    return ModelReply(
+        "", (ToolCall("Report", compact({**ANSWER, "answer": answer, **more}), "c3"),), "tool_calls"
+    )
+
+
+@FORM
+@pytest.mark.parametrize("said", [TEXT, CALL, FINAL], ids=["text", "call", "final"])
+def test_an_empty_answer_holds_nothing(form, said):
+    assert after(EmptyAnswer(), said, form) == ModelReply()
+
+
+@FORM
+def test_an_empty_answer_cannot_be_emptied(form):
+    assert why_not(EmptyAnswer(), form.reply(ModelReply()), form.this()) == "nothing_to_change"
+
+
+@FORM
+def test_a_figure_is_made_up(form):
+    found = after(Hallucination(), TEXT, form, chance=always(0)).text
+    assert found == TEXT.text.replace("21.5", "22.6")
+
+
+@FORM
+def test_a_figure_is_made_up_everywhere_in_a_report(form):
+    values = after(Hallucination(), FINAL, form, chance=always(0)).calls[0].values()
+    assert values == {
+        **ANSWER,
+        "answer": "It is 22.6 degrees.",
+        "values": [{"value": 22.6, "unit": "celsius"}],
+    }
+
+
+@FORM
+def test_an_answer_without_a_figure_claims_to_be_confirmed_by_a_tool_that_was_not_asked(form):
+    said = report("It is warm.", values=[])
+    values = after(Hallucination(), said, form, ZURICH).calls[0].values()
+    assert values["answer"] == "It is warm. I have checked this with calculate."
+
+
+@FORM
+def test_calls_are_claimed_to_be_done_in_the_report(form):
+    found = after(Hallucination(), CALLS, form)
+    assert [call.name for call in found.calls] == ["Report"]
+    values = found.calls[0].values()
+    assert values["status"] == "done" and "Zurich" in values["answer"] and "Bern" in values["answer"]
+
+
+@FORM
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("Zurich is warmer.", "Zurich is not warmer."),
+        ("It is not raining.", "It is raining."),
+        ("Yes, you can.", "No, you can."),
+        ("No rain is expected.", "No rain is not expected."),
+        ("Between 12 and 15.", "Between 15 and 12."),
+    ],
+)
+def test_a_conclusion_is_turned_round(form, answer, wrong):
+    assert after(IncorrectReasoning(), ModelReply(answer), form, chance=always(0)).text == wrong
+    assert after(IncorrectReasoning(), report(answer), form, chance=always(0)) == report(wrong)
+
+
+@FORM
+def test_what_is_no_answer_draws_no_conclusion(form):
+    assert why_not(IncorrectReasoning(), form.reply(CALL), form.this()) == "nothing_to_change"
+    assert why_not(Hallucination(kind="figure"), form.reply(CALL), form.this()) == "nothing_to_change"
+
+
+@FORM
+def test_off_topic_is_a_report_about_a_tool_that_was_not_asked(form):
+    values = after(OffTopic(), FINAL, form, ZURICH).calls[0].values()
+    assert values == {
+        "status": "done",
+        "answer": "Let me tell you about calculate. Evaluates an arithmetic expression.",
+    }
+
+
+def test_off_topic_without_tools_is_text():
+    reply = OffTopic().act(FORMS[0].this(tools=False)).reply(FORMS[0].reply(TEXT)).reply
+    assert "mild" in FORMS[0].said(reply).text
+
+
+@FORM
+def test_a_stuck_model_considers_the_step_and_does_not_take_it(form):
+    found = after(StuckPattern(), CALLS, form)
+    assert not found.calls and "Bern" in found.text and found.finish == "stop"
+    assert USER in after(StuckPattern(), TEXT, form).text
+
+
+@FORM
+@pytest.mark.parametrize(("kind", "words"), [("asks", "Shall I go on?"), ("refuses", "I am not able")])
+def test_progress_is_refused_with_the_step_named(form, kind, words):
+    found = after(RefusingProgress(kind=kind), CALL, form, BERN)
+    assert not found.calls and words in found.text and ZURICH.arguments in found.text

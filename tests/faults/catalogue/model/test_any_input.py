@@ -1,0 +1,128 @@
+"""Every fault over arbitrary replies: it never raises, and what it returns is well-formed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.faults.catalogue.http.test_any_input import BODIES, JSON
+from tests.faults.catalogue.model.replies import CALLS, FORMS, ZURICH
+from tests.faults.catalogue.model.variants import EVERY
+from tests.faults.tries import a_try, act_of, keyed
+from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.http import RawReply, Reply, Request
+from windtunnel.dialects.json_values import is_json
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.faults.base import Act, Changed, Miss
+from windtunnel.faults.catalogue.model import MODEL_FAULTS
+from windtunnel.faults.catalogue.model.content import APIS, ContentFault
+from windtunnel.faults.catalogue.model.provider import ContentFilter
+
+CONTENT = [one for one in EVERY if isinstance(one, ContentFault) and one != ContentFilter(form="error")]
+TYPES = st.sampled_from(["application/json", "text/event-stream", ""])
+KEYS = st.sampled_from(
+    [
+        *("choices", "message", "delta", "tool_calls", "function", "arguments", "content", "index", "type"),
+        *(
+            "content_block",
+            "text",
+            "input",
+            "usage",
+            "x_groq",
+            "stop_reason",
+            "finish_reason",
+            "partial_json",
+        ),
+        *("messages", "role", "tools", "parameters", "input_schema", "name", "logprobs", "citations", "id"),
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *("message_start", "message_delta", "content_block_start", "content_block_delta", "input_json_delta"),
+        *("text", "thinking", "tool_use", "user", "Report", "{}", "\ud800"),
+    ]
+)
+SHAPES = st.recursive(
+    WORDS | st.none() | st.booleans() | st.integers(-2, 2) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=6),
+    max_leaves=8,
+)
+COMPLETIONS = st.fixed_dictionaries(
+    {"choices": st.lists(st.fixed_dictionaries({"message": SHAPES}), min_size=1)}
+)
+MESSAGES = st.fixed_dictionaries({"content": st.lists(st.dictionaries(KEYS, SHAPES)), "usage": SHAPES})
+EVENTS = st.lists((SHAPES | COMPLETIONS).map(sse.write) | st.binary(max_size=30))
+BODY = (
+    BODIES
+    | (SHAPES | COMPLETIONS | MESSAGES).map(lambda value: json.dumps(value).encode())
+    | EVENTS.map(b"".join)
+)
+REPLIES = st.builds(lambda kind, body: Reply((("Content-Type", kind),), body), TYPES, BODY)
+ASKED = BODY.map(lambda body: Request((), body, "POST", "/"))
+CALL = st.builds(
+    lambda name, values: ToolCall(name, json.dumps(values), "x"),
+    st.sampled_from(["get_weather", "Report"]),
+    st.dictionaries(st.text(max_size=5), JSON, max_size=4),
+)
+SAID = st.builds(
+    lambda words, calls: ModelReply(
+        words, tuple(replace(c, id=f"x{n}") for n, c in enumerate(calls)), "stop"
+    ),
+    st.text(),
+    st.lists(CALL, max_size=3),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(["tool", "openai", "anthropic"]))
+def test_no_input_breaks_a_fault(seed, request, reply, dialect):
+    for fault in EVERY:
+        act = fault.act(a_try(dialect=dialect, request=request, chance=keyed(seed)))
+        if isinstance(act, Act):
+            json.dumps(act.evidence)
+            check_reply(act, reply)
+            check_events(act, reply)
+
+
+def check_reply(act: Act, reply: Reply) -> None:
+    done = act.reply(reply) if act.reply else Miss("not_a_stream")
+    assert isinstance(done, Changed | Miss)
+    if isinstance(done, Changed):
+        json.dumps(done.evidence)
+        assert isinstance(done.reply, RawReply) or done.reply.is_event_stream or done.reply.json()
+
+
+def check_events(act: Act, reply: Reply) -> None:
+    if act.events is not None:
+        editor = act.events()
+        steps = [step for event in sse.split(reply.body) for step in editor.event(event)]
+        assert all(isinstance(step, bytes | float) for step in [*steps, *editor.end()])
+        json.dumps(editor.evidence)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 99), SAID)
+def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
+    for fault in CONTENT:
+        done = act_of(fault, form.this(ZURICH, chance=keyed(seed))).reply(form.reply(said))
+        if isinstance(done, Changed):
+            found = form.said(done.reply)
+            assert len({call.id for call in found.calls}) == len(found.calls)
+            assert fault.name == "malformed_tool_call" or all(
+                call.values() is not None for call in found.calls
+            )
+            assert done.evidence["changed"] != done.evidence["original"]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_deep_nesting_is_unreadable_not_an_error(form):
+    deep = b"[" * 100_000
+    body = b"data: " + deep + b"\n\n" if form.stream else deep
+    act = MODEL_FAULTS[-1]().act(form.this())
+    assert act.reply(form.reply(CALLS).with_body(body)) == Miss("unreadable")
+    assert not is_json(deep.decode()) and APIS[form.dialect].talk(form.this().request).user

@@ -1,0 +1,120 @@
+"""What the official clients, and ChatGroq in an agent, see of each fault of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
+from tests.faults.catalogue.model.replies import CALL, CALLS, TEXT, ZURICH, Form
+from tests.faults.catalogue.model.sdks import CLIENTS, open_clients
+from tests.faults.catalogue.model.server import ModelServer, model_server
+from tests.faults.catalogue.model.subject import script, subject
+from tests.faults.catalogue.model.variants import VARIANTS
+from tests.gateway.lab import Lab, gateway
+from windtunnel.dialects.errors import ERRORS
+from windtunnel.dialects.model_messages import ModelReply
+from windtunnel.faults.catalogue.model import MODEL_FAULTS
+
+CASES = [(name, {}) for name in (*ERRORS, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
+# parameters that keep the tests short or fixed, and do not show in the row
+QUIETLY: dict[str, dict[str, Any]] = {
+    "slow_first_token": {"ms": 50},
+    "slow_tokens": {"ms": 5},
+    "duplicate_event": {"nth": 2},
+    "wrong_arguments": {"argument": "city"},
+    "wrong_arguments (kind: extra)": {"argument": "unit"},
+}
+ANSWERS = ("hallucination", "incorrect_reasoning")
+# an agent meets most faults once, at its first request; these stay, or need a later one
+ALWAYS = (*ERRORS, "api_timeout", "context_length", "tool_use_failed", "content_filter")
+LATER = ("incorrect_reasoning", "infinite_loop")
+CASE = pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with model_server(partial(script, CALL)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory, model) -> Iterator[Lab]:
+    with gateway(tmp_path_factory.mktemp("lab"), model=model.address) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def clients(lab) -> Iterator[dict[str, Any]]:
+    with open_clients(lab.url("model", "")) as clients:
+        yield clients
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["json", "stream"])
+def agent(lab, request) -> Iterator[Any]:
+    with subject(lab.url("model", ""), request.param) as agent:
+        yield agent, column("ChatGroq agent", request.param)
+
+
+def column(client: str, stream: bool) -> str:
+    return f"{client}, stream" if stream else client
+
+
+def armed(name: str, parameters: dict[str, Any], when: dict[str, Any]) -> str:
+    given = {**QUIETLY.get(name, {}), **QUIETLY.get(row_of(name, parameters), {}), **parameters}
+    return json.dumps({"faults": [{"fault": name, "links": "model", "with": given, "when": when}]})
+
+
+def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: str) -> None:
+    """Notes what a client saw, if the fault was injected; else why it was not."""
+    lab.settle()
+    met = [met for exchange in lab.exchanges() for met in exchange.faults]
+    injected = any(one.injected for one in met)
+    SEEN.note(row_of(name, parameters), client, words if injected else f"not injected: {met[0].why_not}")
+
+
+@pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=lambda value: str(value))
+@CASE
+def test_what_an_official_client_sees(lab, model, clients, sdk, form: Form, name, parameters):
+    said = (
+        TEXT if name in ANSWERS and not parameters else CALLS if "between_calls" in str(parameters) else CALL
+    )
+    model.script = lambda _: said
+    client, body = clients[sdk.name], json.loads(form.this(ZURICH).request.body)
+    lab.begin()
+    good = client.ask(body)
+    lab.begin(faults=armed(name, parameters, {}))
+    words = saw(lambda: client.ask(body), good, lambda: client.tries)
+    note(lab, name, parameters, column(sdk.name, form.stream), words)
+
+
+@CASE
+def test_what_an_agent_sees(lab, model, agent, name, parameters):
+    subject, client = agent
+    model.script = partial(script, asking(parameters))
+    lab.begin()
+    good = subject.run()
+    when = {} if name in ALWAYS else {"nth": "2-"} if name in LATER else {"nth": 1}
+    lab.begin(faults=armed(name, parameters, when))
+    runs: list[Any] = []
+    words = saw(lambda: runs.append(subject.run()) or runs[0], good, lambda: subject.tries)
+    if words.endswith("taken as good"):
+        words = words.replace("changed answer taken as good", difference(good, runs[0]))
+    note(lab, name, parameters, client, words)
+
+
+def asking(parameters: dict[str, Any]) -> ModelReply:
+    return CALLS if "between_calls" in parameters.values() else CALL
+
+
+def difference(good: tuple[Any, str, str], run: tuple[Any, str, str]) -> str:
+    """What came of the agent's run, in a few words."""
+    (called, answer, text), usual = run, good[0]
+    tools = "" if called == usual else f"tool called with {called}, " if called else "tool not called, "
+    if len(called) > len(usual) and set(called) == set(usual):
+        tools = f"tool called {len(called)} times, "
+    return tools + ("reports" if answer else "ends with a text" if text.strip() else "ends with nothing")

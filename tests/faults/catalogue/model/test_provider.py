@@ -1,0 +1,70 @@
+"""Errors in the provider's own form."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.catalogue.model.replies import CALL, CALLS, FORMS, TEXT, Form
+from tests.faults.tries import act_of, always, changed, why_not
+from windtunnel.dialects.http import RawReply, Reply
+from windtunnel.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
+
+FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+CHAT, MESSAGES = Form("openai", False), Form("anthropic", False)
+
+
+def error(fault, form):
+    answer = act_of(fault, form.this()).answer
+    assert isinstance(answer, Reply) and answer.status == 400
+    return answer.json()["error"]
+
+
+def test_a_timeout_is_silence_until_the_client_leaves():
+    assert act_of(ApiTimeout(), CHAT.this()).answer == RawReply((), "hang")
+
+
+def test_a_context_that_is_too_long_is_refused_in_the_providers_form():
+    assert error(ContextLength(limit=10), CHAT)["code"] == "context_length_exceeded"
+    refused = error(ContextLength(limit=10), MESSAGES)
+    assert refused["type"] == "invalid_request_error"
+    assert refused["message"].startswith("prompt is too long: ") and "> 10 maximum" in refused["message"]
+
+
+def test_with_a_limit_only_longer_requests_are_refused():
+    assert ContextLength(limit=100_000).act(CHAT.this()) is None
+    assert error(ContextLength(), CHAT)["type"] == "invalid_request_error"
+
+
+@FORM
+def test_a_failed_tool_use_holds_the_calls_at_hand(form):
+    reply, evidence = changed(ToolUseFailed(), form.reply(CALLS), form.this())
+    generation = '<function=get_weather>{"city": "Zurich", "days": 2}</function>'
+    assert reply.status == 400 and not reply.is_event_stream
+    found = reply.json()["error"]
+    assert generation in found.get("failed_generation", found["message"])
+    assert evidence["failed_generation"].startswith(generation)
+    assert found.get("code") == ("tool_use_failed" if form.dialect == "openai" else None)
+
+
+@FORM
+def test_without_tools_no_tool_use_fails(form):
+    assert why_not(ToolUseFailed(), form.reply(TEXT), form.this(tools=False)) == "nothing_to_change"
+
+
+@FORM
+def test_a_filtered_answer_breaks_off(form):
+    reply, _ = changed(ContentFilter(fraction=0.25), form.reply(TEXT), form.this())
+    found = form.said(reply)
+    assert found.finish == "content_filter" and TEXT.text.startswith(found.text) and not found.calls
+    assert len(found.text) == len(TEXT.text) // 4
+
+
+@FORM
+def test_a_filtered_call_is_dropped(form):
+    reply, _ = changed(ContentFilter(), form.reply(CALL), form.this(chance=always(0)))
+    assert not form.said(reply).calls
+
+
+def test_a_filtered_request_is_refused():
+    assert error(ContentFilter(form="error"), CHAT)["code"] == "content_filter"
+    assert "filtered" in error(ContentFilter(form="error"), MESSAGES)["message"]

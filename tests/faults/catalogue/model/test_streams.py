@@ -1,0 +1,156 @@
+"""Faults of event streams, event by event."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.faults.catalogue.model.replies import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
+from tests.faults.tries import act_of, always
+from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.http import RawReply
+from windtunnel.dialects.json_values import is_json
+from windtunnel.dialects.model_messages import ModelReply
+from windtunnel.dialects.stream_events import mark
+from windtunnel.faults.base import Changed, Fault
+from windtunnel.faults.catalogue.model.content import APIS
+from windtunnel.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
+from windtunnel.faults.catalogue.model.streams import (
+    EarlyEnd,
+    SlowFirstToken,
+    SlowTokens,
+    StreamCut,
+    StreamHang,
+)
+
+FORM = pytest.mark.parametrize("form", STREAMS, ids=str)
+
+
+def edited(fault: Fault, given: list[bytes], form: Form):
+    """What the gateway would send: the steps, and the editor after them."""
+    act = act_of(fault, form.this(chance=always(0.5)))
+    assert act.events is not None
+    editor, steps = act.events(), []
+    for event in given:
+        steps += editor.event(event)
+        if editor.ending != "keep":
+            return steps, editor
+    return [*steps, *editor.end()], editor
+
+
+def said(steps, form) -> ModelReply:
+    api = APIS[form.dialect]
+    return api.read(api.collect(step for step in steps if isinstance(step, bytes)))
+
+
+@FORM
+@pytest.mark.parametrize("ending", ["close", "reset"])
+def test_a_stream_is_cut_after_n_events(form, ending):
+    given = events(TEXT, form)
+    steps, editor = edited(StreamCut(after=4, ending=ending), given, form)
+    assert steps == given[:4] and editor.ending == ending and editor.why_not is None
+    assert editor.evidence == {"at": "events", "events": 4, "bytes": len(b"".join(given[:4]))}
+
+
+@FORM
+def test_a_stream_is_cut_inside_a_tool_calls_arguments(form):
+    steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
+    arguments = said(steps, form).calls[0].arguments
+    assert editor.ending == "close" and ZURICH.arguments.startswith(arguments) and not is_json(arguments)
+    assert arguments
+
+
+@FORM
+def test_a_stream_is_cut_between_tool_calls(form):
+    steps, _ = edited(StreamCut(at="between_calls"), events(CALLS, form), form)
+    assert [call.values() for call in said(steps, form).calls] == [ZURICH.values()]
+
+
+@pytest.mark.parametrize("at", ["arguments", "between_calls"])
+def test_calls_that_come_in_one_event_are_cut_within_it(at):
+    calls = [
+        {"index": n, "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
+        for n, call in enumerate([ZURICH, BERN])
+    ]
+    given = [sse.write({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})]
+    steps, editor = edited(StreamCut(at=at), given, STREAMS[0])
+    (call,) = said(steps, STREAMS[0]).calls
+    assert (call.arguments == ZURICH.arguments) == (at == "between_calls") and editor.ending == "close"
+
+
+@FORM
+def test_a_stream_is_cut_before_its_finish(form):
+    steps, _ = edited(StreamCut(at="finish"), events(CALLS, form), form)
+    found = said(steps, form)
+    assert found.calls == CALLS.calls and found.finish == ""
+
+
+@FORM
+def test_a_stream_that_ends_before_the_cut_is_unchanged(form):
+    for fault in (StreamCut(after=99), StreamCut(at="between_calls"), EarlyEnd(at="arguments")):
+        steps, editor = edited(fault, events(TEXT, form), form)
+        assert steps == events(TEXT, form) and editor.why_not == "nothing_to_change"
+
+
+@FORM
+def test_a_stream_hangs(form):
+    steps, editor = edited(StreamHang(after=2), events(TEXT, form), form)
+    assert steps == events(TEXT, form)[:2] and editor.ending == "hang"
+
+
+@FORM
+@pytest.mark.parametrize("terminator", [False, True])
+def test_a_stream_ends_early_and_cleanly(form, terminator):
+    steps, editor = edited(EarlyEnd(terminator=terminator), events(TEXT, form), form)
+    found = said(steps, form)
+    assert (found.text, found.finish, editor.ending) == (TEXT.text, "", "keep")
+    assert ("end" in map(mark, steps)) == terminator
+
+
+@FORM
+def test_only_the_first_token_is_late(form):
+    steps, editor = edited(SlowFirstToken(ms=1500), events(TEXT, form), form)
+    waits = [at for at, step in enumerate(steps) if isinstance(step, float)]
+    assert [steps[at] for at in waits] == [1.5] and mark(steps[waits[0] + 1]) == "text"
+    assert [step for step in steps if isinstance(step, bytes)] == events(TEXT, form)
+    assert editor.evidence["delay_ms"] == 1500
+
+
+def test_a_whole_reply_is_late_as_a_whole():
+    form = FORMS[0]
+    done = act_of(SlowFirstToken(ms=100), form.this()).reply(form.reply(TEXT))
+    assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
+    wait, sent = done.reply.steps
+    assert wait == 0.1 and sent.endswith(form.reply(TEXT).body) and done.reply.ending == "keep"
+
+
+@FORM
+def test_every_token_is_late(form):
+    given = events(TEXT, form)
+    steps, editor = edited(SlowTokens(ms=100, jitter_ms=40), given, form)
+    tokens = sum(mark(event) == "text" for event in given)
+    assert [step for step in steps if isinstance(step, float)] == [0.12] * tokens
+    assert editor.evidence == {"delay_ms": 120 * tokens, "events": tokens}
+
+
+@FORM
+def test_an_event_comes_twice(form):
+    steps, editor = edited(DuplicateEvent(), events(CALLS, form), form)
+    assert editor.why_not is None and not is_json(said(steps, form).calls[0].arguments)
+
+
+@FORM
+@pytest.mark.parametrize("kind", ["cut", "words", "bytes", "shape"])
+def test_an_event_is_damaged_and_the_others_are_whole(form, kind):
+    given = events(TEXT, form)
+    steps, editor = edited(CorruptEvent(kind=kind), given, form)
+    (at,) = (at for at, (old, new) in enumerate(zip(given, steps, strict=True)) if old != new)
+    assert not isinstance(sse.value_of(steps[at]), dict) and steps[at].endswith(b"\n\n")
+    assert json.dumps(editor.evidence) and editor.evidence["event"] == at + 1
+
+
+def test_reasoning_and_the_errors_of_a_stream_have_their_marks():
+    chunk = {"choices": [{"index": 0, "delta": {"reasoning": "Two."}}]}
+    assert mark(sse.write(chunk)) == "text" and mark(b": ping\n\n") == "other"
+    assert mark(sse.write({"type": "error", "error": {}}, "error")) == "other"

@@ -1,0 +1,22 @@
+"""The faults of the model with parameters that change what they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.catalogue.model import MODEL_FAULTS
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("content_filter", {"form": "error"}),
+    *(("stream_cut", {"at": at}) for at in ("arguments", "between_calls", "finish")),
+    ("stream_cut", {"ending": "reset"}),
+    *(("early_end", {"at": at}) for at in ("arguments", "between_calls")),
+    ("early_end", {"terminator": True}),
+    *(("corrupt_event", {"kind": kind}) for kind in ("words", "bytes", "shape")),
+    *(("malformed_tool_call", {"kind": kind}) for kind in ("trailing_comma", "single_quotes", "words")),
+    *(("wrong_arguments", {"kind": kind}) for kind in ("type", "missing", "extra")),
+    ("hallucination", {"kind": "done"}),
+    ("refusing_progress", {"kind": "refuses"}),
+]
+EVERY = [kind() for kind in MODEL_FAULTS] + [REGISTRY[name](**given) for name, given in VARIANTS]

@@ -1,0 +1,181 @@
+"""Many armed faults: the index strikes just what asking every entry by itself would."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults.matching.test_draws import draw
+from windtunnel.core.digest import digest
+from windtunnel.dialects.http import Request
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.matching.draws import chance_of
+from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.sets.fault_set import build_set
+from windtunnel.faults.sets.triggers import Moment, When
+
+VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
+HEADERS = st.sampled_from(["X-User", "x-user", "X-Other", "X-Seldom"])
+SENT = HEADERS.filter(lambda name: name != "X-Seldom")  # so that a header is absent which some ask for
+FIELDS = st.sampled_from(["to", "by.name", "by"])
+PATHS = ["/", "/message", "/message/1", "/events"]
+SMALL = st.integers(1, 4)
+ONLY = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["GET", "post"]),
+        "path": st.sampled_from([*PATHS, "/message*", "*", "/[me]*"]),
+        "header": st.dictionaries(HEADERS, VALUES.filter(lambda value: isinstance(value, str)), max_size=2),
+        "json": st.dictionaries(FIELDS, VALUES, max_size=2),
+    },
+)
+PROBABILITY = st.sampled_from([0, 0.3, 0.7, 1.0, 1.0])
+TRIGGERS = {
+    "nth": st.one_of(SMALL, st.sampled_from(["2-", "2-3"])),
+    "after": st.integers(0, 3),
+    "first": SMALL,
+    "every": SMALL,
+    "of": st.sampled_from(["call", "try"]),
+    "turns": st.sampled_from([1, "1-2", "2-"]),
+    "window": st.sampled_from([{"start": 2}, {"end": 3}, {"start": 0, "ramp": 4}, {"end": 4, "ramp": 2}]),
+    "persistent": st.booleans(),
+    "at_most": SMALL,
+    "cooldown": SMALL,
+}
+# by itself a trigger has only the counts that it asks for: beside others, theirs could stand in
+ALONE = [st.fixed_dictionaries({name: value}) for name, value in TRIGGERS.items()]
+ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) for name in ("nth", "every")]
+ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]
+LASTING = {"persistent": st.just(True), "probability": st.sampled_from([0.3, 0.7])}
+ALONE += [st.fixed_dictionaries(LASTING, optional={"window": TRIGGERS["window"]})]
+
+
+def may_strike(when: dict[str, object]) -> bool:
+    try:
+        When.model_validate(when)
+    except ValueError:  # no call is left by its triggers together, which is refused
+        return False
+    return True
+
+
+TOGETHER = st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS).filter(may_strike)
+WHEN = st.one_of(*ALONE, TOGETHER)
+FAULTS = st.sampled_from(
+    [
+        {"fault": "status"},
+        {"fault": "status"},
+        {"fault": "flap"},
+        {"fault": "delay", "with": {"kind": "degrading"}},
+        {"fault": "delay"},
+        {"fault": "stale"},
+    ]
+)
+ENTRY = st.builds(
+    lambda fault, more: {**fault, **more},
+    FAULTS,
+    st.fixed_dictionaries(
+        {"when": WHEN, "only": st.one_of(st.just({}), ONLY)},
+        optional={"links": st.sampled_from(["search", "all"])},
+    ),
+)
+REQUESTS = st.builds(
+    Request,
+    method=st.sampled_from(["GET", "POST"]),
+    target=st.sampled_from(PATHS).map(lambda path: path + "?q=1"),
+    headers=st.lists(st.tuples(SENT, st.sampled_from(["a", "Bob", ""])), max_size=3).map(tuple),
+    body=st.one_of(
+        st.sampled_from([b"", b"{", b"[" * 9000]),
+        st.dictionaries(FIELDS, st.one_of(VALUES, st.just({"name": "Bob"}))).map(
+            lambda value: json.dumps(value).encode()
+        ),
+    ),
+)
+TRIES = st.lists(
+    st.tuples(
+        REQUESTS,
+        st.sampled_from(["search", "model"]),
+        *(st.sampled_from("fg"), st.sampled_from("eed"), st.integers(1, 2)),
+        *(SMALL, st.integers(1, 2)),
+    ),
+    max_size=12,
+)
+
+
+def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
+    """What strikes each and what its fault is shown of the order, every entry asked by itself."""
+    calls, tries, strikes = defaultdict(dict), Counter(), defaultdict(list)
+    turns = Counter()
+    for one in arrivals:
+        if one.link == "model":
+            turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
+        struck = []
+        for entry in entries:
+            if one.link not in entry.links or not entry.only.matches(one.read()):
+                continue
+            key = (entry.id, one.link, one.episode)
+            ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
+            tries[key] += 1
+            before = strikes[key]
+            last = before[-1] if before else 0
+            turn = turns[one.episode, one.attempt]
+            moment = Moment(ordinal, tries[key], turn, one.elapsed_s, len(before), last)
+            named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
+            number = int.from_bytes(digest(1, *named), "big")
+            if entry.when.strikes(moment, chance_of(draw(f"{entry.id}:when", number))):
+                before.append(ordinal)
+                struck.append((entry.id, ordinal if entry.fault.by_order else 1))
+        yield struck
+
+
+def together(entries, arrivals) -> list[list[tuple[str, int]]]:
+    tally = FaultMatcher(1, entries)
+    return [[(entry.id, this.ordinal) for entry, this in tally.meet(one).struck] for one in arrivals]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
+def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries):
+    entries = build_set({"faults": given_entries}, "f", REGISTRY).faults
+    arrivals = [
+        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)
+        for n, (request, link, *key) in enumerate(tries)
+    ]
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
+
+
+KINDS = [
+    *({"nth": "2-3"}, {"after": 1}, {"first": 2}, {"every": 2}, {"every": 3, "of": "try"}, {"turns": "2-"}),
+    *({"window": {"start": 5, "ramp": 20}}, {"persistent": True, "probability": 0.1}, {"at_most": 2}),
+    *({"cooldown": 2}, {"probability": 0.3}, {}),
+]
+
+
+@pytest.mark.parametrize("when", KINDS, ids=str)
+@pytest.mark.parametrize("fault", ["status", "flap"])
+def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
+    entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY).faults
+    some, request = random.Random(1), Request()
+    arrivals = [
+        IncomingTry(
+            some.choice(["search", "model"]), "GET", "/", lambda: request, some.choice("fg"), *key, n / 2
+        )
+        for n in range(80)
+        for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
+    ]
+    assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
+
+
+@pytest.mark.parametrize(
+    "body", [b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'.encode("utf-16"), b'{"a": 1, "b": "\\ud800"}', b'{"a": 1}']
+)
+def test_what_json_takes_the_index_takes(body):
+    entries = build_set({"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY).faults
+    request = Request((), body, "POST", "/")
+    one = IncomingTry("search", "POST", "/", lambda: request, "f", "e", 1, 1, 1, 0.0)
+    assert entries[0].only.matches(request) and FaultMatcher(1, entries).meet(one).struck

@@ -1,0 +1,32 @@
+"""What ERROR_PROB does to a try, by the schedule alone: the tests hold the gateway to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windtunnel.core.draws import choose, draw
+from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
+
+
+@dataclass(frozen=True)
+class PlannedError:
+    kind: str
+    status: int
+
+
+def plan_error(
+    seed: int,
+    error_prob: float,
+    episode: str,
+    attempt: int,
+    link: str,
+    fingerprint: str,
+    call: int,
+    try_: int,
+) -> PlannedError | None:
+    """The HTTP error that the gateway gives this try instead of forwarding it, or None."""
+    key = (seed, episode, attempt, link, fingerprint, call, try_)
+    if draw(*key, "error") >= error_prob:
+        return None
+    kind, status = choose(draw(*key, "error-kind"), ERROR_KINDS)
+    return PlannedError(kind, status)

@@ -1,0 +1,213 @@
+"""Fault sets: read, refused with file and key, written and read again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.tools import TOOLS
+from windtunnel.faults.base import Fault
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
+from windtunnel.faults.sets.triggers import Window
+from windtunnel.links.catalog import LINKS, TOOL_LINKS, link_of_tool
+
+ALL = tuple(link.name for link in LINKS)
+TOOL_NAMES = tuple(link.name for link in TOOL_LINKS)
+
+
+def one(**entry):
+    return build_set({"faults": [{"fault": "truncate", **entry}]}, "f.yaml", REGISTRY).faults[0]
+
+
+@pytest.mark.parametrize(
+    ("links", "chosen"),
+    [
+        (None, ALL),
+        ("all", ALL),
+        ("tools", TOOL_NAMES),
+        ("model", ("model",)),
+        ("weather", ("weather",)),
+        (["model", "weather"], ("weather", "model")),
+        (["tools", "model"], ALL),
+    ],
+)
+def test_links(links, chosen):
+    assert one(links=links).links == chosen
+
+
+def test_a_tool_stands_for_its_link_method_and_path():
+    entry = one(only={"tool": "send_message"})
+    assert (entry.links, entry.only.method, entry.only.path) == (("message",), "POST", "/message")
+
+
+def test_the_catalog_knows_the_agents_tools():
+    calls = {
+        tool.name: (tool.link, request.method, request.path)
+        for tool in TOOLS
+        for request in [
+            tool.request(tool.arguments.model_construct(**dict.fromkeys(tool.arguments.model_fields, "x")))
+        ]
+    }
+    assert calls == {name: link_of_tool(name) for name in calls}
+    assert sum(len(link.tools) for link in TOOL_LINKS) == len(calls)
+
+
+WRONG_TEXTS = [
+    ("[", "f.yaml:1: not YAML"),
+    ("3", "f.yaml: must be a mapping, not 3"),
+    ("fautls: []", "f.yaml: 'fautls' is no key here; did you mean 'faults'?"),
+    ("faults: {}", "f.yaml: faults: must be a list, not {}"),
+    ("faults: [3]", "f.yaml: faults[1]: must be a mapping, not 3"),
+    ("faults: [{fault: trunkate}]", "faults[1]: fault 'trunkate' is unknown; did you mean 'truncate'?"),
+    ("faults: [{}]", "f.yaml: faults[1]: fault is missing; valid: status, "),
+    ("faults: [{fault: [a]}]", "faults[1]: fault: must be a text that is not empty, not ['a']"),
+    ("faults: [{fault: noise, with: {roles: [usr]}}]", "noise: with: roles[1]: Input should be 'user'"),
+    ("toxics: [{}]", "toxics[1]: toxic is missing; valid: latency, "),
+    ("description: [a]", "f.yaml: description: must be a text"),
+    ("toxics: [{toxic: latncy}]", "toxics[1]: no toxic is called 'latncy'; did you mean 'latency'?"),
+    ("toxics: [{toxic: latency, with: {ltency: 1}}]", "no attribute 'ltency'; did you mean 'latency'?"),
+    ("toxics: [{toxic: latency, with: {latency: x}}]", "toxics[1]: latency: with: latency must be a whole"),
+    ("toxics: [{toxic: latency, with: 0}]", "toxics[1]: latency: with: must be a mapping, not 0"),
+    ("toxics: [{toxic: latency, stream: sideways}]", "latency: stream: no stream is called 'sideways'"),
+    ("toxics: [{toxic: latency, stream: 'upstream:5'}]", "did you mean 'upstream'?"),
+    ("toxics: [{toxic: down, stream: upstream}]", "down: stream: down has no stream"),
+    ("toxics: [{toxic: latency, whem: {}}]", "toxics[1]: 'whem' is no key here; did you mean 'when'?"),
+    ("toxics: [{toxic: latency, when: {nth: 1}}]", "when: 'nth' is no key here"),
+]
+WRONG_ENTRIES = [
+    ("whem: {}", "faults[1]: 'whem' is no key here; did you mean 'when'?"),
+    ("with: {fractoin: 1}", "truncate: with: 'fractoin' is no key here; did you mean 'fraction'?"),
+    ("with: {fraction: 1.5}", "with: fraction: Input should be less than 1"),
+    ("with: {fraction: true}", "with: fraction: Input should be a valid number"),
+    ("with: {fraction: '0.5'}", "with: fraction: Input should be a valid number"),
+    ("with: [1]", "with: must be a mapping"),
+    ("when: {probability: 2}", "when: probability: Input should be less than"),
+    ("when: {probability: 50%}", "when: probability: Input should be a valid number, not '50%'"),
+    ("when: {of: tries}", "when: of: Input should be 'call' or 'try', not 'tries'"),
+    ("when: {nth: 3-2}", "when: nth: the range 3-2 is empty"),
+    ("when: {nth: 0}", "when: nth: counts begin with 1"),
+    ("when: {nth: 2, after: 3}", "truncate: when: it could never strike: no call is left by nth, after"),
+    ("when: {nth: 2.5}", "when: nth: must be a count such as 3, a range"),
+    ("when: {nth: [2]}", "when: nth: must be a count such as 3, a range"),
+    ("when: {turns: true}", "when: turns: must be a count such as 3, a range"),
+    ("when: {evry: 2}", "faults[1]: truncate: when: 'evry' is no key here; did you mean 'every'?"),
+    ("when: {window: {strat: 1}}", "truncate: when: window: 'strat' is no key here; did you mean 'start'?"),
+    ("when: {window: 3}", "when: window: Input should be an object"),
+    ("when: false", "when: must be a mapping, not False"),
+    ("only: []", "only: must be a mapping, not []"),
+    ("only: {pth: /x}", "only: 'pth' is no key here; did you mean 'path'?"),
+    ("only: {path: message}", "only: path: must begin with / or *"),
+    ("only: {path: '/message?to=Bob'}", "only: path: is held against the path alone: leave the query out"),
+    ("only: {method: ''}", "only: method: must be a method such as POST"),
+    ("only: {header: {'X Team': a}}", "only: header: 'X Team' is no header's name"),
+    ("only: {tool: send_mail}", "tool: no tool is called 'send_mail'; did you mean 'send_message'?"),
+    ("only: {tool: send_message, method: GET}", "send_message is called by POST, never by GET"),
+    ("links: weather, only: {tool: translate}", "translate is on the link translator"),
+    ("links: wheather", "links: no link is called 'wheather'; did you mean 'weather'?"),
+    ("links: []", "links: must be a link"),
+    ("links: {}", "links: must be a link"),
+    ("id: 3", "truncate: id: must be a text that is not empty, not 3"),
+    ("id: a-2}, {fault: truncate, id: a}, {fault: truncate, id: a", "the id a-2 is there twice"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [*WRONG_TEXTS, *((f"faults: [{{fault: truncate, {entry}}}]", says) for entry, says in WRONG_ENTRIES)],
+)
+def test_what_is_wrong_is_named(text, says):
+    with pytest.raises(FaultSetError) as error:
+        load_set(text, "f.yaml", REGISTRY)
+    assert str(error.value).startswith("f.yaml:") and says in str(error.value)
+
+
+@pytest.mark.parametrize(("entry", "says"), WRONG_ENTRIES)
+def test_python_objects_are_refused_just_so(entry, says):
+    value = yaml.safe_load(f"faults: [{{fault: truncate, {entry}}}]")
+    with pytest.raises(FaultSetError) as error:
+        build_set(value, "here", REGISTRY)
+    assert str(error.value).startswith("here: ") and says in str(error.value)
+
+
+@pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
+def test_a_link_that_the_fault_cannot_strike_is_refused_where_it_is_named(names):
+    with pytest.raises(FaultSetError, match="slow_tokens cannot strike on weather, only on model"):
+        build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY)
+
+
+class Nested(Fault):
+    """With a mapping as a parameter."""
+
+    name = "nested"
+    family = "http"
+    window: Window | None = None
+
+
+def test_a_parameter_s_own_keys_are_checked_too():
+    entry = {"fault": "nested", "with": {"window": {"strat": 1}}}
+    said = r"^f: faults\[1\]: nested: with: window: 'strat' is no key here; did you mean 'start'\?$"
+    with pytest.raises(FaultSetError, match=said):
+        build_set({"faults": [entry]}, "f", {"nested": Nested})
+
+
+def test_a_set_of_nothing_but_chance_zero_cannot_strike():
+    never = {"when": {"probability": 0}}
+    entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
+    assert not build_set(entries, "f", REGISTRY).can_strike
+    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY).can_strike
+
+
+def test_a_repeated_fault_gets_a_number():
+    found = build_set({"faults": [{"fault": "truncate"}] * 3}, "f", REGISTRY)
+    assert [entry.id for entry in found.faults] == ["truncate", "truncate-2", "truncate-3"]
+
+
+def test_an_empty_set_is_no_text():
+    for text in ("", "{}", "faults: []", "# nothing"):
+        assert load_set(text, "f", REGISTRY).dump() == ""
+
+
+WHEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "probability": st.floats(0, 1),
+        "nth": st.sampled_from([[12, 12], "2-4", "3-"]),
+        "every": st.integers(1, 4),
+        "of": st.sampled_from(["call", "try"]),
+        "window": st.fixed_dictionaries({"start": st.floats(0, 9), "end": st.floats(10, 99)}),
+        "persistent": st.booleans(),
+    },
+)
+ENTRY = st.fixed_dictionaries(
+    {"fault": st.just("truncate")},
+    optional={
+        "links": st.sampled_from(["tools", "model", "all", ["weather", "model"]]),
+        "with": st.fixed_dictionaries(
+            {}, optional={"fraction": st.floats(0, 0.9), "at_byte": st.integers(0, 99)}
+        ),
+        "when": WHEN,
+        "only": st.fixed_dictionaries(
+            {}, optional={"method": st.just("GET"), "json": st.just({"to": "Bob"})}
+        ),
+    },
+)
+TOXIC = st.fixed_dictionaries(
+    {"toxic": st.just("latency")},
+    optional={
+        "stream": st.sampled_from(["upstream", "downstream"]),
+        "with": st.just({"latency": 5}),
+        "when": st.fixed_dictionaries({"probability": st.floats(0, 1)}),
+    },
+)
+
+
+@given(st.lists(ENTRY, max_size=4), st.lists(TOXIC, max_size=3))
+def test_what_is_written_is_read_again(faults, toxics):
+    found = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY)
+    assert load_set(found.dump(), "again", REGISTRY) == found
+    assert found.dump() == "" or json.loads(found.dump())

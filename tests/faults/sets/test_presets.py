@@ -1,0 +1,98 @@
+"""Presets, and fault sets named at the edge: by a preset's name, a file, or their text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
+from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.settings.settings import Settings, SettingsError
+from windtunnel.toxiproxy.toxics import parse_list
+
+NAMES = [
+    "bad-network",
+    "broken-model",
+    "heavy",
+    "light",
+    "lost-replies",
+    "lying-tools",
+    "moderate",
+    "rate-limits",
+]
+SET = "faults:\n- {fault: truncate, links: search, with: {fraction: 0.1}}\n"
+
+
+def test_the_presets_are_those_of_the_design():
+    assert list(preset_names()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_says_what_it_is_for(name):
+    found = preset(name)
+    assert found.description and found.faults
+    assert load_set(found.dump(), name, REGISTRY) == found
+    assert preset_of(found.dump()) == name
+
+
+def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text(SET, encoding="utf-8")
+    Path("light").write_text(SET, encoding="utf-8")
+    assert find_set("mine") == find_set("./light") == find_set(find_set("mine").dump())
+    assert find_set("light") == preset("light")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("ligth", "'ligth' is no file, and no preset is called so; did you mean 'light'?"),
+        ("there/none.yaml", "there/none.yaml: cannot be read: No such file"),
+        ("a\0.yaml", "a\0.yaml: cannot be read: embedded null byte"),
+        ("empty.yaml", "empty.yaml: there is no fault in it"),
+        ("bad.yaml", "bad.yaml: faults[1]: fault 'truncat' is unknown; did you mean 'truncate'?"),
+        ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: 'fractoin' is no key here; did you mean"),
+    ],
+)
+def test_what_is_no_set_is_refused_with_source_file_key_and_nearest_name(given, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.yaml").write_text("faults: []", encoding="utf-8")
+    Path("bad.yaml").write_text("faults: [{fault: truncat}]", encoding="utf-8")
+    Path("wrong.yaml").write_text("faults: [{fault: truncate, with: {fractoin: 1}}]", encoding="utf-8")
+    with pytest.raises(SettingsError) as raised:
+        load_configuration({"FAULTS": given})
+    assert f"environment: FAULTS: {said}" in str(raised.value)
+
+
+def test_a_set_too_large_to_be_handed_on_is_refused(tmp_path):
+    text = "faults:\n" + "- {fault: truncate}\n" * (LARGEST // 150)
+    (tmp_path / "large.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(FaultSetError, match="split it"):
+        find_set(str(tmp_path / "large.yaml"))
+
+
+def test_what_is_frozen_is_the_set_in_full(tmp_path):
+    (tmp_path / "mine.yaml").write_text(SET, encoding="utf-8")
+    settings = load_configuration({"FAULTS": str(tmp_path / "mine.yaml"), "CHAOS_LEVEL": "0.5"}).settings
+    assert Settings.model_validate_json(settings.dump()) == settings
+    [entry] = settings.fault_set.faults
+    assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
+
+
+def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
+    empty = REGISTRY["empty"]()
+    toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
+    made = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,))).fault_set
+    assert [one.id for one in (*made.faults, *made.toxics)] == ["empty", "empty-2", "latency"]
+    with pytest.raises(ValueError, match="empty: links: no link is called 'serch'; did you mean 'search'"):
+        Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
+
+
+def test_settings_take_a_set_its_data_or_its_text():
+    found = preset("light")
+    data = {"faults": [{"fault": "truncate"}]}
+    assert Settings(seed=1, faults=found).faults == Settings(seed=1, faults=found.dump()).faults
+    assert Settings(seed=1, faults=data).fault_set.faults[0].fault.name == "truncate"

@@ -1,0 +1,94 @@
+"""At which requests a fault is aimed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from windtunnel.dialects.http import Request
+from windtunnel.faults.sets.selectors import Only
+
+BODY = {"to": "Bob", "options": {"priority": 2, "tags": ["a"]}, "n": None}
+REQUEST = Request((("X-Team", "blue"), ("X-Empty", "")), json.dumps(BODY).encode(), "POST", "/message?x=1")
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        {},
+        {"method": "post"},
+        {"path": "/message"},
+        {"path": "/mess*"},
+        {"header": {"x-team": "blue"}},
+        {"header": {"X-Team": "b*"}},
+        {"header": {"X-Team": "*", "X-Empty": "*"}},
+        {"header": {"X-Empty": ""}},
+        {"json": {"to": "Bob"}},
+        {"json": {"options.priority": 2}},
+        {"json": {"options": {"priority": 2, "tags": ["a"]}}},
+        {"method": "POST", "path": "/message", "json": {"to": "Bob"}},
+    ],
+)
+def test_matches(only):
+    assert Only(**only).matches(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        {"method": "GET"},
+        {"path": "/inbox"},
+        {"header": {"x-team": "red"}},
+        {"header": {"x-other": "*"}},
+        {"header": {"x-other": ""}},
+        {"header": {"x-team": ""}},
+        {"header": {"x-team": "*", "x-other": "*"}},
+        {"header": {"x-other": "b"}},
+        {"json": {"to": "bob"}},
+        {"json": {"to": "Bob", "options.priority": 3}},
+        {"json": {"to.first": "B"}},
+        {"method": "POST", "path": "/message", "json": {"to": "Ann"}},
+    ],
+)
+def test_does_not_match(only):
+    assert not Only(**only).matches(REQUEST)
+
+
+@pytest.mark.parametrize("body", [b"", b"no json", b"[1]", b'"Bob"', b"[" * 100_000])
+def test_a_body_that_is_no_object_has_no_field(body):
+    assert not Only(json={"to": "Bob"}).matches(Request(body=body))
+
+
+def test_an_absent_field_is_not_null():
+    assert Only(json={"n": None}).matches(REQUEST)
+    assert not Only(json={"absent": None}).matches(REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "same"),
+    [
+        (None, None, True),
+        (0, None, False),
+        (1, 1.0, True),
+        (1.0, 1, True),
+        (1, "1", False),
+        (1, True, False),
+        (0, False, False),
+        ([], [], True),
+        ([[1, "a"], [2]], [[1, "a"], [2]], True),
+        ([[1, "a"], [2]], [[1, "a"]], False),
+        ([[1, "a"]], [[1, "a"], [2]], False),
+        (["a", "b"], ["b", "a"], False),
+        (["a"], "a", False),
+        ([1], [True], False),
+        ([{"x": 1}], [{"x": 1.0}], True),
+        ({"x": 1}, {"x": True}, False),
+        ({"x": 1, "y": 2}, {"x": 1}, False),
+        ({"x": 1}, {"x": 1, "y": None}, False),
+        ({}, [], False),
+    ],
+)
+def test_a_field_is_the_same_as_json_has_it(found, wanted, same):
+    request = Request(body=json.dumps({"a": {"b": found}}).encode())
+    assert Only(json={"a.b": wanted}).matches(request) is same

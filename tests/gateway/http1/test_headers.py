@@ -1,0 +1,171 @@
+"""The four declared rewrites of a request's header block, and nothing else."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.lab import Lab, Upstream, ask, gateway, read_head
+from windtunnel.core.identity import Identity
+from windtunnel.gateway.endpoint import model_endpoint, rewrite, url_endpoint
+from windtunnel.gateway.http1.heads import read_request
+from windtunnel.links.topology import default_topology
+from windtunnel.settings.settings import Settings
+
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Listening:
+    """An upstream that keeps the header blocks that it gets."""
+
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        self.upstream = Upstream(self._serve)
+        self.authority = str(self.upstream.address).encode()
+
+    def _serve(self, connection: socket.socket) -> None:
+        self.heads.append(read_head(connection)[0])
+        connection.sendall(REPLY)
+
+
+@pytest.fixture
+def listening() -> Iterator[Listening]:
+    listening = Listening()
+    yield listening
+    listening.upstream.close()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, listening: Listening) -> Iterator[Lab]:
+    address = listening.upstream.address
+    with gateway(tmp_path, message=address, model=address) as lab:
+        yield lab
+
+
+def headers_of(lab: Lab) -> bytes:
+    lines = [f"{name}: {value}" for name, value in lab.identity().items()]
+    return "".join(line + "\r\n" for line in [*lines, "Windtunnel-Note: n", "Idempotency-Key: k"]).encode()
+
+
+def test_tools_are_told_the_world_and_the_translator(lab: Lab, listening: Listening) -> None:
+    lab.begin(translator_backend="offline")
+    sent = b"Accept: */*\r\nWINDTUNNEL-WORLD: mine\r\n" + headers_of(lab)
+    ask(lab.address("message"), b"POST /message?a=%20b HTTP/1.1\r\nHost: tool:1\r\n" + sent + b"\r\n")
+    assert listening.heads == [
+        b"POST /message?a=%20b HTTP/1.1\r\nHost: " + listening.authority + b"\r\nAccept: */*\r\n"
+        + headers_of(lab)
+        + b"Windtunnel-World: " + lab.run_id.encode() + b"/e1\r\nWindtunnel-Translator: offline\r\n\r\n"
+    ]  # fmt: skip
+
+
+def test_outside_an_attempt_only_the_host_changes(lab: Lab, listening: Listening) -> None:
+    rest = b"\r\nWindtunnel-World: mine\r\nbaggage: a=b\r\n\r\n"
+    ask(lab.address("message"), b"GET / HTTP/1.1\r\nhost:x" + rest)
+    assert listening.heads == [b"GET / HTTP/1.1\r\nhost: " + listening.authority + rest]
+
+
+@pytest.mark.parametrize(
+    ("base", "sent", "got"),
+    [
+        (None, "/openai/v1/chat/completions", "/openai/v1/chat/completions"),
+        (None, "/v1/models?x=1", "/openai/v1/models?x=1"),
+        (None, "/", "/"),
+        ("", "/v1/models", "/models"),
+        ("/v1", "/openai/v1/models", "/v1/models"),
+        ("/a/b", "/v1?x", "/a/b?x"),
+        ("/a/b", "/v1beta/models", "/v1beta/models"),
+    ],
+)
+def test_the_path_prefix_of_the_model_link(
+    lab: Lab, listening: Listening, base: str | None, sent: str, got: str
+) -> None:
+    url = listening.upstream.address.url
+    lab.begin(**({} if base is None else {"model": "compatible", "model_base_url": url + base}))
+    ask(lab.address("model"), f"GET {sent} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert listening.heads[0].split(b" ")[1].decode() == got
+
+
+def test_the_scripted_model_sees_the_labs_headers(lab: Lab, listening: Listening) -> None:
+    lab.begin()
+    ask(lab.address("model"), b"GET / HTTP/1.1\r\nHost: x\r\n" + headers_of(lab) + b"\r\n")
+    assert headers_of(lab) in listening.heads[0]
+
+
+def test_somebody_elses_model_sees_none_of_them(lab: Lab, listening: Listening) -> None:
+    lab.begin(model="compatible", model_base_url=listening.upstream.address.url)
+    sent = headers_of(lab) + b"authorization: Bearer k\r\n"
+    ask(lab.address("model"), b"GET / HTTP/1.1\r\nHost: x\r\n" + sent + b"\r\n")
+    kept = b"\r\nIdempotency-Key: k\r\nauthorization: Bearer k\r\n\r\n"
+    assert listening.heads == [b"GET / HTTP/1.1\r\nHost: " + listening.authority + kept]
+    assert lab.exchange().identity == "baggage"
+
+
+def test_foreign_baggage_and_a_foreign_trace_pass() -> None:
+    endpoint = url_endpoint("http://else:8080/v1", ssl.create_default_context)
+    ours = Identity("r", "e", 1).headers("model")["baggage"].encode()
+    block = b"GET /v1/x HTTP/1.1\r\nHost: a\r\nBaggage: t=1,%b\r\ntraceparent: %b\r\n\r\n"
+    mixed = rewrite(read_request(block % (ours, b"00-ab")), endpoint, b"")
+    assert mixed == b"GET /v1/x HTTP/1.1\r\nHost: else:8080\r\nBaggage: t=1\r\n\r\n"
+    foreign = rewrite(read_request(block % (b"u=2", b"00-ab")), endpoint, b"")
+    assert foreign.endswith(b"\r\nBaggage: t=1,u=2\r\ntraceparent: 00-ab\r\n\r\n")
+
+
+def test_groq_is_reached_over_tls_under_its_own_path() -> None:
+    settings = Settings(seed=1, model="groq")
+    endpoint = model_endpoint(settings, default_topology("lab"), ssl.create_default_context)
+    assert (endpoint.host, endpoint.port, endpoint.authority) == ("api.groq.com", 443, b"api.groq.com")
+    assert endpoint.base_path == "/openai/v1" and endpoint.tls is not None and not endpoint.is_lab
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate for localhost and its key, in one file."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key -out cert"
+    extension = ["-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command.split(), *extension], cwd=folder, check=True, capture_output=True)
+    both = folder / "both"
+    both.write_text((folder / "cert").read_text() + (folder / "key").read_text())
+    return both
+
+
+class Tls(Listening):
+    """The same over TLS; keeps the server name that its client asked for."""
+
+    def __init__(self, certificate: Path) -> None:
+        self.names: list[str | None] = []
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate)
+        self._context.sni_callback = lambda _, name, __: self.names.append(name)
+        super().__init__()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with self._context.wrap_socket(connection, server_side=True) as secure:
+            super()._serve(secure)
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted"), [("localhost", True), ("localhost", False), ("127.0.0.1", True)]
+)
+def test_tls_upstreams(
+    tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool
+) -> None:
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server = Tls(certificate)
+    port = server.upstream.address.port
+    with gateway(tmp_path) as lab:
+        lab.begin(model="compatible", model_base_url=f"https://{host}:{port}/base")
+        reply = ask(lab.address("model"), b"GET /v1/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        if trusted and host == "localhost":  # the certificate's name
+            assert reply == REPLY and server.names == ["localhost"]
+            assert server.heads[0].startswith(b"GET /base/x HTTP/1.1\r\nHost: localhost:%d\r\n" % port)
+        else:
+            assert reply.startswith(b"HTTP/1.1 502 ") and b"certificate" in reply.lower()
+            assert server.heads == []
+    server.upstream.close()

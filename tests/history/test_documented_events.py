@@ -1,0 +1,19 @@
+"""The page on the history names every event, and no other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import get_args
+
+from tests.support import ROOT
+from windtunnel.history.events import Event
+
+PAGE = ROOT / "docs" / "how-it-works.md"
+
+
+def test_every_event_is_in_the_table_and_nothing_else():
+    section = PAGE.read_text(encoding="utf-8").split("## The history")[1].split("\n## ")[0]
+    rows = [row.split("|")[3] for row in section.splitlines() if row.startswith("|")][2:]
+    names = {next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)}
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == names

@@ -1,0 +1,361 @@
+"""The history: what the writer wrote is what the reader reads, torn and hostile lines included."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields, replace
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.history import events, history
+from windtunnel.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    AttemptHealed,
+    EpisodeJudged,
+    EpisodeStarted,
+    Event,
+    Exchange,
+    FaultMet,
+    FaultsSet,
+    ModelCall,
+    Note,
+    Report,
+    RunFinished,
+    RunStarted,
+    ToolCall,
+    ToolCallRefused,
+    ToolTry,
+    ToxicsChanged,
+    WorldRead,
+)
+from windtunnel.history.history import (
+    HistoryError,
+    Torn,
+    Writer,
+    history_file,
+    parse_line,
+    read_file,
+    read_run,
+    strip_control,
+)
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
+CALL = ToolCall(
+    1.0, "1-1", 1, 1, 0, "search_web", "search", {"q": "a"}, "f", 1, 2, True, None, "none", "found", False
+)
+TRY = ToolTry("1-1", 1, "search_web", "search", "f", 1, 1, 1.0, 1.5, 500.0, 1000.0, 200, None, 9, False, None)
+EVENTS = [
+    RunStarted(1.0, "r", "lab", 0, 7, {"toxic_prob": 0.3, "toxics": "down"}, "subject", 24),
+    EpisodeStarted(1.0, "1-1", "What is it?", {"values": [{"number": 1}]}),
+    EpisodeStarted(1.0, "2-1", "What is it?", None),
+    AttemptArmed(1.0, "1-1", 1, 2.5, [LATENCY]),
+    ModelCall(1.0, "1-1", 1, 1, 1, 20.0, None, "ReadTimeout"),
+    TRY,
+    CALL,
+    ToolCallRefused(1.0, "1-1", 1, 1, 0, "search_v2", '{"q": "a', "malformed", "cut off"),
+    AttemptEnded(
+        "1-1", 1, 1.0, 2.0, 1000.0, "report", Report("done", "42", [{"value": 42}]), "42", None, None
+    ),
+    AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "exception", None, "", "KeyError", "'x'"),
+    AttemptHealed(1.0, "1-1", 1, None, "not armed in time"),
+    WorldRead(1.0, "1-1", [{"kind": "message_sent", "fields": {"to": "Bob"}}]),
+    EpisodeJudged(
+        1.0, "1-1", "success", "as_asked", "done", "right", ["late"], 1, "success", [{"kind": "down"}]
+    ),
+    RunFinished(9.0, True, "", None),
+    Note(1.0, "warning", "mind"),
+    Exchange(
+        *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
+        *(0.5, 503, True, True, False, 90, 80),
+        [FaultMet("a", "delay", True, None, 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
+        *(2, "the client left"),
+    ),
+    FaultsSet(1.0, "1-1", 1, 2, "{}"),
+    ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return history_file(tmp_path, "run-1", "agent", 0)
+
+
+def write(path, *events):
+    writer = Writer(path)
+    for event in events:
+        writer.write(event)
+    writer.close()
+
+
+def note(message):
+    return Note(1.0, "info", message)
+
+
+def test_the_public_names_are_pinned():
+    here = {
+        name
+        for module in (events, history)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__)
+    }
+    kinds = {kind.__name__ for kind in get_args(Event)}
+    assert kinds == {
+        *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCall"),
+        "ToolCallRefused",
+        *("AttemptEnded", "AttemptHealed", "WorldRead", "EpisodeJudged", "RunFinished", "Note"),
+        *("Exchange", "FaultsSet", "ToxicsChanged"),
+    }
+    assert here - kinds == {
+        *("FaultMet", "HistoryError", "Report", "Torn", "Writer"),
+        *("dump_line", "history_file", "latest_run", "parse_line", "read_file", "read_run", "strip_control"),
+    }
+
+
+def test_every_event_is_tried_here_and_has_a_name_of_its_own():
+    assert {type(event) for event in EVENTS} == set(get_args(Event))
+    names = [next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.event)
+def test_an_event_comes_back_as_it_was_written(path, event):
+    write(path, event)
+    assert list(read_file(path)) == [event]
+
+
+def test_events_come_back_in_order_from_writer_after_writer(path):
+    write(path, *EVENTS[:5])
+    write(path, *EVENTS[5:])
+    assert list(read_file(path)) == EVENTS
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(TEXT, st.dictionaries(TEXT, JSON))
+def test_any_text_and_arguments_come_back(tmp_path_factory, result, arguments):
+    path = tmp_path_factory.mktemp("any") / "agent-0.jsonl"
+    event = replace(CALL, result=result, arguments=arguments)
+    write(path, event)
+    assert list(read_file(path)) == [event]
+    assert path.read_bytes().count(b"\n") == 1
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80\ud800", "\\ud800"])
+def test_half_a_character_does_not_make_a_line_unreadable(path, text):
+    write(path, note(text), replace(CALL, arguments={text: text}))
+    shown, call = read_file(path)
+    assert shown.message == text.encode("utf-8", "replace").decode()
+    assert list(call.arguments) == [shown.message]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "9" * 40])
+def test_numbers_that_json_does_not_know_do_no_harm(path, number):
+    write(path, replace(CALL, arguments={"n": json.loads(number)}))
+    [call] = read_file(path)
+    assert str(call.arguments["n"]) == str(json.loads(number))
+
+
+def test_a_huge_line_is_whole(path):
+    write(path, note("é" * 3_000_000), note("next"))
+    assert [len(event.message) for event in read_file(path)] == [3_000_000, 4]
+
+
+def test_threads_that_share_a_writer_never_mix_their_lines(path):
+    writer = Writer(path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: writer.write(note(f"{n} " + "x" * 20_000)), range(200)))
+    writer.close()
+    assert sorted(int(event.message.split()[0]) for event in read_file(path)) == list(range(200))
+
+
+def test_two_writers_append_whole_lines(path):
+    writers = [Writer(path), Writer(path)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda n: writers[n % 2].write(note(f"{n}")), range(400)))
+    for writer in writers:
+        writer.close()
+    assert len(list(read_file(path))) == 400
+
+
+def test_a_line_already_dumped_is_written_as_it_is(path):
+    writer = Writer(path)
+    writer.write_line(json.dumps(asdict(TRY)))
+    writer.close()
+    writer.close()  # once more does no harm
+    assert list(read_file(path)) == [TRY]
+
+
+def test_a_torn_line_is_counted_and_not_returned(path):
+    write(path, note("whole"))
+    with path.open("ab") as file:
+        file.write(b'{"t": 1.0, "eve')
+    torn = Torn()
+    assert list(read_file(path, torn)) == [note("whole")]
+    assert torn.count == 1
+    assert list(read_file(path)) == [note("whole")]
+
+
+@pytest.mark.parametrize("rest", [b'{"t": 1', b"\xff\xfe", b"x", b"{}"])
+def test_the_next_writer_moves_a_torn_line_aside_and_readers_still_count_it(path, tmp_path, rest):
+    write(path, note("whole"))
+    with path.open("ab") as file:
+        file.write(rest)
+    write(path, note("next"))
+    torn = Torn()
+    assert read_run(tmp_path, "run-1", torn) == [note("whole"), note("next")]
+    assert torn.count == 1
+    assert path.with_name("agent-0.jsonl.torn").read_bytes() == rest + b"\n"
+
+
+def test_every_torn_line_is_counted(path, tmp_path):
+    for number in range(3):
+        write(path, note(f"{number}"))
+        with path.open("ab") as file:
+            file.write(b'{"t"')
+    torn = Torn()
+    assert len(read_run(tmp_path, "run-1", torn)) == 3
+    assert torn.count == 3
+
+
+def test_a_file_of_nothing_but_a_torn_line_is_begun_anew(path):
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"t"')
+    write(path, note("first"))
+    assert list(read_file(path)) == [note("first")]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from windtunnel.history.events import Note
+from windtunnel.history.history import Writer
+writer = Writer(Path(sys.argv[1]))
+while True:
+    writer.write(Note(1.0, "info", "x" * 100_000))
+    print(flush=True)
+"""
+
+
+def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as child:
+        for _ in range(5):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+    write(path, note("successor"))
+    *before, last = read_file(path)
+    assert len(before) >= 5 and last == note("successor")
+
+
+FULL = f"""
+import resource, sys
+from pathlib import Path
+from windtunnel.history.events import Note
+from windtunnel.history.history import Writer
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
+writer = Writer(Path(sys.argv[1]))
+try:
+    writer.write(Note(1.0, "info", "x" * 2000))
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full_is_said(path):
+    child = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=30
+    )
+    assert "the history took 1000 of" in child.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"not json",
+        b'{"event": "note"}',
+        b'{"event": "nonsense", "t": 1}',
+        b'{"event": "note", "t": "soon", "level": "info", "message": ""}',
+        b'{"event": "note", "t": 1, "level": "loud", "message": ""}',
+        b'{"event": "note", "t": 1, "level": "info", "message": "\xff"}',
+        b'{"event": "note", "t": 1, "level": "info", "message": "half',
+        b"[" * 5000,
+    ],
+)
+def test_a_bad_line_is_an_error_with_file_and_number(path, line):
+    write(path, note("1"), note("2"))
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    write(path, note("4"))
+    with pytest.raises(HistoryError, match=r"agent-0\.jsonl:3: no event: ") as caught:
+        list(read_file(path))
+    assert len(str(caught.value)) < 400 + len(str(path))
+
+
+def test_a_line_tells_which_field_is_wrong(path):
+    with pytest.raises(HistoryError, match=r":7: no event: note\.level "):
+        parse_line(b'{"event": "note", "t": 1, "level": "loud", "message": ""}', path, 7)
+
+
+def test_a_run_is_read_file_by_file(tmp_path):
+    for process, lane in [("manager", 0), ("agent", 1), ("agent", 0), ("gateway", 0)]:
+        write(history_file(tmp_path, "run-1", process, lane), note(f"{process}-{lane}"))
+    write(history_file(tmp_path, "run-2", "agent", 0), note("of another run"))
+    messages = [event.message for event in read_run(tmp_path, "run-1")]
+    assert messages == ["agent-0", "agent-1", "gateway-0", "manager-0"]
+
+
+def test_a_run_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(HistoryError, match="no-such: no history of a run there"):
+        read_run(tmp_path, "no-such")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("\x1b[31mred\x1b[0m\x07", "[31mred[0m"),
+        ("\x9b2Jcleared\x7f\x00", "2Jcleared"),
+        ("over\rwritten\x0b\x0c\x85", "overwritten"),
+        ("\u202eback\u2066wards\u2069", "backwards"),
+        ("half \ud800", "half "),
+        ("naïve 日本 🙂 \u200d", "naïve 日本 🙂 \u200d"),
+    ],
+)
+def test_what_would_disturb_a_console_is_stripped(text, shown):
+    assert strip_control(text) == shown
+
+
+@given(st.text())
+def test_stripped_text_can_be_printed(text):
+    stripped = strip_control(text)
+    assert stripped.encode().decode() == stripped
+    assert strip_control(stripped) == stripped
+
+
+def test_a_history_file_is_open_to_its_group_as_the_umask_allows(path):
+    old = os.umask(0o022)
+    try:
+        write(path, note("x"))
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o644

@@ -1,0 +1,166 @@
+"""``agent.log`` and ``info.log``, as a reader finds them."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from windtunnel.history.events import AttemptArmed, AttemptEnded, Note, Report, RunFinished, ToolCall, ToolTry
+from windtunnel.history.logs import JsonLog, Logs, agent_line, iso
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+TOXICS = [
+    PlannedToxic("search", "latency", "upstream", {"latency": 300}),
+    PlannedToxic("movie", "timeout", "downstream", {"timeout": 400}),
+]
+TRY = ToolTry(
+    *(
+        "1-1",
+        2,
+        "search_web",
+        "search",
+        "f",
+        1,
+        3,
+        1.0,
+        1.5,
+        500.25,
+        1000.0,
+        None,
+        "read_timeout",
+        0,
+        False,
+        None,
+    )
+)
+ENDED = AttemptEnded("1-1", 2, 1.0, 2.0, 1234.5678, "report", Report("unsure", "x"), "answer", None, None)
+
+
+def call(fallback_used, ok=True):
+    return ToolCall(
+        1.0, "1-1", 1, 1, 0, "get_weather", "weather", {}, "f", 1, 2, ok, None, "none", "", fallback_used
+    )
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Tells events; the lines of info.log that they made."""
+
+    def tell(*events):
+        logs = Logs(tmp_path / "logs", "run-1")
+        for event in events:
+            logs.tell(event)
+        logs.close()
+        return lines(tmp_path / "logs" / "info.log")
+
+    return tell
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def test_a_network_line_tells_of_one_try(told):
+    [line] = told(TRY)
+    assert (line["event"], line["tool"], line["try"], line["error"]) == (
+        "network",
+        "search_web",
+        3,
+        "read_timeout",
+    )
+    assert line["network_start"] == "1970-01-01T00:00:01.000+00:00"
+    assert line["network_end"] == "1970-01-01T00:00:01.500+00:00"
+    assert line["network_latency"] == 0.50025
+    assert "read_timeout" in line["message"]
+
+
+def test_each_armed_toxic_is_a_fault_line(told):
+    one, other = told(AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS))
+    assert (one["event"], one["link"], one["kind"], one["stream"]) == (
+        "fault",
+        "search",
+        "latency",
+        "upstream",
+    )
+    assert one["attributes"] == {"latency": 300}
+    assert other["link"] == "movie"
+
+
+def test_a_fallback_is_told_and_an_ordinary_call_is_not(told):
+    [line] = told(call(False), call(True, ok=False))
+    assert (line["event"], line["tool"], line["ok"]) == ("fallback", "get_weather", False)
+
+
+def test_the_end_of_an_attempt_is_told(told):
+    [line] = told(ENDED)
+    assert (line["event"], line["episode"], line["attempt"]) == ("request_processed", "1-1", 2)
+    assert (line["ended_by"], line["duration"]) == ("report", 1.2346)
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error"])
+def test_notes_are_told_by_their_level(told, level):
+    assert [(line["event"], line["message"]) for line in told(Note(1.0, level, "mind"))] == [(level, "mind")]
+
+
+def test_other_events_make_no_line(told):
+    assert told(RunFinished(1.0, True, "", 0)) == []
+
+
+def test_every_line_has_event_message_and_run(told):
+    told_lines = told(
+        TRY, AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS), call(True), ENDED, Note(1.0, "info", "x")
+    )
+    assert len(told_lines) == 6
+    assert all(line["run_id"] == "run-1" and line["event"] and line["message"] for line in told_lines)
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J\nnext", "\ud800", "\u2028", 'quote " and \\'])
+def test_hostile_text_stays_on_its_line_and_does_not_reach_a_console(told, text):
+    [line] = told(Note(1.0, "info", f"a{text}b"))
+    assert "\x1b" not in line["message"] and line["message"].startswith("a")
+
+
+def test_a_later_run_appends(told):
+    told(Note(1.0, "info", "first"))
+    assert [line["message"] for line in told(Note(1.0, "info", "second"))] == ["first", "second"]
+
+
+def test_writers_that_share_a_file_never_mix_their_lines(tmp_path):
+    logs = [JsonLog(tmp_path / "info.log") for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: logs[n % 4].write({"n": n, "x": "é" * 5000}), range(400)))
+    for log in logs:
+        log.close()
+        log.close()  # once more does no harm
+    assert sorted(line["n"] for line in lines(tmp_path / "info.log")) == list(range(400))
+
+
+def test_a_line_of_the_agents_log_has_the_fields_of_the_design():
+    line = agent_line("run-1", "What?", ENDED, "unconfirmed")
+    assert list(line) == [
+        *("run_id", "episode", "prompt", "response", "status", "outcome", "error_type"),
+        *("start_time", "end_time", "duration", "prompt_attempt_no"),
+    ]
+    assert (line["prompt"], line["response"], line["status"]) == ("What?", "answer", "unsure")
+    assert (line["outcome"], line["prompt_attempt_no"], line["duration"]) == ("unconfirmed", 2, 1.2346)
+
+
+def test_what_a_model_says_does_not_reach_a_console_through_the_agents_log():
+    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "text", None, "\x9b2Jgone\u202e\ud800", None, None)
+    line = agent_line("run-1", "What\x1b[0m?", ended, None)
+    assert (line["prompt"], line["response"]) == ("What[0m?", "2Jgone")
+
+
+def test_without_a_report_the_status_tells_how_it_ended():
+    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "KeyError", "'x'")
+    line = agent_line("run-1", "What?", ended, None)
+    assert (line["status"], line["error_type"], line["outcome"]) == ("exception", "KeyError", None)
+
+
+def test_times_are_in_utc_and_to_the_millisecond():
+    text = iso(1_700_000_000.1239)
+    assert text == "2023-11-14T22:13:20.123+00:00"
+    assert datetime.fromisoformat(text).tzinfo == UTC

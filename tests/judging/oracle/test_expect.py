@@ -1,0 +1,58 @@
+import pytest
+
+from windtunnel.judging.oracle import parse_expect
+from windtunnel.judging.oracle.expect import EFFECTS
+
+
+def test_an_empty_oracle_expects_no_effects_and_no_values():
+    oracle = parse_expect({})
+    assert (oracle.effects, oracle.values, oracle.done_if_text) == ([], [], None)
+
+
+def test_a_whole_oracle_is_read():
+    oracle = parse_expect(
+        {
+            "effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": {"contains": "hi"}}}],
+            "values": [{"number": 11.3, "unit": "celsius", "tolerance": 0.1}, {"any_of": ["a", 2]}],
+            "done_if_text": "Done.",
+        }
+    )
+    assert oracle.effects[0].fields["to"].equals == "Bob"
+    assert oracle.effects[0].fields["body"].contains == ["hi"]
+    assert oracle.values[1].options == ["a", 2]
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ({"effect": []}, "expect.effect: is no key here; did you mean 'effects'?"),
+        ({"values": {"number": 3}}, "expect.values: Input should be a valid list"),
+        ({"values": [{"nmber": 3}]}, "expect.values[0].nmber: is no key here; did you mean 'number'?"),
+        ({"values": [{"number": "3"}]}, "expect.values[0].number: must be a number"),
+        ({"values": [{"number": True}]}, "expect.values[0].number: must be a number"),
+        ({"values": [{"number": float("nan")}]}, "expect.values[0].number: must be a finite number"),
+        ({"values": [{"number": 1, "text": "a"}]}, "expect.values[0]: needs exactly one of number, text"),
+        ({"values": [{}]}, "expect.values[0]: needs exactly one of"),
+        ({"values": [{"any_of": []}]}, "expect.values[0].any_of: "),
+        ({"values": [{"text": "a", "unit": "m"}]}, "expect.values[0]: unit and tolerance go with a number"),
+        ({"values": [{"number": 1, "tolerance": -1}]}, "expect.values[0].tolerance: "),
+        ({"effects": [{"kind": "message_send"}]}, "did you mean 'message_sent'?"),
+        ({"effects": [{"kind": "message_sent", "fields": {"bod": 1}}]}, "has no field 'bod'; did you mean"),
+        (
+            {"effects": [{"kind": "message_sent", "fields": {"to": {"contain": "B"}}}]},
+            "expect.effects[0].fields.to.contain: is no key here; did you mean 'contains'?",
+        ),
+        ({"effects": [{"fields": {}}]}, "expect.effects[0].kind: Field required"),
+        ({"done_if_text": ""}, "expect.done_if_text: "),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, message):
+    with pytest.raises(ValueError, match="expect") as caught:
+        parse_expect(expect)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_each_kind_of_side_effect_can_be_expected_with_all_its_fields():
+    for kind, fields in EFFECTS.items():
+        parse_expect({"effects": [{"kind": kind, "fields": dict.fromkeys(fields, "x")}]})

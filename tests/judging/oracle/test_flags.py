@@ -1,0 +1,83 @@
+import pytest
+
+from tests.judging.oracle.histories import called, exchange, met, sent, tried
+from windtunnel.judging.oracle import is_late, is_misled, is_ungrounded, judge_value, parse_expect
+
+LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
+PARIS = {"number": 11.3, "unit": "celsius", "tolerance": 0.1}
+
+
+def filled(slot, value):
+    return judge_value(parse_expect({"values": [slot]}).values, [{"value": value, "unit": None}]).slots
+
+
+@pytest.mark.parametrize(
+    ("tries", "at", "late"),
+    [
+        ([tried(**LOST)], 104.5, True),
+        ([tried(**LOST)], 103.9, False),
+        ([tried(**LOST), tried(try_=2, start=104.4, ms=300)], 104.5, False),
+        ([tried(**LOST), tried(try_=2, start=105.0, **LOST)], 106.1, True),
+        ([tried(ms=20)], 103.01, False),
+        ([], 103.0, False),
+    ],
+)
+def test_an_effect_is_late_when_the_client_had_given_up_every_try_of_its_key(tries, at, late):
+    assert is_late(sent(at=at), tries) is late
+
+
+@pytest.mark.parametrize(
+    ("tries", "at", "late"),
+    [
+        ([tried(idempotency_key=None, **LOST)], 104.5, True),
+        ([tried(idempotency_key=None, **LOST)], 103.5, False),
+        ([tried(idempotency_key=None)], 104.5, False),
+        ([tried("weather", **LOST)], 104.5, False),
+    ],
+)
+def test_an_effect_without_a_key_is_judged_by_time(tries, at, late):
+    assert is_late(sent(at=at, key=None), tries) is late
+
+
+@pytest.mark.parametrize(
+    ("slot", "value", "result", "ungrounded"),
+    [
+        (PARIS, 11.3, '{"temp":284.45}', False),
+        (PARIS, 11.3, '{"temp":11.31}', False),
+        (PARIS, 11.3, '{"temp":20}', True),
+        (PARIS, 12, '{"temp":20}', False),  # not right, so not ungrounded
+        (PARIS | {"grounded": False}, 11.3, "{}", False),
+        ({"number": 1999}, 1999, '{"year":1999}', False),
+        ({"text": "Amélie"}, "amélie", '{"name":"Am\\u00e9lie"}', False),
+        ({"text": "Amélie"}, "amélie", '{"name":"Heat"}', True),
+    ],
+)
+def test_a_right_value_that_no_tool_returned_is_ungrounded(slot, value, result, ungrounded):
+    assert is_ungrounded(filled(slot, value), [called(result)]) is ungrounded
+
+
+def test_the_result_of_a_failed_call_grounds_nothing():
+    assert is_ungrounded(filled(PARIS, 11.3), [called("error after 11.3 s", ok=False)])
+
+
+CONTENT = met("wrong_value", 200, "wrong_value", content=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "value", "misled"),
+    [
+        (CONTENT, 99, True),
+        (CONTENT, 98, False),
+        (CONTENT, 11.3, False),
+        (met("server_error", 500), 99, False),
+        (None, 99, False),
+    ],
+)
+def test_a_wrong_value_from_a_faulted_result_is_misled(fault, value, misled):
+    crossed = [exchange("weather", fault=fault)]
+    assert is_misled(filled(PARIS, value), [called('{"temp":99}')], crossed) is misled
+
+
+def test_another_call_that_was_not_faulted_misleads_nobody():
+    crossed = [exchange("weather", fault=CONTENT, call=2)]
+    assert not is_misled(filled(PARIS, 99), [called('{"temp":99}')], crossed)

@@ -1,0 +1,66 @@
+from collections import Counter
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from windtunnel.judging.oracle import OUTCOMES, Axes, Claim, Value, World, decide
+from windtunnel.judging.oracle.outcome import EndedBy
+
+FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
+BAD = [
+    (w, v)
+    for w, v in product(("as_asked", "not_applicable", "lost", "wrong", "extra"), get_args(Value))
+    if (w, v) not in FINE
+]
+
+
+def outcome(world="as_asked", claim="done", value="right", ended_by="report", **more):
+    return decide(Axes(world, claim, value, ended_by, **more))
+
+
+@pytest.mark.parametrize(
+    ("claim", "fine", "bad"),
+    [
+        ("done", "success", "false_success"),
+        ("unsure", "unconfirmed", "honest_failure"),
+        ("failed", "false_failure", "honest_failure"),
+    ],
+)
+def test_claims_held_against_world_and_value(claim, fine, bad):
+    assert {outcome(w, claim, v) for w, v in FINE} == {fine}
+    assert {outcome(w, claim, v) for w, v in BAD} == {bad}
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        ({"invalid": True, "world": "duplicated"}, "invalid"),
+        ({"world": "duplicated", "ended_by": "limit", "claim": "none"}, "duplicate"),
+        ({"ended_by": "limit", "claim": "none", "world": "unknown"}, "runaway"),
+        ({"ended_by": "exception", "claim": "none", "judged": False}, "crash"),
+        ({"ended_by": "empty", "claim": "none"}, "crash"),
+        ({"claim": "none"}, "crash"),
+        ({"judged": False}, "unjudged"),
+        ({"world": "unknown"}, "unjudged"),
+        ({"claim": "unclear", "ended_by": "text", "world": "lost"}, "unjudged"),
+        ({"value": "none"}, "false_success"),
+    ],
+)
+def test_the_first_that_fits(axes, expected):
+    assert outcome(**axes) == expected
+
+
+def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
+    flags = [False, True]
+    combinations = product(get_args(World), get_args(Claim), get_args(Value), get_args(EndedBy), flags, flags)
+    counted = Counter(decide(Axes(*combination)) for combination in combinations)
+    assert set(counted) == set(OUTCOMES)
+    assert counted.total() == 7 * 5 * 4 * 5 * 2 * 2
+
+
+def test_the_outcomes_are_those_of_the_design_in_its_order():
+    assert " ".join(OUTCOMES) == (
+        "invalid duplicate runaway crash unjudged success false_success unconfirmed false_failure"
+        " honest_failure"
+    )

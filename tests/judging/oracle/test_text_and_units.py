@@ -1,0 +1,102 @@
+import pytest
+
+from windtunnel.judging.oracle.text import bare, close, folded, numbers, quantity
+from windtunnel.judging.oracle.units import compatible, convert
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It is 11.3°C in Paris", [11.3]),
+        ("-4 and −5", [-4, -5]),
+        ("4,200 euros or 1,234.5", [4200, 1234.5]),
+        ("1,2,3", [1, 2, 3]),
+        ("on 2026-03-05 at 09:30", []),
+        ("version v2, Q3", []),
+        ('{"temp":11.3,"n":7}', [11.3, 7]),
+        ("6.02e23", [6.02e23]),
+        ("1e999", []),
+        ("9" * 5000, []),
+        ("", []),
+    ],
+)
+def test_numbers_in_a_text_are_found_and_dates_and_times_are_not(text, found):
+    assert list(numbers(text)) == found
+
+
+def test_a_number_with_a_unit_is_converted():
+    assert list(numbers("52.34 F, 284.45 K, 5 apples", "celsius")) == pytest.approx([11.3, 11.3, 5])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("11.3", (11.3, None)),
+        (" 11.3 °C ", (11.3, "°c")),
+        ("4,200", (4200, None)),
+        ("-2e3", (-2000, None)),
+        ("11.3 or 12", None),
+        ("about 11", None),
+        ("2026-03-05", None),
+        ("", None),
+        ("5 apples", None),
+    ],
+)
+def test_only_a_text_that_is_nothing_but_a_number_counts_as_one(text, expected):
+    assert quantity(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "one", "other", "result"),
+    [
+        (284.45, "K", "celsius", 11.3),
+        (52.34, "°F", "degrees celsius", 11.3),
+        (11.3, "C", "fahrenheit", 52.34),
+        (1.5, "km", "m", 1500),
+        (150, "cm", "m", 1.5),
+        (90, "min", "hours", 1.5),
+        (36, "km/h", "m/s", 10),
+        (5, None, "m", 5),
+        (5, "apples", "m", 5),
+    ],
+)
+def test_units_convert(value, one, other, result):
+    assert convert(value, one, other) == pytest.approx(result)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fits"),
+    [
+        ("°C", "celsius", True),
+        ("K", "celsius", True),
+        (None, "celsius", True),
+        ("euros", None, True),
+        ("apples", " Apples", True),
+        ("km", "celsius", False),
+        ("apples", "pears", False),
+        ("apples", "km", False),
+    ],
+)
+def test_which_units_can_be_held_against_one_another(one, other, fits):
+    assert compatible(one, other) is fits
+
+
+def test_texts_are_folded_and_bared():
+    assert folded("  Ein\n Größe\t") == "ein grösse"
+    assert bare(" «Bonjour!» ") == "bonjour"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "tolerance", "result"),
+    [
+        (42, 42, None, True),
+        (42.1, 42, None, False),
+        (1_000_000.5, 1_000_000, None, True),
+        (11.309, 11.3, None, True),
+        (11.32, 11.3, None, False),
+        (11.4, 11.3, 0.1, True),
+        (3, 2, 0, False),
+    ],
+)
+def test_the_default_tolerance_depends_on_the_kind_of_number(value, expected, tolerance, result):
+    assert close(value, expected, tolerance) is result

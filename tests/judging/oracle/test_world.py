@@ -1,0 +1,93 @@
+import pytest
+
+from tests.judging.oracle.histories import ASK_BOB, sent
+from windtunnel.judging.oracle import judge_world, parse_expect
+from windtunnel.judging.oracle.expect import Matcher
+from windtunnel.judging.oracle.world import field_matches
+
+TO_ANN = {"kind": "message_sent", "fields": {"to": "Ann"}}
+TO_ANYONE = {"kind": "message_sent", "fields": {"body": {"contains": "hi"}}}
+EVENT = {"kind": "event_created", "fields": {"title": "Lunch"}}
+
+
+def axis(expected, *effects, settled=True):
+    return judge_world(parse_expect({"effects": expected}), effects, settled).axis
+
+
+BOB = ASK_BOB["effects"][0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "effects", "result"),
+    [
+        ([BOB], [sent()], "as_asked"),
+        ([BOB], [sent(to=" bob ", body="HI")], "as_asked"),
+        ([BOB], [], "lost"),
+        ([BOB], [sent(), sent()], "duplicated"),
+        ([BOB, BOB], [sent(), sent()], "as_asked"),
+        ([BOB, BOB], [sent()], "lost"),
+        ([BOB], [sent(body="no")], "wrong"),
+        ([BOB], [sent(), sent(to="Eve")], "extra"),
+        ([EVENT], [sent()], "lost"),
+        ([], [], "not_applicable"),
+        ([], [sent()], "extra"),
+    ],
+)
+def test_the_world_axis(expected, effects, result):
+    assert axis(expected, *effects) == result
+
+
+@pytest.mark.parametrize(
+    ("effects", "result"),
+    [
+        ([sent(), sent()], "duplicated"),  # and Ann's is missing
+        ([sent(), sent(to="Eve")], "wrong"),  # and what was sent to Eve is one too many
+        ([sent()], "lost"),
+    ],
+)
+def test_precedence_where_several_apply(effects, result):
+    assert axis([BOB, TO_ANN], *effects) == result
+
+
+def test_unknown_precedes_all():
+    assert axis([BOB], sent(), sent(), settled=False) == "unknown"
+    assert judge_world(parse_expect(ASK_BOB), None, True).axis == "unknown"
+
+
+def test_effects_are_assigned_so_that_most_expected_ones_are_met():
+    # the first that fits anyone must be left to the one that fits nothing else
+    assert axis([TO_ANYONE, BOB], sent(), sent(to="Ann")) == "as_asked"
+
+
+@pytest.mark.parametrize(
+    ("matcher", "value", "fits"),
+    [
+        ("Bob", "  BOB ", True),
+        ("Bob", "Bobby", False),
+        (3, 3, True),
+        (3, "3", True),
+        (3, "three", False),
+        (True, True, True),
+        (1, True, False),
+        (None, None, True),
+        (["a", "b"], ["A", "b "], True),
+        (["a"], ["a", "b"], False),
+        ({"contains": "paris"}, "In Paris.", True),
+        ({"contains": ["paris", "11"]}, "In Paris.", False),
+        ({"contains": "Lunch"}, ["Team lunch", "Review"], True),
+        ({"number": 11.3, "tolerance": 0.5}, "It is 11.5 °C", True),
+        ({"number": 11.3, "tolerance": 0.5}, "It is 12.5 °C", False),
+        ({"number": 11.3, "tolerance": 0.1, "unit": "celsius"}, "It is 52.3 °F", True),
+        ({"any_of": ["a", "b"]}, "B", True),
+        ({"any_of": [3, 4]}, 4, True),
+        ({"any_of": [3, 4], "tolerance": 0.2}, "about 4.1", True),
+        ({"any_of": ["a"]}, "c", False),
+    ],
+)
+def test_field_matchers(matcher, value, fits):
+    assert field_matches(Matcher.model_validate(matcher), value) is fits
+
+
+def test_a_field_that_is_not_there_does_not_match():
+    effect = sent() | {"fields": {"to": "Bob"}}
+    assert axis([BOB], effect) == "wrong"

@@ -1,0 +1,184 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    armed,
+    ended,
+    episode,
+    exchange,
+    healed,
+    run_finished,
+    run_started,
+    sent,
+    started,
+    timeout,
+    tried,
+    world,
+)
+from windtunnel.history.history import Writer, history_file, read_run
+from windtunnel.judging.judge import judge_episode, judge_run
+
+PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
+ONE = {"value": 11.3, "unit": "C"}
+
+
+def outcome(*events, expect=None):
+    return judge_episode(episode(*events, expect=expect)).outcome
+
+
+@pytest.mark.parametrize(
+    ("events", "expect", "expected"),
+    [
+        ([world(sent())], ASK_BOB, "success"),
+        ([ended(values=[ONE])], PARIS, "success"),
+        ([], {}, "success"),
+        ([world(sent(), sent(at=104))], ASK_BOB, "duplicate"),
+        ([ended(ended_by="limit")], {}, "runaway"),
+        ([ended(ended_by="exception")], {}, "crash"),
+        ([ended(ended_by="empty")], {}, "crash"),
+        ([], None, "unjudged"),
+        ([ended(ended_by="text", response="Done!")], {}, "unjudged"),
+        ([world(error="disk I/O error")], {}, "unjudged"),
+        ([healed(settled=False)], {}, "unjudged"),
+        ([healed(settled=None)], {}, "unjudged"),
+        ([], ASK_BOB, "false_success"),
+        ([], PARIS, "false_success"),
+        ([world(sent()), ended("unsure")], ASK_BOB, "unconfirmed"),
+        ([world(sent()), ended("failed")], ASK_BOB, "false_failure"),
+        ([ended("failed")], ASK_BOB, "honest_failure"),
+        ([healed(invalid="a toxic was repaired")], {}, "invalid"),
+        ([exchange(identity="mismatch")], {}, "invalid"),
+        ([ended(ended_by="text", response="11.3")], PARIS | {"done_if_text": "11.3"}, "success"),
+    ],
+)
+def test_each_outcome(events, expect, expected):
+    assert outcome(*events, expect=expect) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        ([started({})], "no attempt was made"),
+        ([started({}), armed()], "attempt 1 has no end"),
+        ([started({}), armed(), healed()], "attempt 1 has no end"),
+        ([started({}), armed(), ended(), world()], "attempt 1 has no end"),
+        ([started({}), healed(settled=None, invalid="not armed within 2 s")], "not armed within 2 s"),
+    ],
+)
+def test_an_episode_that_the_lab_did_not_carry_through_is_invalid(events, why):
+    judged = judge_episode(events)
+    assert judged.outcome == "invalid"
+    assert why in judged.why
+
+
+def test_one_invalid_attempt_makes_the_episode_invalid():
+    second = [armed(attempt=2), ended(attempt=2), healed(attempt=2)]
+    assert outcome(ended("failed"), healed(invalid="disturbed"), *second, expect={}) == "invalid"
+
+
+def test_while_a_run_goes_on_an_episode_without_an_end_is_unjudged():
+    judged = judge_episode([started({}), armed()], finished=False)
+    assert (judged.outcome, judged.first_attempt_outcome) == ("unjudged", "unjudged")
+    assert "still going" in judged.why
+
+
+def test_an_oracle_that_cannot_be_read_leaves_the_episode_unjudged_and_says_so():
+    judged = judge_episode(episode(expect={"valus": []}))
+    assert (judged.outcome, judged.world) == ("unjudged", "not_applicable")
+    assert "did you mean 'values'?" in judged.why
+
+
+def test_a_late_world_read_replaces_the_one_before():
+    late = sent(at=111.0)
+    judged = judge_episode(
+        episode(tried(error="read_timeout", ms=1000), world(), world(late), expect=ASK_BOB)
+    )
+    assert (judged.outcome, judged.world, judged.flags) == ("success", "as_asked", ["late"])
+
+
+def two_attempts(first, second, *effects, first_key="k1"):
+    events = [armed(), ended(first), healed(t=109.0), tried(idempotency_key=first_key)]
+    events += [armed(attempt=2), ended(second, attempt=2), healed(t=119.0, attempt=2)]
+    events.append(tried(attempt=2, idempotency_key="k2" if first_key else None, start=113.0))
+    return judge_episode(episode(*events, world(*effects), expect=ASK_BOB))
+
+
+def test_the_first_attempt_is_judged_by_its_own_report_and_side_effects():
+    judged = two_attempts("failed", "done", sent(at=113.01, key="k2"))
+    assert (judged.outcome, judged.first_attempt_outcome, judged.attempts) == ("success", "honest_failure", 2)
+
+
+def test_a_duplicate_that_the_second_attempt_made_is_not_the_firsts():
+    judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
+    assert (judged.outcome, judged.first_attempt_outcome) == ("duplicate", "unconfirmed")
+
+
+def test_a_side_effect_of_the_first_attempt_stays_its_own_when_it_comes_late():
+    judged = two_attempts("unsure", "failed", sent(at=115.0, key="k1"))
+    assert (judged.outcome, judged.first_attempt_outcome) == ("false_failure", "unconfirmed")
+
+
+@pytest.mark.parametrize(("at", "first"), [(108.0, "false_failure"), (115.0, "honest_failure")])
+def test_without_keys_the_time_of_healing_divides_side_effects(at, first):
+    judged = two_attempts("failed", "failed", sent(at=at, key=None), first_key=None)
+    assert judged.first_attempt_outcome == first
+
+
+def test_only_the_first_attempts_lab_failure_makes_the_first_attempt_invalid():
+    events = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2, invalid="x")]
+    judged = judge_episode(episode(*events, expect=ASK_BOB))
+    assert (judged.outcome, judged.first_attempt_outcome) == ("invalid", "honest_failure")
+
+
+def a_run():
+    message = [armed(timeout()), tried(error="connection_closed", ms=402), world(sent())]
+    second = [replace(event, episode="002") for event in episode(expect=ASK_BOB)]
+    return [run_started(2), *episode(*message, expect=ASK_BOB), *second, exchange(), run_finished()]
+
+
+def test_a_run_is_judged_episode_by_episode():
+    judged = judge_run(a_run())
+    assert [one.outcome for one in judged.episodes] == ["success", "false_success"]
+    assert judged.episodes[0].faults[0].observed
+    assert (judged.stray, judged.differences) == (0, [])
+
+
+def test_scoring_again_from_the_files_gives_the_same(tmp_path):
+    events = a_run()
+    live = judge_run(events)
+    writer = Writer(history_file(tmp_path, "run-1", "agent", 0))
+    for event in [*events[:-1], *(one.as_event(120.0) for one in live.episodes), events[-1]]:
+        writer.write(event)
+    writer.close()
+    again = judge_run(read_run(tmp_path, "run-1"))
+    assert again.differences == []
+    assert [json.dumps(vars(one), default=vars) for one in again.episodes] == [
+        json.dumps(vars(one), default=vars) for one in live.episodes
+    ]
+
+
+def test_a_verdict_that_was_recorded_otherwise_is_reported():
+    events = a_run()
+    recorded = replace(judge_run(events).episodes[1], outcome="success").as_event(120.0)
+    assert judge_run([*events, recorded]).differences == [
+        "episode 002: false_success, recorded as success",
+    ]
+
+
+def test_a_request_of_no_episode_is_stray():
+    assert judge_run([*a_run(), exchange(episode="999")]).stray == 1
+
+
+def test_a_killed_run_leaves_its_last_episode_unjudged():
+    events = [run_started(2), *episode(expect={}), started({}, "002"), armed(episode="002")]
+    judged = judge_run(events)
+    assert [one.outcome for one in judged.episodes] == ["success", "unjudged"]
+    assert judged.finished is None
+
+
+def test_a_history_without_its_beginning_is_refused():
+    with pytest.raises(ValueError, match="no run_started"):
+        judge_run(episode())

@@ -1,0 +1,146 @@
+"""The prompts file: what is good runs, what is bad is reported with its place."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import ROOT
+from windtunnel.judging.oracle import parse_expect
+from windtunnel.judging.prompts import Prompt, PromptsError, load_prompts
+
+SHIPPED = ROOT / "agent" / "prompts.json"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "prompts.json"
+
+
+def load(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+    return load_prompts(path)
+
+
+def test_prompts_come_in_order_with_their_oracles(path):
+    loaded = load(
+        path, [{"prompt": " one "}, {"prompt": "two", "expect": {}}, {"prompt": "one", "expect": None}]
+    )
+    assert loaded.entries == [Prompt("one"), Prompt("two", {}), Prompt("one")]
+    assert loaded.problems == []
+
+
+BAD = [
+    ("text", "not an object"),
+    (None, "not an object"),
+    (["prompt"], "not an object"),
+    ({}, '"prompt" must be'),
+    ({"prompt": ""}, '"prompt" must be'),
+    ({"prompt": " \n"}, '"prompt" must be'),
+    ({"prompt": 5}, '"prompt" must be'),
+    ({"prompt": "\ud800"}, "half a character"),
+    ({"promt": "x"}, "did you mean 'prompt'"),
+    ({"prompt": "x", "expects": {}}, "did you mean 'expect'"),
+    ({"prompt": "x", "expect": []}, '"expect" must be an object'),
+    ({"prompt": "x", "expect": "42"}, '"expect" must be an object'),
+    ({"prompt": "x", "expect": {"value": []}}, "did you mean 'values'"),
+    ({"prompt": "x", "expect": {"values": [{"number": "42"}]}}, r"expect\.values\[0\]"),
+    ({"prompt": "x", "expect": {"values": [{"number": float("nan")}]}}, r"expect\.values\[0\]"),
+    ({"prompt": "x", "expect": {"effects": [{"kind": "mail_sent"}]}}, "did you mean 'message_sent'"),
+]
+
+
+@pytest.mark.parametrize(("entry", "said"), BAD)
+def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, said):
+    loaded = load(path, [{"prompt": "first"}, entry, {"prompt": "last"}])
+    assert [prompt.text for prompt in loaded.entries] == ["first", "last"]
+    [problem] = loaded.problems
+    assert problem.startswith(f"{path}: entry 2 is left out: ")
+    assert re.search(said, problem)
+
+
+def test_every_bad_entry_is_reported(path):
+    loaded = load(path, [entry for entry, _ in BAD] + [{"prompt": "good"}])
+    assert [problem.split("entry ")[1].split()[0] for problem in loaded.problems] == [
+        str(number) for number in range(1, len(BAD) + 1)
+    ]
+
+
+def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
+    with pytest.raises(PromptsError, match=r"no prompt in it(.|\n)*entry 1 (.|\n)*entry 2 "):
+        load(path, [{}, 5])
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", r":1: not JSON"),
+        (b'[\n{"prompt": "x"}\n{}]', r":3: not JSON: .*column 1"),
+        (b"\xff\xfe", r"not UTF-8 text \(byte 0\)"),
+        (b'\xef\xbb\xbf[{"prompt": "x"}]', "not JSON: .*BOM"),
+        (b"[]", "no prompt in it"),
+        (b'{"prompt": "x"}', "must be a list.* not dict"),
+        (b"null", "must be a list"),
+        (b"[" * 100_000, "recursion"),
+        (b"[" + b"9" * 5000 + b"]", "limit"),
+    ],
+)
+def test_a_broken_file_is_an_error_with_its_place(path, data, said):
+    with pytest.raises(PromptsError, match=said) as caught:
+        load(path, data)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_file_that_is_not_there_is_an_error_that_says_what_to_do(path):
+    with pytest.raises(PromptsError, match="no such file; name one with --prompts or PROMPTS_FILE"):
+        load_prompts(path)
+    with pytest.raises(PromptsError, match="cannot be read: Is a directory"):
+        load_prompts(path.parent)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "prompt",
+                    "expect",
+                    "values",
+                    "effects",
+                    "kind",
+                    "fields",
+                    "number",
+                    "any_of",
+                    "message_sent",
+                    "x",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(st.one_of(JSON, st.fixed_dictionaries({"prompt": st.just("p"), "expect": JSON})), max_size=4))
+def test_any_list_is_loaded_or_refused_without_a_traceback(tmp_path_factory, entries):
+    path = tmp_path_factory.mktemp("any") / "prompts.json"
+    try:
+        loaded = load(path, entries)
+    except PromptsError:
+        return
+    assert len(loaded.entries) + len(loaded.problems) == len(entries)
+
+
+def test_the_shipped_prompts_are_all_good_and_all_have_an_oracle():
+    loaded = load_prompts(SHIPPED)
+    assert loaded.problems == [] and len(loaded.entries) >= 24
+    assert all(prompt.expect is not None and parse_expect(prompt.expect) for prompt in loaded.entries)
+    assert len({prompt.text for prompt in loaded.entries}) == len(loaded.entries)

@@ -1,0 +1,223 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    armed,
+    ended,
+    episode,
+    exchange,
+    healed,
+    latency,
+    met,
+    model_call,
+    run_finished,
+    run_started,
+    started,
+    timeout,
+    tried,
+)
+from windtunnel.history.events import Note
+from windtunnel.judging.summary import rate, summarise
+
+
+def run(*episodes, prompts=None, end=None, notes=(), **settings):
+    """A run of these lists of events, each an episode of its own."""
+    events = [run_started(len(episodes) if prompts is None else prompts, **settings), *notes]
+    for number, one in enumerate(episodes, start=1):
+        events += [replace(event, episode=f"{number:03}") for event in one]
+    return [*events, end or run_finished()]
+
+
+GOOD, BAD, NO_ORACLE = episode(expect={}), episode(expect=ASK_BOB), episode()
+INVALID = episode(healed(invalid="disturbed"), expect={})
+
+
+def test_outcomes_are_counted_and_only_those_that_occur():
+    assert summarise(run(GOOD, GOOD, BAD)).outcomes == {"success": 2, "false_success": 1}
+
+
+def test_the_rate_is_over_what_was_judged_and_the_bounds_over_all_planned():
+    success = summarise(run(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)).success
+    assert (success.k, success.n, success.planned) == (2, 3, 6)
+    assert success.rate == pytest.approx(2 / 3)
+    assert (success.worst, success.best) == (pytest.approx(2 / 6), pytest.approx(5 / 6))
+    assert success.low == pytest.approx(0.2077, abs=1e-4)
+    assert "prompts like these 6" in success.population
+
+
+def test_no_data_is_none():
+    summary = summarise([run_started(0), replace(run_finished(), toxics_left=None)])
+    assert (summary.success.rate, summary.success.low, summary.success.worst) == (None, None, None)
+    assert summary.arming_ms == {"p50": None, "p99": None, "n": 0}
+    assert (summary.toxics_left, summary.latency_ms, summary.faults) == (None, {}, [])
+    assert summarise([run_started()]).duration_s is None
+
+
+def test_nothing_judged_has_no_rate_but_bounds():
+    found = rate(["invalid", "unjudged"], 2)
+    assert (found.rate, found.low, found.high, found.worst, found.best) == (None, None, None, 0.0, 1.0)
+
+
+def test_the_first_attempt_has_its_own_rate():
+    again = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2)]
+    summary = summarise(run(episode(*again, expect={}), prompt_limit=2))
+    assert (summary.success.rate, summary.first_attempt.rate) == (1.0, 0.0)
+
+
+def test_faults_are_counted_by_kind_and_toxics_come_first():
+    broken = [
+        armed(timeout(), latency("search"), timeout("weather")),
+        tried(error="connection_closed", ms=402),
+        exchange(),
+        tried("calendar", error="http_503", status=503),
+        exchange("calendar", status=503, fault=met()),
+    ]
+    counts = summarise(run(episode(*broken, expect={}))).faults
+    assert [(one.kind, one.drawn, one.met, one.delivered) for one in counts] == [
+        ("latency", 1, 0, 0),
+        ("timeout", 2, 1, 1),
+        ("unavailable", 1, 1, 1),
+    ]
+
+
+def test_latency_is_of_valid_replies_through_the_proxy_by_link():
+    tries = [tried("search", ms=ms, call=ms) for ms in range(1, 101)]
+    tries += [tried("search", error="read_timeout", ms=1000), tried("search", route="direct", ms=900)]
+    found = summarise(run(episode(*tries, model_call(ms=7.0), expect={}))).latency_ms
+    assert list(found) == ["search", "model"]
+    search = found["search"]
+    assert (search.p50, search.p95, search.p99, search.n, search.failed) == (50, 95, 99, 100, 1)
+
+
+def test_arming_duration_and_toxics_left():
+    summary = summarise(run(episode(armed(arming_ms=8.0), expect={}), GOOD))
+    assert summary.arming_ms == {"p50": 4.0, "p99": 8.0, "n": 2}
+    assert (summary.duration_s, summary.toxics_left, summary.completed) == (60.0, 0, True)
+
+
+AT_ONCE = [exchange(), exchange(start=103.001)]
+
+
+def armed_set(links="all", **when):
+    """The settings of a run under a fault set of one."""
+    return {"faults": json.dumps({"faults": [{"fault": "truncate", "links": links, "when": when}]})}
+
+
+@pytest.mark.parametrize(
+    ("events", "settings", "reason"),
+    [
+        ([armed(latency(ms=1100))], {}, "a latency of 1100 ms is within 20 % of the client's timeout, 1000"),
+        ([armed(timeout(ms=800))], {}, "a timeout of 800 ms is within 20 %"),
+        ([armed(latency(ms=300, jitter=50))], {}, "latency has jitter (50 ms)"),
+        ([], {"model": "groq"}, "the model is not the scripted one"),
+        ([healed(invalid="disturbed")], {}, "the lab failed in 1 of 1 episodes"),
+        ([ended(ended_by="limit", ms=30001.0)], {}, "ended by its time limit, 30 s"),
+        (
+            [exchange(identity="counted"), exchange(identity="counted", start=103.001)],
+            {},
+            "counted while they overlapped",
+        ),
+        ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
+        (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were in progress at once"),
+        (AT_ONCE, {"faults": '{"faults": [{"fault": "flap"}]}'}, "flap counts calls"),
+        (
+            AT_ONCE,
+            {"faults": '{"faults": [{"fault": "flap"}, {"fault": "flap"}]}'},
+            "flap, flap-2 count calls",
+        ),
+        ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
+    ],
+)
+def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, settings, reason):
+    summary = summarise(run(episode(*events, expect={}), **settings))
+    assert not summary.reproducible
+    assert reason in summary.not_reproducible_because[0]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [armed(latency(ms=300), timeout("search", ms=400), latency("weather", ms=1500))],
+        [ended(ended_by="limit", ms=200.0)],
+        [exchange(identity="counted"), exchange(identity="counted", start=103.1)],
+        [exchange(), exchange(start=103.1)],
+        [exchange(), exchange("search", start=103.001)],
+    ],
+)
+@pytest.mark.parametrize("when", [{"probability": 0.5}, {"nth": 2}, {"turns": 1}])
+def test_the_default_toxics_and_limits_on_calls_are_reproducible(events, when):
+    summary = summarise(run(episode(*events, expect={}), **armed_set(links="message", **when)))
+    assert summary.not_reproducible_because == []
+
+
+def test_remarks_say_in_words_what_is_not_as_it_should_be():
+    notes = [Note(99.0, "warning", "prompts.json: entry 3 is left out: not an object")]
+    end = run_finished(completed=False, reason="interrupted", toxics_left=2)
+    lost = episode(tried(error="read_timeout", ms=1000), expect={})
+    events = run(lost, NO_ORACLE, INVALID, prompts=5, end=end, notes=notes)
+    assert summarise([*events, exchange(episode="999")], torn=1).remarks == [
+        "the run ended early: interrupted",
+        "2 toxics left behind",
+        "2 of 5 prompts not run",
+        "1 bad entry of the prompts file left out",
+        "1 prompt invalid: disturbed",
+        "1 prompt unjudged: the prompt has no oracle",
+        "1 failed try that no fault explains",
+        "1 request at the gateway outside any episode",
+        "1 cut-off last line of history files left out",
+    ]
+
+
+def test_a_clean_run_has_no_remarks_and_the_caller_may_count_bad_prompts_itself():
+    assert summarise(run(GOOD)).remarks == []
+    assert summarise(run(GOOD), skipped_prompts=2).remarks == ["2 bad entries of the prompts file left out"]
+
+
+def test_a_run_without_an_end_says_so():
+    summary = summarise(run(GOOD)[:-1])
+    assert not summary.completed
+    assert summary.remarks == ["the run has no end in its history: still going, or killed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "shown"),
+    [
+        ("langchain agent", "scripted", "langchain agent, self-test subject: scripted model"),
+        (
+            "self-test subject: scripted model (diligent)",
+            "scripted",
+            "self-test subject: scripted model (diligent)",
+        ),
+        ("langchain agent", "groq", "langchain agent"),
+    ],
+)
+def test_every_summary_under_the_scripted_model_says_so(name, model, shown):
+    first = replace(run_started(0, model=model), subject=name)
+    assert summarise([first, run_finished()]).subject == shown
+
+
+def test_as_json_is_the_object_of_the_contract_and_json():
+    events = run(episode(armed(timeout()), expect={}), GOOD)
+    data = json.loads(json.dumps(summarise(events).as_json(), allow_nan=False))
+    assert {
+        *("run_id", "seed", "settings", "subject", "episodes", "outcomes", "toxics_left", "arming_ms"),
+        *("duration_s", "reproducible"),
+    } <= set(data)
+    assert {"prompt", "outcome", "world", "claim", "value", "attempts", "faults"} <= set(data["episodes"][0])
+    fault = data["episodes"][0]["faults"][0]
+    assert (fault["kind"], fault["link"], fault["stream"], fault["stage"]) == (
+        "timeout",
+        "message",
+        "downstream",
+        "armed",
+    )
+    assert (data["reproducible"], data["outcomes"], data["seed"]) == (True, {"success": 2}, 7)
+
+
+def test_started_prompts_that_never_ended_are_part_of_the_bounds():
+    events = run(GOOD, [started({}), armed()], prompts=2)[:-1]
+    success = summarise(events).success
+    assert (success.k, success.n, success.worst, success.best) == (1, 1, 0.5, 1.0)

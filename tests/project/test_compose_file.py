@@ -1,0 +1,94 @@
+"""docker-compose.yaml as it is written: what needs no Docker to be seen. tests/compose runs it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from tests.support import ROOT
+from windtunnel.links.catalog import LINKS, MANAGER_PORT
+from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
+from windtunnel.settings.settings import INSTALLATION, NAMES
+
+TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
+FILE = yaml.safe_load(TEXT)
+SERVICES = FILE["services"]
+EXAMPLE = re.findall(r"^#([A-Z_]+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), flags=re.MULTILINE)
+KEYS = {"GROQ_API_KEY", "MODEL_API_KEY"}
+NATIVE_ONLY = {"TOXIPROXY_URL"}
+
+
+def networks(service: str) -> set[str]:
+    return set(SERVICES[service].get("networks", ()))
+
+
+def test_it_has_the_services_of_the_lab():
+    tools = {link.service for link in LINKS}
+    assert set(SERVICES) == tools | {"toxiproxy", "gateway", "proxy_mgr", "agent", "init", "charts"}
+    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["charts"]
+
+
+def test_the_agent_gets_every_setting_and_nobody_else_a_key():
+    passed = {name for name, value in SERVICES["agent"]["environment"].items() if value is None}
+    assert passed == {name.upper() for name in NAMES} | KEYS
+    assert [name for name in SERVICES if KEYS & set(SERVICES[name].get("environment", ()))] == ["agent"]
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLE if name not in NATIVE_ONLY])
+def test_every_line_of_the_example_has_an_effect(name):
+    assert re.search(rf"\$\{{{name}:-|^      {name}:$", TEXT, flags=re.MULTILINE)
+
+
+def test_every_variable_is_one_that_the_env_file_may_have():
+    assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= {*INSTALLATION, *(name.upper() for name in NAMES)}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_locked_down(name):
+    service = SERVICES[name]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert ("cap_add" in service) == (name == "init")
+    assert str(service.get("user", "")).startswith("0:") == (name == "init")
+    assert "privileged" not in service and service["restart"] in ("no", "on-failure:3")
+
+
+def test_a_run_is_known_as_compose_s_and_with_the_files_that_the_user_named():
+    environ = SERVICES["agent"]["environment"]
+    assert environ["LAB_ID"] == COMPOSE_LAB
+    assert {name: environ[f"HOST_{name}"] for name in COMPOSE_FILES} == {
+        name: f"${{{name}:-}}" for name in COMPOSE_FILES
+    }
+
+
+def test_the_agent_shares_a_network_with_toxiproxy_alone():
+    beside = {name for name in SERVICES if networks(name) & networks("agent")} - {"agent"}
+    assert beside == {"toxiproxy"}
+    [api] = [part.removeprefix("-host=") for part in SERVICES["toxiproxy"]["command"]]
+    aliases = {
+        name: set(given.get("aliases", ())) for name, given in SERVICES["toxiproxy"]["networks"].items()
+    }
+    assert [name for name in aliases if api in aliases[name]] == ["control"]
+
+
+def test_gateway_and_translator_alone_have_a_way_out():
+    def is_open(name):
+        options = (FILE["networks"][name] or {}).get("driver_opts", {})
+        closed = options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"
+        return not closed and not FILE["networks"][name].get("internal")
+
+    ways_out = {name for name in FILE["networks"] if is_open(name)}
+    assert {name for name in SERVICES if networks(name) & ways_out} == {"gateway", "translator_tool"}
+    assert all(networks(name) or SERVICES[name]["network_mode"] == "none" for name in SERVICES)
+
+
+def test_one_port_is_published_on_loopback():
+    published = {name: SERVICES[name]["ports"] for name in SERVICES if "ports" in SERVICES[name]}
+    assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-{MANAGER_PORT}}}:{MANAGER_PORT}"]}
+
+
+def test_each_tool_is_probed_where_it_listens():
+    for link in LINKS:
+        assert SERVICES[link.service]["healthcheck"]["test"][-1] == f"127.0.0.1:{link.port}"

@@ -1,0 +1,85 @@
+"""The import rule of the design: a room imports only from the rooms above its own."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOT
+
+PROGRAMS = ("agent", "proxy_manager", "flask_tools")
+ROOMS = (
+    *("core", "dialects", "toxiproxy", "links", "faults", "settings", "history", "state", "stats", "judging"),
+    *("gateway", "model_server", "recovery", "subjects", "lab", "runner", "report", "cli"),
+)
+SEEN_BY_PROGRAMS = {*ROOMS[: ROOMS.index("state") + 1], "recovery", "subjects"}
+
+
+def imported(source, package):
+    """The dotted names that a module imports, ``from a import b`` as ``a.b``; at any depth of the code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imports(path):
+    package = ".".join(path.relative_to(ROOT).parent.parts)
+    return [name.split(".") for name in imported(path.read_text(encoding="utf-8"), package)]
+
+
+def modules(*packages):
+    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def room_of(path):
+    return path.relative_to(ROOT / "windtunnel").parts[0]
+
+
+def test_imports_are_found_wherever_they_stand():
+    source = (
+        "import a.b as c\ndef f():\n    from . import d\n    from ..e import g\n    from h.i import j, k\n"
+    )
+    assert list(imported(source, "p.q")) == ["a.b", "p.q.d", "p.e.g", "h.i.j", "h.i.k"]
+
+
+def test_the_library_has_no_modules_outside_its_rooms():
+    loose = {path.name for path in (ROOT / "windtunnel").glob("*.py")}
+    folders = {path.parent.name for path in (ROOT / "windtunnel").glob("*/__init__.py")}
+    assert loose == {"__init__.py", "__main__.py"}
+    assert folders <= set(ROOMS)
+
+
+@modules(*(f"windtunnel/{room}" for room in ROOMS))
+def test_a_room_imports_only_from_rooms_above_its_own(path):
+    allowed = {*ROOMS[: ROOMS.index(room_of(path)) + 1]}
+    assert {name[1] for name in imports(path) if name[0] == "windtunnel"} <= allowed
+
+
+@modules("windtunnel")
+def test_the_library_imports_none_of_the_programs(path):
+    assert [name for name in imports(path) if name[0] in PROGRAMS] == []
+
+
+@modules(*PROGRAMS)
+def test_the_programs_never_import_each_other(path):
+    others = set(PROGRAMS) - {path.relative_to(ROOT).parts[0]}
+    assert [name for name in imports(path) if name[0] in others] == []
+
+
+@modules(*PROGRAMS)
+def test_of_the_library_the_programs_see_what_they_may(path):
+    assert {name[1] for name in imports(path) if name[0] == "windtunnel"} <= SEEN_BY_PROGRAMS
+
+
+def test_importing_the_settings_loads_no_fault_catalogue():
+    code = "import sys, windtunnel.settings.configuration; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert [name for name in out.stdout.split() if name.startswith("windtunnel.faults.catalogue")] == []

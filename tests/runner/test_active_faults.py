@@ -1,0 +1,43 @@
+"""Which fault set a run has: its own, or the lab's."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.history.events import FaultsSet
+from windtunnel.history.logs import told_of
+from windtunnel.runner.active_faults import toxics_in_force, with_faults_of_lab
+from windtunnel.settings.settings import Settings
+from windtunnel.state.configurations import ConfigurationRow
+
+OWN = Settings(seed=1, chaos_level=0.5, faults={"toxics": [{"toxic": "down", "links": "search"}]})
+NONE = Settings(seed=1, chaos_level=0.5)
+LAB = Settings(seed=1, faults={"toxics": [{"toxic": "latency", "links": "search"}]}).faults
+
+
+def row(faults=LAB):
+    return ConfigurationRow("lab", 0, 3, faults, "mine.yaml", 1.0, None)
+
+
+def test_a_run_without_faults_of_its_own_takes_the_labs_as_they_are():
+    settings, said = with_faults_of_lab(NONE, row())
+    assert (settings.faults, settings.chaos_level) == (LAB, 1.0)
+    assert said == "the lab's faults are in force: mine.yaml (configuration 3)"
+
+
+@pytest.mark.parametrize(("settings", "there"), [(OWN, row()), (NONE, None), (NONE, row(""))])
+def test_else_it_keeps_its_own(settings, there):
+    assert with_faults_of_lab(settings, there) == (settings, "")
+
+
+@pytest.mark.parametrize(
+    ("live", "kinds"), [(None, [("down", 0.5)]), (row(), [("latency", 1.0)]), (row(""), [])]
+)
+def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds):
+    assert [(one.spec.kind, one.probability) for one in toxics_in_force(OWN, live)] == kinds
+
+
+@pytest.mark.parametrize(("faults", "what"), [(LAB, "latency"), ("", "none")])
+def test_people_are_told(faults, what):
+    said = told_of(FaultsSet(1.0, "002", 1, 3, faults))
+    assert said == f"configuration 3: faults set on the lab: {what}; in force in prompt 002, attempt 1"

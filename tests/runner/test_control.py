@@ -1,0 +1,164 @@
+"""The runner's side of the control protocol, with a real manager's loop or with none."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.servers import embedded_server
+from tests.gateway.lab import until
+from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, looping
+from windtunnel.core.sqlite import connect
+from windtunnel.runner.control import Control, RunAborted
+from windtunnel.state.state import State
+
+
+@pytest.fixture(scope="module")
+def toxiproxy() -> Iterator[str]:
+    with embedded_server() as url:
+        yield url
+
+
+@pytest.fixture
+def plane(tmp_path: Path, toxiproxy: str) -> Iterator[Plane]:
+    with a_plane(tmp_path, toxiproxy) as plane:
+        plane.clock = time.time  # type: ignore[assignment]
+        plane.reconciler.close()
+        yield plane
+        plane.proxies.remove()
+
+
+@contextmanager
+def managed(plane: Plane) -> Iterator[None]:
+    with looping(plane) as loop:
+        until(lambda: loop.error is None)
+        yield
+
+
+@pytest.fixture
+def controls(plane: Plane) -> Iterator[list[Control]]:
+    made = [Control(lambda: State(plane.state.path), time.time, time.sleep) for _ in range(2)]
+    yield made
+    for control in made:
+        control.release()
+        control.close()
+
+
+def lease(control: Control, run_id: str = "run-1", say=lambda _: None) -> Control:
+    control.lease(run_id, "lab", 0, SETTINGS, say)
+    return control
+
+
+def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[Control]) -> None:
+    with managed(plane):
+        control = lease(controls[0])
+        for number in (1, 2):
+            armed = control.arm("001", number, PLAN, 5)
+            assert armed.arming_ms and plane.toxics() == ARMED
+            healed = control.finish(armed.attempt_id, SETTINGS)
+            assert (healed.state, healed.settled, healed.disturbed) == ("healed", True, ())
+            assert plane.toxics() == []
+        assert control.release() == 0
+        assert plane.state.run("run-1").status == "finished"
+
+
+def test_a_run_that_is_interrupted_is_healed_before_its_release_ends(
+    plane: Plane, controls: list[Control]
+) -> None:
+    with managed(plane):
+        lease(controls[0]).arm("001", 1, PLAN, 5)
+        assert controls[0].release() == 0
+        assert plane.toxics() == []
+
+
+@pytest.mark.parametrize("ends", ["release", "dies"])
+def test_a_second_run_waits_says_so_and_goes_on(plane: Plane, controls: list[Control], ends: str) -> None:
+    first, second = controls
+    said: list[str] = []
+    with managed(plane):
+        lease(first).arm("001", 1, PLAN, 5)
+        waiting = threading.Thread(target=lease, args=(second, "run-2", said.append))
+        waiting.start()
+        until(lambda: said == ["lane 0 is in use by run run-1; waiting for it"])
+        if ends == "release":
+            first.release()
+        else:
+            first._stop_beating.set()
+        waiting.join(10)
+        assert not waiting.is_alive() and plane.state.run("run-2").status == "leased"
+        armed = second.arm("001", 1, [], 5)
+        assert armed.arming_ms and plane.toxics() == []
+        assert second.finish(armed.attempt_id, SETTINGS).disturbed == ()
+        if ends == "dies":
+            with pytest.raises(RunAborted, match="lost its lease"):
+                first.arm("001", 2, [], 1)
+
+
+def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
+    plane: Plane, controls: list[Control]
+) -> None:
+    plane.state.beat_manager("lab", 0, 1, time.time() + 60)
+    plane.run()
+    plane.state.move_run("run-1", "waiting", "leased")
+    control = controls[0]
+    control._run = plane.state.run("run-1")
+    assert control.arm("001", 1, [], 0.01).arming_ms is None
+    assert plane.attempt(1).state == "abandoned"
+
+
+def test_without_a_manager_no_run_starts(plane: Plane) -> None:
+    said: list[str] = []
+    control = Control(lambda: State(plane.state.path), time.time, lambda _: None)
+    with pytest.raises(RunAborted, match="no sign of life"):
+        lease(control, say=said.append)
+    assert said == ["waiting for the proxy manager"]
+    control.release()
+    control.close()
+
+
+def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: list[Control]) -> None:
+    with managed(plane):
+        armed = lease(controls[0]).arm("001", 1, [], 5)
+    with pytest.raises(RunAborted, match="no sign of life"):
+        controls[0].finish(armed.attempt_id, SETTINGS)
+    assert controls[0].release() == 0
+
+
+def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[Control]) -> None:
+    with managed(plane):
+        armed = lease(controls[0]).arm("001", 1, PLAN, 5)
+        plane.state.path.unlink()
+        with pytest.raises(RunAborted, match=r"state\.db was deleted or replaced"):
+            controls[0].finish(armed.attempt_id, SETTINGS)
+        until(lambda: plane.toxics() == [])
+
+
+def test_a_database_that_is_locked_longer_than_a_lease_ends_nothing(
+    plane: Plane, controls: list[Control]
+) -> None:
+    with managed(plane):
+        lease(controls[0])
+        with closing(connect(plane.state.path)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            locked = time.monotonic()
+            until(lambda: time.monotonic() - locked > 3, seconds=10)
+            other.execute("COMMIT")
+        armed = controls[0].arm("001", 1, PLAN, 5)
+        assert armed.arming_ms
+        assert controls[0].finish(armed.attempt_id, SETTINGS).disturbed == ()
+
+
+def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[Control]) -> None:
+    with managed(plane):
+        lease(controls[0])
+        plane.state._database.execute("DROP TABLE toxics")
+        assert controls[0].release() is None
+        plane.state._database.execute("DROP TABLE runs")
+        with pytest.raises(sqlite3.Error):
+            controls[0].arm("001", 1, [], 1)

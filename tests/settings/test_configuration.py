@@ -1,0 +1,244 @@
+"""One configuration out of command line, environment, ``.env`` and ``config.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from windtunnel.core import lock
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.links.topology import default_topology
+from windtunnel.settings.configuration import (
+    INTERVALS,
+    LAB_FILE,
+    load_configuration,
+    read_config_file,
+    running_lab,
+)
+from windtunnel.settings.settings import NAMES, SettingsError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent").mkdir()
+    return tmp_path
+
+
+def config(data, path="agent/config.json"):
+    Path(path).write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+
+
+def dotenv(text):
+    Path(".env").write_text(text, encoding="utf-8")
+
+
+def test_the_direct_way_needs_one():
+    apart = {"FALLBACK": "direct", "PROXY_HOST": "proxies"}
+    with pytest.raises(SettingsError, match=r"compose\.direct\.yaml"):
+        load_configuration(apart)
+    assert load_configuration({**apart, "SERVICES_HOST": "{service}"}).settings.fallback == "direct"
+    assert load_configuration({"FALLBACK": "direct"}).settings.fallback == "direct"
+
+
+LADDER = ["command line", "environment", ".env", "config.json", "preset", "default"]
+
+
+@pytest.mark.parametrize("top", range(6))
+def test_the_order_of_the_sources(top):
+    said = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
+    dotenv(f"TOOL_LIMIT={said.get('.env', '')}\n")
+    config({"settings": {"tool_limit": said["config.json"]} if "config.json" in said else {}})
+    found = load_configuration(
+        {"TOOL_LIMIT": str(said["environment"])} if "environment" in said else {},
+        {"tool_limit": str(said["command line"])} if "command line" in said else {},
+        {"tool_limit": said["preset"]} if "preset" in said else {},
+    )
+    assert found.settings.tool_limit == (10 - top if top < 5 else 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["command line", "environment", ".env", "agent/config.json: settings", "preset"]
+)
+def test_a_bad_value_is_refused_with_its_source_and_name(name):
+    dotenv("TOXIC_PROB=nan\n" if name == ".env" else "")
+    config({"settings": {"toxic_prob": 7}} if "config" in name else {})
+    with pytest.raises(SettingsError, match=f"^{name}: TOXIC_PROB="):
+        load_configuration(
+            {"TOXIC_PROB": "2"} if name == "environment" else {},
+            {"toxic_prob": "many"} if name == "command line" else {},
+            {"toxic_prob": -1} if name == "preset" else {},
+        )
+
+
+def test_without_any_file_there_are_the_defaults():
+    found = load_configuration({})
+    assert (found.settings.model, found.settings.toxic_prob) == ("scripted", 0.1)
+    assert (str(found.prompts), str(found.logs)) == ("agent/prompts.json", "logs")
+    assert (str(found.state), str(found.effects)) == ("state/state.db", "state/effects.db")
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "model"),
+    [
+        ({"GROQ_API_KEY": "k"}, "", "groq"),
+        ({}, "GROQ_API_KEY=k", "groq"),
+        ({"GROQ_API_KEY": "k", "MODEL": "scripted"}, "", "scripted"),
+        ({"GROQ_API_KEY": "k", "MODEL_BASE_URL": "http://h/v1"}, "", "compatible"),
+        ({}, "GROQ_API_KEY=k\nMODEL_BASE_URL=http://h/v1", "compatible"),
+    ],
+)
+def test_the_model_follows_from_key_and_address(environ, text, model):
+    dotenv(text)
+    assert load_configuration(environ).settings.model == model
+
+
+def test_no_key_is_among_the_settings():
+    dotenv("GROQ_API_KEY=gsk-secret\nMODEL_API_KEY=mak-secret\n")
+    found = load_configuration({})
+    assert "secret" not in found.settings.dump()
+    assert found.environ["GROQ_API_KEY"] == "gsk-secret"
+
+
+def test_the_environment_goes_over_dotenv_for_places_too():
+    dotenv("LOGS_DIR=from-dotenv\nSTATE_DB=s/from-dotenv.db\n")
+    found = load_configuration({"LOGS_DIR": "from-environment"})
+    assert (str(found.logs), str(found.state)) == ("from-environment", "s/from-dotenv.db")
+
+
+def test_files_of_the_config_say_where_things_lie():
+    config({"files": {"prompts": "p", "logs": "l", "state": "s/s.db", "effects": "e.db", "movies": "m.json"}})
+    found = load_configuration({})
+    assert [str(p) for p in (found.prompts, found.logs, found.state, found.effects)] == [
+        "p",
+        "l",
+        "s/s.db",
+        "e.db",
+    ]
+    assert found.environ["MOVIES_FILE"] == "m.json"
+    assert load_configuration({"MOVIES_FILE": "mine"}).environ["MOVIES_FILE"] == "mine"
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+def test_intervals_are_settings_in_seconds(name):
+    assert name in NAMES
+    config({"intervals": {name: 0.75}})
+    assert getattr(load_configuration({}).settings, name) == 0.75
+
+
+def test_the_config_says_where_the_agent_dials():
+    config({"proxy": {"host": "toxiproxy"}, "services": {"search": "search_tool:81"}})
+    topology = load_configuration({}).topology
+    assert str(topology.proxies["movie"]) == "toxiproxy:6002"
+    assert str(topology.services["search"]) == "search_tool:81"
+    assert str(topology.services["movie"]) == "127.0.0.1:5002"
+
+
+BAD = [
+    (b"", r":1: not JSON"),
+    (b'{\n"settings": {}\n"faults": 1}', r":3: not JSON"),
+    (b"\xff", "not UTF-8"),
+    (b"[]", "the file: must be an object"),
+    (b"[" * 100_000, "recursion"),
+    (b'{"settings": {"seed": ' + b"9" * 5000 + b"}}", "limit"),
+    (b'{"settings": {"seed": 1, "seed": 2}}', "seed is given twice"),
+    ({"setings": {}}, "setings is no key here; did you mean 'settings'"),
+    ({"files": 5}, "files: must be an object$"),
+    ({"settings": []}, "settings: "),
+    ({"files": {"promts": "x"}}, "files.promts is no key here; did you mean 'prompts'"),
+    ({"proxy": {"hots": "x"}}, "proxy.hots is no key here; did you mean 'host'"),
+    ({"proxy": {"host": 5}}, "proxy.host: .*string$"),
+    ({"services": {"serch": "h:1"}}, "services.serch is no link; did you mean 'search'"),
+    ({"services": {"search": "nowhere"}}, "services.search: 'nowhere' is not host:port"),
+    ({"services": {"search": 5}}, "services.search: .*string$"),
+    ({"settings": {"toxic_prb": 1}}, ": settings: toxic_prb is no setting; did you mean 'toxic_prob'"),
+    ({"settings": {"TOXIC_PROB": 1}}, ": settings: TOXIC_PROB is no setting; did you mean 'toxic_prob'"),
+    (b'{"settings": {"toxic_prob": NaN}}', ": settings: TOXIC_PROB=nan: "),
+    ({"settings": {"toxic_prob": True}}, "TOXIC_PROB=True: must not be true or false"),
+    ({"intervals": {"tool_timout": 1}}, "intervals.tool_timout is no interval; did you mean 'tool_timeout'"),
+    ({"intervals": {"toxic_prob": 1}}, "intervals.toxic_prob is no interval"),
+    ({"intervals": {"tool_timeout": 0}}, ": intervals: TOOL_TIMEOUT=0: "),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), BAD, ids=[said[:30] for _, said in BAD])
+def test_a_bad_config_is_refused_with_its_file_and_place(data, said):
+    config(data, "mine.json")
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_configuration({"CONFIG_FILE": "mine.json"})
+    assert str(caught.value).startswith("mine.json")
+
+
+def test_a_config_that_was_named_must_be_there():
+    with pytest.raises(SettingsError, match=r"mine\.json: no such file"):
+        load_configuration({"CONFIG_FILE": "mine.json"})
+    with pytest.raises(SettingsError, match="agent: cannot be read: Is a directory"):
+        load_configuration({"CONFIG_FILE": "agent"})
+
+
+def test_a_dotenv_file_may_name_the_config():
+    config({"settings": {"tool_limit": 5}}, "mine.json")
+    dotenv("CONFIG_FILE=mine.json")
+    assert load_configuration({}).settings.tool_limit == 5
+
+
+def test_the_shipped_config_is_good():
+    read_config_file(ROOT / "agent" / "config.json", required=True)
+
+
+# the lab that is up
+
+
+def lab_up(pid, state="state"):
+    Path(state).mkdir(exist_ok=True)
+    default_topology("lab-up").dump(Path(state) / "topology.json")
+    lab = {"pid": pid, "lab_id": "lab-up", "topology": f"{state}/topology.json"}
+    (Path(state) / LAB_FILE).write_text(json.dumps(lab), encoding="utf-8")
+
+
+def test_a_lab_that_is_up_is_found():
+    lab_up(os.getpid())
+    with lock.holding(Path("state")):
+        found = running_lab(Path("state"))
+        assert found and found["lab_id"] == "lab-up"
+        assert load_configuration({}).topology.lab_id == "lab-up"
+
+
+def test_a_lab_is_found_beside_the_database_that_the_config_names():
+    lab_up(os.getpid(), "elsewhere")
+    config({"files": {"state": "elsewhere/state.db"}})
+    with lock.holding(Path("elsewhere")):
+        assert load_configuration({}).topology.lab_id == "lab-up"
+
+
+def test_who_names_a_proxy_or_a_topology_does_not_get_the_lab_that_is_up():
+    lab_up(os.getpid())
+    default_topology("mine").dump(Path("mine.json"))
+    with lock.holding(Path("state")):
+        named = load_configuration({"PROXY_HOST": "toxiproxy", "LAB_ID": "compose"})
+        assert named.topology.lab_id == "compose"
+        assert load_configuration({TOPOLOGY_VARIABLE: "mine.json"}).topology.lab_id == "mine"
+
+
+def test_a_lab_whose_launcher_is_gone_is_not_found():
+    lab_up(os.getpid())  # the process id may be somebody else's by now
+    assert running_lab(Path("state")) is None
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
+def test_a_broken_lab_file_is_no_lab(text):
+    Path(LAB_FILE).write_text(text, encoding="utf-8")
+    with lock.holding(Path()):
+        assert not running_lab(Path())
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"services": 5}'])
+def test_a_broken_topology_is_refused_with_its_file(text):
+    if text is not None:
+        Path("topology.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=f"{TOPOLOGY_VARIABLE}=topology.json: no lab's topology"):
+        load_configuration({TOPOLOGY_VARIABLE: "topology.json"})

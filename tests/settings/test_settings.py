@@ -1,0 +1,206 @@
+"""The settings: what each source may say, which one wins, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from windtunnel.settings.settings import (
+    INSTALLATION,
+    NAMES,
+    Settings,
+    SettingsError,
+    Source,
+    from_dotenv,
+    from_environment,
+    load_frozen,
+    resolve,
+)
+
+
+def one(**values):
+    return resolve([Source("somewhere", values)])
+
+
+def dotenv(tmp_path, text):
+    path = tmp_path / ".env"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return from_dotenv(path)
+
+
+def test_the_defaults_are_those_of_the_design():
+    values = one(seed=1).model_dump()
+    assert (values["toxic_prob"], values["error_prob"]) == (0.1, 0.1)
+    assert (values["tool_limit"], values["prompt_limit"]) == (1, 1)
+    assert values["toxics"] == "timeout:400,latency:300,latency:1500"
+    assert (values["tool_timeout"], values["model_timeout"], values["attempt_time"]) == (1, 30, 30)
+    assert (values["arm_timeout"], values["settle_bound"]) == (2, 2)
+    assert (values["model_calls"], values["tool_calls"]) == (8, 12)
+    assert (values["retry_after"], values["retry_after_max"]) == (0.2, 1)
+    assert (values["idempotency"], values["fallback"]) == (True, "off")
+
+
+def test_a_seed_is_drawn_when_none_is_given():
+    assert len({one().seed for _ in range(8)}) > 1
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_the_first_source_that_says_something_wins(first):
+    values = [None] * first + [0.5] + [0.9] * (3 - first)
+    sources = [
+        Source(str(i), {} if value is None else {"toxic_prob": value}) for i, value in enumerate(values)
+    ]
+    assert resolve(sources).toxic_prob == 0.5
+
+
+def test_a_source_that_says_none_is_passed_over():
+    assert resolve([Source("a", {"tool_limit": None}), Source("b", {"tool_limit": 3})]).tool_limit == 3
+
+
+@pytest.mark.parametrize("text", ["42", " 42 ", 42, 42.0])
+def test_a_seed_may_be_text(text):
+    assert one(seed=text).seed == 42
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("on", True), ("off", False), ("true", True), ("False", False), ("1", True), ("0", False), (True, True)],
+)
+def test_idempotency_is_on_or_off(text, value):
+    assert one(idempotency=text).idempotency is value
+
+
+NO_SHARE = [math.nan, "nan", math.inf, "inf", "-inf", 1e308, "1e308", -0.1, 1.0001, "", "ten", True, [], {}]
+BAD = [
+    *[("toxic_prob", value) for value in NO_SHARE],
+    *[("error_prob", value) for value in NO_SHARE],
+    *[
+        ("seed", value)
+        for value in (-1, 2**31, 2**63, "", "x", "0x10", "1e3", 1.5, math.nan, True, "9" * 5000)
+    ],
+    *[("tool_limit", value) for value in (0, 21, -1, 1.5, "two", False)],
+    *[("tool_timeout", value) for value in (0, -1, 601, "nan", "inf", "1s")],
+    *[("retry_after", value) for value in (-0.1, 61, "nan")],
+    *[("idempotency", value) for value in ("", "maybe", 2, "onn")],
+    *[("fallback", value) for value in ("", "on", "Direct", True)],
+    *[("toxics", value) for value in ("", ",", "latncy:300", "latency:x", "latency@up:3", ["latency"])],
+    *[("model_base_url", value) for value in ("localhost:1", "ftp://h", "http://", "http://a b", "http://[")],
+    ("model", "gpt"),
+    ("persona", "lazy"),
+    ("translator_backend", "deepl"),
+    ("groq_model", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{n}={str(v)[:12]}" for n, v in BAD])
+def test_what_is_out_of_range_is_refused_with_its_source_and_name(name, value):
+    with pytest.raises(SettingsError, match=f"^somewhere: {name.upper()}=") as caught:
+        one(**{name: value})
+    assert len(str(caught.value)) < 300
+
+
+def test_the_source_named_is_the_one_that_said_it():
+    with pytest.raises(SettingsError, match=r"^b: TOOL_LIMIT=99"):
+        resolve([Source("a", {"seed": 1}), Source("b", {"tool_limit": 99}), Source("c", {"tool_limit": 98})])
+
+
+@pytest.mark.parametrize("name", ["toxic_prb", "TOXIC_PROB", "toxicprob"])
+def test_an_unknown_name_is_refused_with_the_nearest_valid_one(name):
+    with pytest.raises(
+        SettingsError, match=f"^somewhere: {name} is no setting; did you mean 'toxic_prob'\\?$"
+    ):
+        one(**{name: 0.1})
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@h/v1", "https://token@h"])
+def test_a_password_is_refused_and_not_repeated(url):
+    with pytest.raises(SettingsError, match="MODEL_API_KEY") as caught:
+        one(model_base_url=url)
+    assert "secret" not in str(caught.value) and "token" not in str(caught.value)
+
+
+def test_toxics_are_written_canonically():
+    assert one(toxics=" latency : 300 ,, timeout@upstream:5").toxics == "latency:300,timeout@upstream:5"
+    assert [spec.kind for spec in one().toxic_specs] == ["timeout", "latency", "latency"]
+
+
+def test_the_model_follows_from_what_is_given():
+    assert one().model_name == "scripted-diligent"
+    assert one(persona="quitter").model_name == "scripted-quitter"
+    assert one(model_base_url="http://h/v1/").model == "compatible"
+    assert one(model_base_url="http://h/v1/").model_base_url == "http://h/v1"
+    assert one(model="groq", groq_model="m").model_name == "m"
+
+
+def test_a_compatible_model_needs_an_address():
+    with pytest.raises(SettingsError, match="MODEL_BASE_URL"):
+        one(model="compatible")
+
+
+def test_the_environment_gives_what_is_set_and_not_empty():
+    source = from_environment({"SEED": "5", "TOXIC_PROB": "", "PATH": "x", "toxic_prob": "0.9"})
+    assert (source.where, source.values) == ("environment", {"seed": "5"})
+
+
+def test_a_dotenv_file_gives_settings_and_places(tmp_path):
+    text = "# lab\nexport SEED=5\nTOXIC_PROB='0.5' # half\nGROQ_API_KEY=k\nCOMPOSE_FILE=c\nTOOL_LIMIT=\n"
+    source, others = dotenv(tmp_path, text)
+    assert source.where == str(tmp_path / ".env")
+    assert source.values == {"seed": "5", "toxic_prob": "0.5"}
+    assert others == {"GROQ_API_KEY": "k", "COMPOSE_FILE": "c"}
+
+
+@pytest.mark.parametrize("name", INSTALLATION)
+def test_every_variable_of_the_installation_may_stand_in_dotenv(tmp_path, name):
+    assert dotenv(tmp_path, f"{name}=x")[1] == {name: "x"}
+
+
+def test_no_dotenv_file_says_nothing(tmp_path):
+    source, others = from_dotenv(tmp_path / ".env")
+    assert (source.values, others) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SEED=1\nTOXIC_PRB=0.5", "TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'"),
+        ("GROQ_API_KEYS=k", "did you mean 'GROQ_API_KEY'"),
+        ("SEED=1\nTOXIC_PROB 0.5", r":2: not NAME=value$"),
+        ("=secret", r":1: not NAME=value$"),
+        (b"SEED=\xff", "not UTF-8"),
+    ],
+)
+def test_a_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, said):
+    with pytest.raises(SettingsError, match=said) as caught:
+        dotenv(tmp_path, text)
+    assert str(caught.value).startswith(str(tmp_path / ".env"))
+
+
+def test_settings_are_frozen():
+    with pytest.raises(ValidationError):
+        one().seed = 5
+
+
+@given(st.floats(0, 1), st.integers(0, 2**31 - 1), st.booleans())
+def test_settings_come_back_from_a_runs_row(prob, seed, idempotency):
+    settings = one(toxic_prob=prob, seed=seed, idempotency=idempotency)
+    assert load_frozen(settings.dump()) == settings
+    assert load_frozen(settings.dump()).hash == settings.hash
+
+
+def test_the_hash_tells_settings_apart_and_not_their_spelling():
+    assert one(seed=1).hash != one(seed=2).hash
+    assert one(seed="1", tool_timeout="1.0").hash == one(seed=1, tool_timeout=1).hash
+
+
+def test_a_row_holds_plain_json_of_every_setting():
+    assert set(json.loads(one().dump())) == set(NAMES)
+
+
+def test_every_setting_says_what_it_does():
+    assert all(field.description for field in Settings.model_fields.values())

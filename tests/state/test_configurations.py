@@ -1,0 +1,59 @@
+"""Numbered configurations in state.db, and the token beside it."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from windtunnel.state.api_token import OWN, SHARED, TOKEN_FILE, token_of
+from windtunnel.state.state import State
+
+
+@pytest.fixture
+def state(tmp_path):
+    with State(tmp_path / "state.db") as state:
+        yield state
+
+
+def test_they_are_numbered_for_each_lane_of_each_lab(state):
+    add = state.configurations.add
+    assert [add("a", 0, "x", "", 1.0), add("a", 0, "y", "", 2.0), add("a", 1, "z", "", 2.0)] == [1, 2, 1]
+    assert state.configurations.latest("a", 0).faults == "y"
+    assert state.configurations.latest("b", 0) is None
+
+
+def test_only_those_since_a_time_are_a_runs(state):
+    state.configurations.add("a", 0, "x", "", 1.0)
+    assert state.configurations.latest("a", 0, since=1.0).number == 1
+    assert state.configurations.latest("a", 0, since=1.5) is None
+
+
+def test_one_that_was_refused_leaves_the_one_before(state):
+    one, two = (state.configurations.add("a", 0, text, "", 1.0) for text in "xy")
+    state.configurations.refuse(state.configurations.latest("a", 0), "no")
+    assert state.configurations.latest("a", 0).number == one
+    assert state.configurations.of_number("a", 0, two).refused == "no"
+    assert state.configurations.add("a", 0, "z", "", 1.0) == 3
+
+
+def test_numbers_are_given_once(tmp_path, state):
+    def add(_: int) -> int:
+        with State(tmp_path / "state.db") as mine:
+            return mine.configurations.add("a", 0, "", "", 1.0)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(add, range(24))) == list(range(1, 25))
+
+
+@pytest.mark.parametrize(("folder", "mode"), [(0o755, OWN), (0o2770, SHARED), (0o700, SHARED)])
+def test_the_token_is_made_once_and_as_open_as_its_folder(tmp_path, folder, mode):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(folder)
+    with ThreadPoolExecutor(8) as pool:
+        [token] = set(pool.map(lambda _: token_of(tmp_path / "state"), range(8)))
+    path = tmp_path / "state" / TOKEN_FILE
+    assert len(token) == 32 and path.read_text() == token
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,87 @@
+"""Each toxic's signature: what the caller saw shows it, or does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from windtunnel.toxiproxy.toxics import TOXICS, ObservedTry, toxic
+
+HEALTHY = ObservedTry(
+    client_ms=12,
+    client_failed=False,
+    client_error=None,
+    client_timeout_ms=1000,
+    gateway_ms=10,
+    gateway_complete_request=True,
+    gateway_complete_reply=True,
+    reply_bytes=500,
+)
+NEVER_ARRIVED = {"gateway_ms": 0, "gateway_complete_request": False, "gateway_complete_reply": False}
+
+
+def seen(text, stream="upstream", **changes):
+    kind, _, values = text.partition(":")
+    given = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
+    known = toxic(kind)
+    return known.observed(stream, known.complete(given), replace(HEALTHY, **changes))
+
+
+def failed(error, ms, **changes):
+    return {"client_failed": True, "client_error": error, "client_ms": ms} | changes
+
+
+@pytest.mark.parametrize("known", TOXICS, ids=lambda known: known.kind)
+@pytest.mark.parametrize("stream", ["upstream", "downstream"])
+def test_a_healthy_call_shows_no_toxic(known, stream):
+    assert not known.observed(stream, known.complete({}), HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("text", "stream", "changes", "expected"),
+    [
+        ("timeout:timeout=400", "upstream", failed("connection_closed", 401, **NEVER_ARRIVED), True),
+        ("timeout:timeout=400", "upstream", failed("connection_closed", 361, **NEVER_ARRIVED), True),
+        ("timeout:timeout=400", "upstream", failed("connection_closed", 300, **NEVER_ARRIVED), False),
+        ("timeout:timeout=400", "upstream", failed("connection_closed", 401), False),
+        ("timeout:timeout=400", "downstream", failed("connection_closed", 401), True),
+        ("timeout:timeout=400", "downstream", failed("connection_closed", 401, **NEVER_ARRIVED), False),
+        ("timeout:timeout=400", "downstream", {"client_ms": 401}, False),
+        ("timeout:timeout=4000", "upstream", failed("read_timeout", 1001, **NEVER_ARRIVED), True),
+        ("timeout:timeout=0", "downstream", failed("read_timeout", 1001), True),
+        ("timeout:timeout=0", "downstream", failed("connection_closed", 400), False),
+        ("latency:latency=300", "upstream", {"client_ms": 311}, True),
+        ("latency:latency=300", "upstream", {"client_ms": 311, "gateway_ms": 305}, False),
+        ("latency:latency=1500", "downstream", failed("read_timeout", 1001), True),
+        ("latency:latency=1500", "upstream", failed("read_timeout", 1001, **NEVER_ARRIVED), True),
+        ("latency:latency=300;jitter=100", "upstream", {"client_ms": 195}, True),
+        ("latency:latency=300;jitter=300", "upstream", {"client_ms": 900}, False),
+        ("latency:latency=0", "upstream", {}, False),
+        ("reset_peer:", "upstream", failed("connection_reset", 2, **NEVER_ARRIVED), True),
+        ("reset_peer:", "upstream", failed("connection_closed", 2, **NEVER_ARRIVED), False),
+        ("reset_peer:", "downstream", failed("connection_reset", 12), True),
+        ("reset_peer:timeout=500", "downstream", failed("connection_reset", 12), False),
+        ("reset_peer:timeout=5000", "downstream", failed("read_timeout", 1001), True),
+        ("bandwidth:rate=1", "downstream", {"client_ms": 510}, True),
+        ("bandwidth:rate=1", "downstream", {"client_ms": 400}, False),
+        ("bandwidth:rate=100", "downstream", {"client_ms": 20}, False),
+        ("bandwidth:rate=1", "upstream", failed("read_timeout", 1001, **NEVER_ARRIVED), True),
+        ("slicer:average_size=50;delay=10000", "downstream", {"client_ms": 105}, True),
+        ("slicer:average_size=50;delay=10000", "downstream", {"client_ms": 60}, False),
+        ("slicer:average_size=50;delay=0", "downstream", {"client_ms": 900}, False),
+        ("limit_data:", "downstream", failed("bad_reply", 12), True),
+        ("limit_data:bytes=5000", "downstream", failed("bad_reply", 12), False),
+        ("limit_data:", "upstream", failed("connection_closed", 2, **NEVER_ARRIVED), True),
+        ("limit_data:", "downstream", failed("read_timeout", 1001), False),
+        ("slow_close:delay=900", "downstream", {"client_ms": 1000}, False),
+        ("down:", "downstream", failed("connection_refused", 1, **NEVER_ARRIVED), True),
+        ("down:", "downstream", failed("connection_closed", 1, **NEVER_ARRIVED), False),
+    ],
+)
+def test_signatures(text, stream, changes, expected):
+    assert seen(text, stream, **changes) is expected
+
+
+def test_a_client_without_a_timeout_never_shows_an_endless_one():
+    endless = failed("connection_closed", 99_999, client_timeout_ms=0, **NEVER_ARRIVED)
+    assert not seen("timeout:timeout=0", **endless)
+    assert seen("timeout:timeout=400", **endless)

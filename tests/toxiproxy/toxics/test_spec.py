@@ -1,0 +1,105 @@
+"""The text form of toxics."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.toxiproxy.toxics import STREAMS, TOXICS, ToxicSpec, parse, parse_list, toxic
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "attributes", "streams"),
+    [
+        ("timeout:400", "timeout", {"timeout": 400}, STREAMS),
+        ("timeout", "timeout", {"timeout": 400}, STREAMS),
+        ("timeout:0", "timeout", {"timeout": 0}, STREAMS),
+        ("latency@upstream:300", "latency", {"latency": 300, "jitter": 0}, ("upstream",)),
+        (" latency : latency = 300 ; jitter = 50 ", "latency", {"latency": 300, "jitter": 50}, STREAMS),
+        ("latency@downstream:jitter=5", "latency", {"latency": 300, "jitter": 5}, ("downstream",)),
+        ("limit_data:7", "limit_data", {"bytes": 7}, STREAMS),
+        ("down", "down", {}, ("downstream",)),
+    ],
+)
+def test_a_spec_has_all_attributes_and_streams(text, kind, attributes, streams):
+    assert parse(text) == ToxicSpec(kind, attributes, streams)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("tmeout:1", "no toxic is called 'tmeout'; did you mean 'timeout'"),
+        ("", "no toxic is called ''; valid: latency, bandwidth"),
+        ("latency:latncy=3", "latency has no attribute 'latncy'; did you mean 'latency'"),
+        ("latency:rate=3", "latency has no attribute 'rate'; valid: latency, jitter|did you mean"),
+        ("latency@upstrem:3", "no stream is called 'upstrem'; did you mean 'upstream'"),
+        ("latency@:3", "no stream is called ''"),
+        ("timeout:-1", "timeout = -1 is out of range; it must be in 0 .. 3600000 ms"),
+        ("bandwidth:0", "rate = 0 is out of range"),
+        ("timeout:4s", "timeout must be a whole number, not '4s'"),
+        ("latency:1.5", "whole number"),
+        ("latency:latency=1;latency=2", "latency is given twice"),
+        ("latency:jitter=1;2", "'2' is not attribute=value"),
+        ("timeout:", "nothing comes after the colon"),
+        ("slicer:average_size=10;size_variation=10", "size_variation must be below average_size"),
+        ("down@upstream", "down has no stream"),
+        ("down:1", "down takes no value"),
+    ],
+)
+def test_what_is_wrong_is_named(text, error):
+    with pytest.raises(ValueError, match=error):
+        parse(text)
+
+
+def test_a_list_is_separated_by_commas():
+    assert [str(spec) for spec in parse_list("timeout:400, latency:300,down,")] == [
+        "timeout:400",
+        "latency:300",
+        "down",
+    ]
+
+
+def test_an_empty_list_is_an_error():
+    with pytest.raises(ValueError, match="for example"):
+        parse_list(" , ")
+
+
+@st.composite
+def specs(draw):
+    known = draw(st.sampled_from(TOXICS))
+    attributes = {
+        a.name: draw(st.just(a.default) | st.integers(a.minimum, a.maximum)) for a in known.attributes
+    }
+    if known.kind == "slicer":
+        attributes["size_variation"] %= attributes["average_size"]
+    streams = st.sampled_from([STREAMS, STREAMS[:1], STREAMS[1:]])
+    return ToxicSpec(known.kind, attributes, draw(streams) if known.has_stream else ("downstream",))
+
+
+@given(specs())
+def test_the_canonical_text_parses_to_the_same(spec):
+    assert parse(str(spec)) == spec
+    assert str(parse(str(spec))) == str(spec)
+
+
+@given(st.text(max_size=30))
+def test_any_other_text_is_a_value_error_or_a_spec(text):
+    try:
+        assert parse(str(parse(text)))
+    except ValueError as error:
+        assert str(error)
+
+
+def test_the_catalogue_names_each_kind_once_with_valid_defaults():
+    assert [known.kind for known in TOXICS] == [
+        "latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data", "down"
+    ]  # fmt: skip
+    for known in TOXICS:
+        assert toxic(known.kind) is known
+        assert known.main in (None, *(attribute.name for attribute in known.attributes))
+        assert known.complete({}) == {a.name: a.default for a in known.attributes}
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "1", None])
+def test_attributes_are_whole_numbers(value):
+    with pytest.raises(ValueError, match="whole number"):
+        toxic("timeout").complete({"timeout": value})

@@ -1,0 +1,174 @@
+"""``windtunnel faults``: the catalogue, and fault sets on a lab that is up."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from windtunnel.core.sockets import Address
+from windtunnel.core.spelling import nearest
+from windtunnel.core.strict_yaml import shown
+from windtunnel.faults.base import Fault
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.chaos_level import scaled
+from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
+from windtunnel.faults.sets.presets import find_set, is_text, names_set, preset_names
+from windtunnel.lab.live import LiveFaults, LiveFaultsError
+from windtunnel.report.console import plain_console
+from windtunnel.report.fault_catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import SettingsError
+
+
+def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # click takes it to be in any range
+        raise click.BadParameter("nan is not in the range 0<=x<=1.")
+    return value
+
+
+_level = click.option(
+    "--chaos-level",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    callback=_number,
+    help="times every probability: 1 as written",
+)
+
+
+class _Group(click.Group):
+    """What is wrong with a set, or with the lab, in one line for people."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (FaultSetError, SettingsError) as error:
+            raise click.UsageError(str(error), None) from None
+        except LiveFaultsError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group("faults", cls=_Group, invoke_without_command=True)
+@click.pass_context
+def faults(context: click.Context) -> None:
+    """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
+    if context.invoked_subcommand is None:
+        rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
+        _print(("fault", "where", "family", "what it does"), rows)
+        click.echo()
+        _print(("preset", "meaning"), [(name, description_of(name)) for name in preset_names()])
+        click.echo("\nmore: windtunnel faults show NAME")
+
+
+@faults.command("show")
+@click.argument("name")
+@_level
+def show(name: str, chaos_level: float) -> None:
+    """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
+    if name in REGISTRY:
+        _print_fault(REGISTRY[name])
+        return
+    if not names_set(name):
+        known = nearest(name, (*REGISTRY, *preset_names()))
+        raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
+    found = find_set(name)
+    if found.description:
+        plain_console().print(Text(" ".join(found.description.split()) + "\n"))
+    print_set(found, chaos_level)
+    click.echo(
+        f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
+        " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
+        " hold. TOXIC_PROB and ERROR_PROB come besides."
+    )
+
+
+def _print_fault(kind: type[Fault]) -> None:
+    """Its page in the catalogue, without the marks of Markdown."""
+    click.echo(f"{kind.name}   ({place_of(kind)})\n\n{_unmarked(inspect.getdoc(kind) or '')}\n")
+    rows = [[_unmarked(cell) for cell in row] for row in parameter_rows(kind)]
+    if rows:
+        _print(("parameter", "default", "range", "meaning"), rows)
+    links = "model" if kind.where == "model" else "tools"
+    click.echo(f"\nin a fault set:\n  faults:\n    - {{fault: {kind.name}, links: {links}, with: {{}}}}")
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("`", "")
+
+
+def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
+    """Its entries with their true rates at that chaos level, on standard output or standard error."""
+    rows = set_rows(found, level)
+    _print(("entry", "links", "true rate", "conditions"), rows, err)
+    if not rows:
+        click.echo("(no fault can strike)", err=err)
+
+
+@faults.command("set")
+@click.argument("fault_set")
+@_level
+def set_(fault_set: str, chaos_level: float) -> None:
+    """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
+    chosen = scaled(find_set(fault_set), chaos_level)
+    if not chosen.can_strike:
+        raise FaultSetError(
+            f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
+        )
+    name = "a set given in full" if is_text(fault_set) else fault_set
+    source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
+    _tell(_live().set(chosen.dump(), source))
+
+
+@faults.command("clear")
+def clear() -> None:
+    """Remove the fault set of the lab that is up, and that of a run in progress.
+
+    What TOXIC_PROB and ERROR_PROB of a run draw stays.
+    """
+    _tell(_live().clear())
+
+
+@faults.command("status")
+def status() -> None:
+    """Show the faults in force on the lab that is up."""
+    live = _live()
+    answer = live.status()
+    if not live.of_this_folder:
+        click.echo(f"the lab at {live.address}, which windtunnel lab up did not start from this folder:")
+    _tell(answer)
+
+
+def _live() -> LiveFaults:
+    configuration: Configuration = load_configuration(os.environ)
+    manager = configuration.topology.manager
+    published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
+    if published.isdecimal():
+        manager = Address(manager.host, int(published))
+    return LiveFaults(manager, configuration.state.parent)
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    number, where = answer["number"], answer["from"]
+    if not number:
+        click.echo("no faults were set on this lab; each run has those of its own settings")
+        return
+    what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
+    click.echo(f"configuration {number}: {what}; in force {where}")
+    if answer["faults"]:
+        print_set(find_set(json.dumps(answer["faults"])))
+
+
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    plain_console(err).print(table)

@@ -1,0 +1,159 @@
+"""The reference pages, made from the code that they describe: ``python -m windtunnel.cli.reference``.
+
+A test holds the files to this, so that they cannot go stale.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from windtunnel.report.fault_catalogue import faults_page, read_seen
+from windtunnel.report.fields import default_of, range_of
+from windtunnel.settings.settings import NAMES, Settings
+from windtunnel.toxiproxy.toxics import TOXICS
+
+MADE = "made by `make docs`; do not edit"
+
+
+def settings_page() -> str:
+    """``docs/settings.md``."""
+    rows = ["| setting | default | range | meaning |", "|---|---|---|---|"]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
+    intro = (
+        "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
+        " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
+        " command line, environment, `.env`, `config.json` and default counts. Something unknown or out of"
+        " range is an error that names it, before anything starts. `windtunnel demo` and `make run` fly"
+        " with `TOXIC_PROB=0.3` and `TOOL_LIMIT=2` unless told otherwise, with `FAULTS` too: the set's faults"
+        " alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
+    )
+    return _page("Settings", intro, *rows)
+
+
+def _default(name: str) -> str:
+    if name == "seed":
+        return "drawn"
+    if name == "model":
+        return "`scripted`, with `GROQ_API_KEY` `groq`"
+    return default_of(Settings.model_fields[name])
+
+
+def toxics_page() -> str:
+    """``docs/toxics.md``."""
+    parts = []
+    for toxic in TOXICS:
+        parts.append(f"## {toxic.kind}\n\n{toxic.meaning[0].upper()}{toxic.meaning[1:]}.")
+        if toxic.attributes:
+            rows = ["| attribute | unit | default | range | meaning |", "|---|---|---|---|---|"]
+            rows += [
+                f"| `{a.name}`{' (main)' if a.name == toxic.main else ''} | {a.unit} | {a.default} |"
+                f" {a.minimum} to {a.maximum} | {a.meaning} |"
+                for a in toxic.attributes
+            ]
+            parts.append("\n".join(rows))
+        signature = " ".join((type(toxic).observed.__doc__ or "").split())
+        parts.append(f"Counts as observed when: {signature}")
+    intro = (
+        "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
+        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
+        " main. Without a stream, `upstream` and `downstream` are both drawn from."
+    )
+    return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
+
+
+def faults_reference() -> str:
+    """``docs/faults.md``."""
+    intro = (
+        "What a fault set may name: `windtunnel demo --faults FILE|PRESET`, or `windtunnel faults set` on a"
+        " lab that is up. `windtunnel faults show NAME` shows one of them, or a preset with its true rates."
+        " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
+        " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
+        " factor on every probability of the set: 1 is as written, 0 is none."
+    )
+    return _page("Faults", intro, *faults_page(read_seen()).splitlines())
+
+
+def commands_page() -> str:
+    """``docs/commands.md``, from the command line's own help."""
+    from windtunnel.cli.main import main
+
+    parts = []
+    for name, command in _commands("windtunnel", main):
+        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+    return _page("Commands", "`windtunnel COMMAND --help` says the same.", *"\n\n".join(parts).splitlines())
+
+
+def _commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(name, command)]
+    own = [(name, command)] if command.invoke_without_command else []
+    below = command.commands.items()
+    return own + [found for sub, child in below for found in _commands(f"{name} {sub}", child)]
+
+
+def dotenv_example() -> str:
+    """``.env.example``: every knob, commented out."""
+    lines = [
+        "# Windtunnel's settings. Copy to .env and take out the # before those you change;",
+        "# everything works without any. What is not here is an error.",
+        "",
+    ]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        limits = range_of(field).replace("`", "")
+        default = "" if name in ("seed", "model") else _default(name).strip("`")
+        lines += [
+            f"# {field.description}" + (f" ({limits})" if limits else ""),
+            f"#{name.upper()}={default}",
+            "",
+        ]
+    lines += [
+        "# the key for MODEL=groq, and the one for MODEL=compatible; neither reaches a log",
+        "#GROQ_API_KEY=",
+        "#MODEL_API_KEY=",
+        "",
+        "# other files for the prompts, the overrides and the movies (in Compose: below this folder);",
+        "# a LibreTranslate server",
+        "#PROMPTS_FILE=agent/prompts.json",
+        "#CONFIG_FILE=agent/config.json",
+        "#MOVIES_FILE=flask_tools/movies.json",
+        "#LIBRE_URL=",
+        "",
+        "# without Compose: a Toxiproxy that runs already; else one on PATH, else the embedded one",
+        "#TOXIPROXY_URL=http://127.0.0.1:8474",
+        "",
+        "# in Compose: the port of the lab's status on this machine, the name of the image",
+        "#STATUS_PORT=8000",
+        "#WINDTUNNEL_IMAGE=windtunnel",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _page(title: str, intro: str, *lines: str) -> str:
+    return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings_page,
+    "docs/toxics.md": toxics_page,
+    "docs/faults.md": faults_reference,
+    "docs/commands.md": commands_page,
+    ".env.example": dotenv_example,
+}
+
+
+def main() -> None:
+    for name, make in PAGES.items():
+        Path(name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()

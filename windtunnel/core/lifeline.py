@@ -1,0 +1,44 @@
+"""What ties the launcher's processes to it: a pipe whose closing ends them, and why it ends one itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+LIFELINE_VARIABLE = "WINDTUNNEL_LIFELINE"
+TOPOLOGY_VARIABLE = "WINDTUNNEL_TOPOLOGY"
+
+
+def watch(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
+    """Calls ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
+
+    ``WINDTUNNEL_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched.
+    """
+    descriptor = environ.get(LIFELINE_VARIABLE)
+    if not descriptor:
+        return
+    lifeline = int(descriptor)
+
+    def wait_for_end() -> None:
+        with suppress(OSError):  # a descriptor that cannot be read is no lifeline: end, do not outlive
+            while os.read(lifeline, 64):
+                pass  # nothing is ever said on it
+        on_close()
+
+    threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()
+
+
+def reason_file(topology: Path) -> Path:
+    """Where the launcher says, beside the lab's topology, which part of the lab it has lost."""
+    return topology.with_suffix(".lost")
+
+
+def reason_to_end(environ: Mapping[str, str]) -> str:
+    """Why the launcher ends this process, empty if it did not say: then nothing but a wish is known."""
+    topology = environ.get(TOPOLOGY_VARIABLE)
+    with suppress(OSError):
+        return reason_file(Path(topology)).read_text(encoding="utf-8") if topology else ""
+    return ""

@@ -1,0 +1,81 @@
+"""Worlds and side effects: what the tools write into ``state/effects.db`` and what the judge reads there.
+
+A world is the state of one episode, keyed ``run_id/episode``. A side effect is a changed row in it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windtunnel.core.sqlite import connect
+
+WORLD_HEADER = "Windtunnel-World"
+TRANSLATOR_HEADER = "Windtunnel-Translator"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+DEFAULT_WORLD = "default"
+
+EFFECTS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS effects (
+    id INTEGER PRIMARY KEY,
+    world TEXT NOT NULL,
+    service TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    idempotency_key TEXT,
+    at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
+"""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One side effect: ``kind`` is ``event_created``, ``events_deleted`` or ``message_sent``.
+
+    ``at`` is the time of the commit, in seconds since the epoch.
+    """
+
+    id: int
+    service: str
+    kind: str
+    fields: Mapping[str, Any]
+    idempotency_key: str | None
+    at: float
+
+
+def world_of(run_id: str, episode: str) -> str:
+    return f"{run_id}/{episode}"
+
+
+def read_effects(path: Path, world: str) -> list[Effect]:
+    """The side effects in that world, oldest first; none if no tool has written yet.
+
+    Raises ``sqlite3.Error`` if the file is there and cannot be read.
+    """
+    if not path.exists():
+        return []
+    with closing(connect(path)) as database:
+        try:
+            rows = database.execute("SELECT * FROM effects WHERE world = ? ORDER BY id", (world,)).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+    return [effect_of(row) for row in rows]
+
+
+def effect_of(row: sqlite3.Row) -> Effect:
+    return Effect(
+        id=row["id"],
+        service=row["service"],
+        kind=row["kind"],
+        fields=json.loads(row["fields"]),
+        idempotency_key=row["idempotency_key"],
+        at=row["at"],
+    )

@@ -1,0 +1,44 @@
+"""flap: down, up, down, up."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from windtunnel.dialects.http import RawReply
+from windtunnel.faults.base import Act, Fault, Try
+from windtunnel.faults.catalogue.errors import error_for
+
+
+class Flap(Fault):
+    """The service goes down and comes back: so many calls fail, then so many pass, and so on.
+
+    Counted in logical calls per link and episode, so that all tries of one call share its fate and a
+    retry alone does not get past it. What fails is not forwarded. The client sees a 503 that comes and
+    goes, or a closed connection.
+    """
+
+    name = "flap"
+    family = "http"
+    chooses = True
+
+    fails: int = Field(1, ge=1, le=10_000, description="calls that fail")
+    passes: int = Field(1, ge=1, le=10_000, description="calls that pass then")
+    kind: Literal["unavailable", "bad_gateway", "server_error", "close"] = Field(
+        "unavailable", description="how a call fails"
+    )
+
+    @property
+    def by_order(self) -> bool:
+        return True
+
+    def act(self, this: Try) -> Act | None:
+        place = (this.ordinal - 1) % (self.fails + self.passes)
+        if place >= self.fails:
+            return None
+        evidence = {"kind": self.kind, "ordinal": this.ordinal}
+        if self.kind == "close":
+            return Act(answer=RawReply(ending="close"), evidence=evidence)
+        reply = error_for(this, self.kind)
+        return Act(answer=reply, evidence={**evidence, "status": reply.status})

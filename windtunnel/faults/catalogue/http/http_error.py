@@ -1,0 +1,36 @@
+"""http_error: a tool answers 500, 503 or 429 and never sees the request (``ERROR_PROB``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import Field
+
+from windtunnel.core.draws import choose
+from windtunnel.dialects.errors import error_reply
+from windtunnel.faults.base import Act, Fault, Try
+
+ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
+
+
+class HttpError(Fault):
+    """The lab's own error, drawn anew for every try, so that a retry can get past it."""
+
+    name = "http_error"
+    family = "http"
+    where = "tool"
+    chooses = True
+
+    chance: float = Field(0.1, ge=0, le=1, description="chance per try")
+    retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")
+
+    def wants(self, chance: Callable[[str], float]) -> bool:
+        return chance("error") < self.chance
+
+    def act(self, this: Try) -> Act | None:
+        if not self.wants(this.chance):
+            return None
+        kind, status = choose(this.chance("error-kind"), ERROR_KINDS)
+        retry_after = self.retry_after if status == 429 else None
+        evidence = {"kind": kind, "status": status}
+        return Act(answer=error_reply("tool", kind, retry_after=retry_after), evidence=evidence)

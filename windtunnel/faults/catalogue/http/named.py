@@ -1,0 +1,111 @@
+"""The named errors: plain ones at a tool, the provider's own form on the model link."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from windtunnel.faults.base import Act, Fault, Try
+from windtunnel.faults.catalogue.errors import error_for
+from windtunnel.faults.catalogue.http.status import Answered
+
+
+class NamedError(Answered):
+    """What the named errors have in common."""
+
+    def act(self, this: Try) -> Act:
+        retry_after: float | None = getattr(self, "retry_after", None)
+        return self.answered(error_for(this, self.name, retry_after=retry_after), kind=self.name)
+
+
+class RateLimit(NamedError):
+    """Too many requests: 429 with Retry-After; the provider's own error body on the model link.
+
+    The request is not forwarded. Clients that retry are expected to wait as long as they are told.
+    """
+
+    name = "rate_limit"
+
+    retry_after: float | None = Field(
+        1.0, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
+    )
+
+
+class Quota(NamedError):
+    """The quota is used up: 429 insufficient_quota (OpenAI), 402 billing_error (Anthropic), 429 at a tool.
+
+    The request is not forwarded. It looks like a rate limit, but no retry gets past it: most clients retry
+    it all the same.
+    """
+
+    name = "quota"
+
+
+class AuthError(NamedError):
+    """The key is missing or not valid: 401. The request is not forwarded; a retry is pointless."""
+
+    name = "auth_error"
+
+
+class Forbidden(NamedError):
+    """The key may not do that: 403. The request is not forwarded; a retry is pointless."""
+
+    name = "forbidden"
+
+
+class NotFound(NamedError):
+    """There is no such thing: 404; on the model link, no such model.
+
+    The request is not forwarded. An agent may take it for an answer ("there is no such city").
+    """
+
+    name = "not_found"
+
+
+class ServerError(NamedError):
+    """The server failed: 500. The request is not forwarded, unless ``executed``.
+
+    With ``executed`` the work was done before the error: a client that retries a write does it twice.
+    """
+
+    name = "server_error"
+
+
+class BadGateway(NamedError):
+    """A proxy before the server got no answer: 502; on the model link an HTML page, as proxies send.
+
+    The request is not forwarded, unless ``executed``.
+    """
+
+    name = "bad_gateway"
+
+
+class Unavailable(NamedError):
+    """The server is not available now: 503, with Retry-After if asked for. The request is not forwarded."""
+
+    name = "unavailable"
+
+    retry_after: float | None = Field(
+        None, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
+    )
+
+
+class Overloaded(NamedError):
+    """The server has too much to do: 529 overloaded_error (Anthropic), 503 elsewhere.
+
+    The request is not forwarded. 529 is no standard status: look whether your client retries it.
+    """
+
+    name = "overloaded"
+
+
+NAMED_ERRORS: tuple[type[Fault], ...] = (
+    RateLimit,
+    Quota,
+    AuthError,
+    Forbidden,
+    NotFound,
+    ServerError,
+    BadGateway,
+    Unavailable,
+    Overloaded,
+)

@@ -1,0 +1,96 @@
+"""status: any status, body and headers in the upstream's place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from windtunnel.dialects.errors import typed_error
+from windtunnel.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
+from windtunnel.faults.base import Act, Changed, Fault, Try
+from windtunnel.faults.catalogue.errors import request_id
+
+
+def _sendable(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or re.search(r"[\r\n\0]", value):
+            raise ValueError(f"{name!r} cannot be sent as a header")
+        if name.lower() in FRAMING:
+            raise ValueError(f"{name} follows from the body; see the faults truncate and hang")
+    return headers
+
+
+class Answered(Fault):
+    """What faults have in common that give an answer of their own."""
+
+    family = "http"
+
+    executed: bool = Field(
+        False, description="whether the upstream executes the request first; its reply is then thrown away"
+    )
+
+    def answered(self, reply: Reply, **evidence: Any) -> Act:
+        proof = {"status": reply.status, **evidence}
+        if self.executed:
+            return Act(reply=lambda natural: Changed(reply, {**proof, "upstream_status": natural.status}))
+        return Act(answer=reply, evidence=proof)
+
+
+class Status(Answered):
+    """Any status with any body and headers, in the upstream's place.
+
+    The request is not forwarded, unless ``executed``. Without a ``body`` it is an error in the link's own
+    form (a tool's, OpenAI's or Anthropic's); a text is sent as it is, anything else as JSON. What a client
+    makes of it depends on the status alone in most of them: above 399 an error, else an answer.
+    """
+
+    name = "status"
+
+    status: int = Field(500, ge=200, le=599, description="the status")
+    body: Any = Field(None, description="a text, or JSON; without it the link's own form of an error")
+    headers: Annotated[Mapping[str, str], AfterValidator(_sendable)] = Field(
+        default_factory=dict, description="headers to send with it"
+    )
+
+    @model_validator(mode="after")
+    def _may_have_a_body(self) -> Status:
+        if self.status in (204, 304) and self.body is not None:
+            raise ValueError(f"a reply with status {self.status} has no body")
+        return self
+
+    def act(self, this: Try) -> Act:
+        return self.answered(self._reply(this))
+
+    def _reply(self, this: Try) -> Reply:
+        headers = tuple(self.headers.items())
+        if self.status in (204, 304):
+            return Reply(headers, b"", self.status)
+        if self.body is None:
+            words = _phrase(self.status)
+            kind = words.lower().replace(" ", "_")
+            made = typed_error(this.dialect, self.status, kind, words, id=request_id(this))
+            return Reply((*_without(made.headers, self.headers), *headers), made.body, self.status)
+        usual, body = self._body(self.body)
+        return Reply((*_without(usual, self.headers), *headers), body, self.status)
+
+    @staticmethod
+    def _body(value: Any) -> tuple[Headers, bytes]:
+        if isinstance(value, str):
+            return (("Content-Type", "text/plain; charset=utf-8"),), value.encode("utf-8", "replace")
+        return JSON_TYPE, dump_json(value)
+
+
+def _without(headers: Headers, given: Mapping[str, str]) -> Headers:
+    names = {name.lower() for name in given}
+    return tuple((name, value) for name, value in headers if name.lower() not in names)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return f"status {status}"

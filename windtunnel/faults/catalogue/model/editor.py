@@ -1,0 +1,55 @@
+"""What all faults of a model's event stream have in common: they see it event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from windtunnel.dialects.http import Ending, Step
+from windtunnel.dialects.stream_events import TOKENS, Mark, mark
+from windtunnel.faults.base import Act, Fault, Try, WhyNot
+
+F = TypeVar("F", bound="StreamFault")
+
+
+class Editor(Generic[F]):
+    """Follows one stream. ``seen`` counts its events so far, ``tokens`` those that carry tokens."""
+
+    def __init__(self, fault: F, this: Try) -> None:
+        self.fault = fault
+        self.this = this
+        self.ending: Ending = "keep"
+        self.why_not: WhyNot | None = "nothing_to_change"
+        self.evidence: dict[str, Any] = {}
+        self.seen = 0
+        self.tokens = 0
+
+    def event(self, data: bytes) -> Sequence[Step]:
+        kind = mark(data)
+        self.seen += 1
+        self.tokens += kind in TOKENS
+        return self.edit(data, kind)
+
+    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
+        """What becomes of the event, which is counted already."""
+        raise NotImplementedError
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+    def changed(self, **evidence: Any) -> None:
+        """Notes that the stream is no longer what it was."""
+        self.why_not = None
+        self.evidence |= evidence
+
+
+class StreamFault(Fault):
+    """Acts on event streams as they go by. A reply that is none is left alone."""
+
+    family = "model"
+    where = "model"
+    editor: ClassVar[type[Editor[Any]]]
+
+    def act(self, this: Try) -> Act:
+        return Act(events=partial(self.editor, self, this))

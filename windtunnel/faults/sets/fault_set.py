@@ -1,0 +1,238 @@
+"""Fault sets: which faults are armed, where, when and at what. Files (YAML) or Python objects. Pure.
+
+    faults:
+      - fault: rate_limit
+        links: tools                    # a link, a list of links, tools, model or all
+        with: {retry_after: 1}         # the fault's parameters
+        when: {probability: 0.3}       # see windtunnel.faults.sets.triggers
+        only: {method: POST, path: /message, json: {to: Bob}}
+    toxics:                            # at connection level; the manager arms them
+      - toxic: latency
+        links: weather
+        with: {latency: 500}
+        when: {probability: 0.5}       # per attempt and link
+
+``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from windtunnel.core.spelling import nearest
+from windtunnel.core.strict_yaml import FaultSetError, plain, read_plain
+from windtunnel.faults.base import Fault
+from windtunnel.faults.sets.checks import listed, mapping, model, named, text
+from windtunnel.faults.sets.selectors import Only
+from windtunnel.faults.sets.triggers import When
+from windtunnel.links.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
+from windtunnel.toxiproxy.toxics import TOXICS, ToxicSpec, streams_of, toxic
+
+Registry = Mapping[str, type[Fault]]
+GROUPS = {
+    "tools": [link.name for link in TOOL_LINKS],
+    "model": [MODEL_LINK.name],
+    "all": [link.name for link in LINKS],
+}
+_NAMES = [link.name for link in LINKS]
+
+__all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "build_set", "load_set"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A fault, armed on these ``links``, ``when`` it strikes, ``only`` at such requests.
+
+    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it. A set that was
+    read has one for each.
+    """
+
+    fault: Fault
+    links: tuple[str, ...]
+    when: When = field(default_factory=When)
+    only: Only = field(default_factory=Only)
+    id: str = ""
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether it strikes whatever it is aimed at."""
+        return self.when.certain
+
+    @cached_property
+    def aimless(self) -> bool:
+        """Whether every request will do."""
+        return self.only == Only()
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "id": self.id or self.fault.name,
+            "fault": self.fault.name,
+            "links": list(self.links),
+            "with": self.fault.model_dump(mode="json", exclude_defaults=True, by_alias=True),
+            "when": self.when.model_dump(mode="json", exclude_defaults=True),
+            "only": self.only.model_dump(mode="json", exclude_defaults=True, by_alias=True),
+        }
+
+
+@dataclass(frozen=True)
+class ToxicEntry:
+    """A toxic that an attempt may have on these links, with that chance."""
+
+    spec: ToxicSpec
+    links: tuple[str, ...]
+    probability: float = 1.0
+    id: str = ""
+
+    def dump(self) -> dict[str, Any]:
+        spec = self.spec
+        one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
+        streams = {"stream": spec.streams[0]} if one_way else {}
+        return {
+            "id": self.id or spec.kind,
+            "toxic": spec.kind,
+            "links": list(self.links),
+            "with": dict(spec.attributes),
+            "when": {"probability": self.probability},
+            **streams,
+        }
+
+
+@dataclass(frozen=True)
+class FaultSet:
+    """What may go wrong, in the order in which it is considered. ``description`` is for people."""
+
+    faults: tuple[Entry, ...] = ()
+    toxics: tuple[ToxicEntry, ...] = ()
+    description: str = field(default="", compare=False)
+
+    @property
+    def can_strike(self) -> bool:
+        """Whether anything in it has a chance."""
+        return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)
+
+    def dump(self) -> str:
+        """Canonical JSON, which ``load_set`` reads again to the same set; empty for an empty set."""
+        if not self.faults and not self.toxics:
+            return ""
+        body = {"faults": [e.dump() for e in self.faults], "toxics": [t.dump() for t in self.toxics]}
+        return json.dumps({key: value for key, value in body.items() if value}, sort_keys=True)
+
+
+def load_set(text: str, where: str, registry: Registry) -> FaultSet:
+    """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
+    return build_set(read_plain(text, where), where, registry)
+
+
+def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
+    """The same from plain data. Raises ``FaultSetError``."""
+    top = mapping(plain(value, where), where, ("faults", "toxics", "description"))
+    faults = [
+        _entry(one, f"{where}: faults[{number}]", registry)
+        for number, one in enumerate(listed(top.get("faults"), f"{where}: faults"), start=1)
+    ]
+    toxics = [
+        _toxic(one, f"{where}: toxics[{number}]")
+        for number, one in enumerate(listed(top.get("toxics"), f"{where}: toxics"), start=1)
+    ]
+    description = text(top.get("description"), "", f"{where}: description")
+    return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)), description)
+
+
+def _entry(value: Any, where: str, registry: Registry) -> Entry:
+    given = mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
+    name = named(given, "fault", registry, where)
+    kind = registry.get(name)
+    if kind is None:
+        raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(name, registry)}")
+    fault = model(kind, given.get("with"), f"{where}: {name}: with")
+    when = model(When, given.get("when"), f"{where}: {name}: when")
+    only = model(Only, given.get("only"), f"{where}: {name}: only")
+    on = _links(given.get("links"), kind, f"{where}: {name}: links")
+    only, on = _aimed_at_tool(only, on, f"{where}: {name}: only: tool")
+    return Entry(fault, on, when, only, text(given.get("id"), name, f"{where}: {name}: id"))
+
+
+def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, tuple[str, ...]]:
+    """A tool's name stands for its link, method and path."""
+    if only.tool is None:
+        return only, on
+    try:
+        link, method, path = link_of_tool(only.tool)
+    except KeyError as error:
+        raise FaultSetError(f"{where}: {error.args[0]}") from None
+    if link not in on:
+        raise FaultSetError(f"{where}: {only.tool} is on the link {link}, which `links` does not name")
+    if only.method is not None and only.method.upper() != method:
+        raise FaultSetError(f"{where}: {only.tool} is called by {method}, never by {only.method}")
+    return only.model_copy(update={"method": method, "path": only.path or path}), (link,)
+
+
+def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
+    """The links meant, those left out on which the fault cannot strike; an error if none is left."""
+    chosen, grouped = _named_links("all" if value is None else value, where)
+    possible = {"any": GROUPS["all"], "tool": GROUPS["tools"], "model": GROUPS["model"]}[kind.where]
+    on = tuple(name for name in _NAMES if name in chosen and name in possible)
+    if not on:
+        raise FaultSetError(f"{where}: {kind.name} can strike only on {', '.join(possible)}")
+    if not grouped and len(on) < len(chosen):
+        wrong = ", ".join(sorted(chosen - set(on)))
+        raise FaultSetError(f"{where}: {kind.name} cannot strike on {wrong}, only on {', '.join(possible)}")
+    return on
+
+
+def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
+    """The links meant, and whether a group of several is among the names."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not names:
+        raise FaultSetError(f"{where}: must be a link, a list of links, tools, model or all")
+    chosen: set[str] = set()
+    for name in names:
+        group = GROUPS.get(str(name), [str(name)])
+        if group[0] not in _NAMES:
+            raise FaultSetError(
+                f"{where}: no link is called {name!r}{nearest(str(name), (*_NAMES, *GROUPS))}"
+            )
+        chosen.update(group)
+    return chosen, bool({"tools", "all"} & set(names))
+
+
+def _toxic(value: Any, where: str) -> ToxicEntry:
+    given = mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
+    kind = named(given, "toxic", (one.kind for one in TOXICS), where)
+    at = f"{where}: {kind}"
+    links = given.get("links")
+    on, _ = _named_links("tools" if links is None else links, f"{at}: links")
+    ordered = tuple(name for name in _NAMES if name in on)
+    mapping(given.get("when"), f"{at}: when", ("probability",))
+    chance = model(When, given.get("when"), f"{at}: when").probability
+    return ToxicEntry(_spec(kind, given, where), ordered, chance, text(given.get("id"), kind, f"{at}: id"))
+
+
+def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
+    try:
+        known = toxic(kind)
+    except ValueError as error:
+        raise FaultSetError(f"{where}: {error}") from None
+    at = f"{where}: {kind}"
+    attributes = mapping(given.get("with"), f"{at}: with", None)
+    try:
+        complete = known.complete(attributes, f"{at}: with")
+        return ToxicSpec(kind, complete, streams_of(known, given.get("stream"), f"{at}: stream"))
+    except ValueError as error:
+        raise FaultSetError(str(error)) from None
+
+
+def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
+    """Every id once: a repeated one gets its number."""
+    seen: dict[str, int] = {}
+    taken = {entry.id for entry in entries}
+    for entry in entries:
+        count = seen[entry.id] = seen.get(entry.id, 0) + 1
+        name = entry.id if count == 1 else f"{entry.id}-{count}"
+        if count > 1 and name in taken:
+            raise FaultSetError(f"{where}: the id {name} is there twice")
+        yield entry if count == 1 else type(entry)(**{**vars(entry), "id": name})

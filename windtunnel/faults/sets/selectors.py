@@ -1,0 +1,114 @@
+"""Which requests an armed fault is aimed at. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+ABSENT = object()
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
+
+
+class Readable(Protocol):
+    """What a selector asks of a request; see ``windtunnel.dialects.http.Request``."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    def find_header(self, name: str) -> str | None: ...
+    def json(self) -> Any: ...
+
+
+class Only(BaseModel):
+    """All conditions that are given must hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str | None = Field(None, description="the request's method")
+    path: str | None = Field(None, description="its path without the query; * stands for anything")
+    header: Mapping[str, str] = Field(
+        default_factory=dict, description="headers, which must be there; * stands for any value"
+    )
+    json_: Mapping[str, Any] = Field(
+        default_factory=dict,
+        alias="json",
+        description="fields of the JSON body; a.b for a nested one",
+    )
+    tool: str | None = Field(None, description="the tool by its name, as the agent's model knows it")
+
+    @field_validator("method")
+    @classmethod
+    def _is_method(cls, method: str | None) -> str | None:
+        if method is not None and not _TOKEN.fullmatch(method):
+            raise ValueError("must be a method such as POST")
+        return method
+
+    @field_validator("path")
+    @classmethod
+    def _is_path(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith(("/", "*", "?", "[", "http")):
+            raise ValueError("must begin with / or *, as in /message or */inbox")
+        if path is not None and _QUERY.search(path):
+            raise ValueError("is held against the path alone: leave the query out")
+        return path
+
+    @field_validator("header")
+    @classmethod
+    def _are_headers(cls, header: Mapping[str, str]) -> Mapping[str, str]:
+        for name in header:
+            if not _TOKEN.fullmatch(name):
+                raise ValueError(f"{name!r} is no header's name")
+        return header
+
+    @property
+    def by_history(self) -> bool:
+        """Whether it goes by nothing but what a run's history holds of every request."""
+        return not (self.header or self.json_)
+
+    @property
+    def reads_body(self) -> bool:
+        return bool(self.json_)
+
+    def matches(self, request: Readable) -> bool:
+        """Whether it is aimed at that request; ``tool`` has become method and path before."""
+        return (
+            (self.method is None or self.method.upper() == request.method)
+            and (self.path is None or fnmatchcase(request.path, self.path))
+            and all(_like(request.find_header(name), value) for name, value in self.header.items())
+            and (not self.json_ or self._json_matches(request))
+        )
+
+    def _json_matches(self, request: Readable) -> bool:
+        try:
+            body = request.json()
+        except ValueError:
+            return False
+        return all(_same(field(body, name), wanted) for name, wanted in self.json_.items())
+
+
+def field(value: Any, dotted: str) -> Any:
+    """The field ``a.b`` of nested objects; ``ABSENT`` without it."""
+    for name in dotted.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return ABSENT
+        value = value[name]
+    return value
+
+
+def _like(found: str | None, wanted: str) -> bool:
+    return found is not None and fnmatchcase(found, wanted)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return found.keys() == wanted.keys() and all(_same(found[name], one) for name, one in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    # Python takes true for 1
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)

@@ -1,0 +1,132 @@
+"""Gives a client a reply in steps, at their times, and keeps account of what it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from windtunnel.core.digest import body_hash
+from windtunnel.dialects.http import Ending, Step
+from windtunnel.gateway.http1.reply_reader import ReplyReader
+
+_BACKLOG = 64 * 1024
+
+
+class Sent:
+    """What a client has been sent of one reply: its status, its body's digest, whether it is whole."""
+
+    def __init__(self, method: str) -> None:
+        self._hash = body_hash()
+        self._head_only = method == "HEAD"
+        self._reader = ReplyReader(method, False, True, self._hash.update)
+        self.surplus = False
+        self.ended_by_close = self.broken_off = False
+
+    def take(self, data: bytes) -> bytes:
+        """Takes note of these bytes; what of them is to be sent: after the answer to a HEAD, nothing."""
+        passed, surplus = self._reader.feed(data)
+        self.surplus = self.surplus or (bool(surplus) and not self._head_only)
+        return passed if self._head_only else data
+
+    @property
+    def status(self) -> int | None:
+        return self._reader.head.status if self._reader.head else None
+
+    @property
+    def whole(self) -> bool:
+        return self._reader.done or (self.ended_by_close and self._reader.ends_by_close)
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def shows(self) -> dict[str, Any]:
+        """What the caller must have seen of it."""
+        if self.whole:
+            return {"status": self.status, "digest": self.digest}
+        return {"lost": True, "closed": True} if self.broken_off else {"lost": True}
+
+
+class Player:
+    """``write`` sends bytes, ``on_end`` is told the ending; while ``full()``, the client is behind.
+
+    ``hurried()``: it waits no more. ``waited``: seconds that its waits have really taken.
+    """
+
+    def __init__(
+        self,
+        sent: Sent,
+        write: Callable[[bytes], None],
+        full: Callable[[], bool],
+        hurried: Callable[[], bool],
+        on_end: Callable[[Ending], None],
+    ) -> None:
+        self.sent = sent
+        self.waited = 0.0
+        self._write, self._on_end = write, on_end
+        self._full, self._hurried = full, hurried
+        self._steps: deque[Step] = deque()
+        self._queued = 0
+        self._ending: Ending | None = None
+        self._wait: asyncio.TimerHandle | None = None
+        self._since = 0.0
+        self._stopped = self._running = False
+
+    @property
+    def waiting(self) -> bool:
+        return self._wait is not None
+
+    @property
+    def behind(self) -> bool:
+        """Whether more would only pile up here."""
+        return self._queued > _BACKLOG
+
+    def add(self, steps: Sequence[Step]) -> None:
+        self._steps += steps
+        self._queued += sum(len(step) for step in steps if isinstance(step, bytes))
+        self.run()
+
+    def finish(self, ending: Ending) -> None:
+        """There are no more steps."""
+        self._ending = ending
+        self.run()
+
+    def run(self) -> None:
+        """Goes on, as far as the client and the time allow."""
+        if self._running:
+            return
+        self._running = True
+        while self._steps and not self._stopped and not self.waiting and not self._full():
+            self._step(self._steps.popleft())
+        self._running = False
+        ended = self._ending is not None and not self._steps and not self.waiting
+        if ended and not self._stopped and self._ending is not None:
+            self._stopped = True
+            self._on_end(self._ending)
+
+    def _step(self, step: Step) -> None:
+        if isinstance(step, bytes):
+            self._queued -= len(step)
+            data = self.sent.take(step) if step else b""
+            if data:
+                self._write(data)
+        elif step > 0 and not self._hurried():
+            self._since = time.perf_counter()
+            self._wait = asyncio.get_running_loop().call_later(step, self._on_waited)
+
+    def _on_waited(self) -> None:
+        self._note_wait()
+        self.run()
+
+    def _note_wait(self) -> None:
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+            self.waited += time.perf_counter() - self._since
+
+    def stop(self) -> None:
+        self._note_wait()
+        self._stopped = True

@@ -1,0 +1,74 @@
+"""A turn as a line of the run's history."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from json.encoder import encode_basestring as _quote
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from windtunnel.faults.plan import MetFault, Plan
+from windtunnel.history.events import FaultMet
+
+if TYPE_CHECKING:
+    from windtunnel.gateway.connection.request import RequestInProgress
+
+_MAX_EVIDENCE = 32 * 1024
+_BOOL = ("false", "true")
+
+
+def exchange_line(turn: RequestInProgress) -> str:
+    """``windtunnel.history.events.Exchange`` as JSON, made by hand: every request pays for it."""
+    head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
+    faults = _faults(turn.plan) if turn.plan else "[]"
+    aimed = json.dumps(turn.aimed, ensure_ascii=False) if turn.aimed else "[]"
+    return (
+        f'{{"start":{started:.6f},{turn.named},"link":"{turn.link}","method":{_quote(head.method)}'
+        f',"target":{_quote(head.target)},"fingerprint":"{turn.fingerprint}"'
+        f',"call":{turn.call},"try_":{turn.try_},"identity":"{turn.identity}"'
+        f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
+        f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
+        f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
+        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"aimed":{aimed},"configuration":{turn.configuration}'
+        f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
+    )
+
+
+def _faults(plan: Plan) -> str:
+    met: list[FaultMet] = [fault_met(met) for met in plan.mets]
+    return json.dumps([asdict(one) for one in met], ensure_ascii=False)
+
+
+def fault_met(met: MetFault) -> FaultMet:
+    """The record of a fault that a try has met."""
+    evidence = readable(met.evidence)
+    # the lab's own error keeps the name of what it gave: rate_limit and so on
+    kind = str(evidence.get("kind")) if met.fault.name == "http_error" else met.fault.name
+    return FaultMet(
+        id=met.id,
+        kind=kind,
+        injected=met.injected,
+        why_not=None if met.injected else met.why_not or "cut_short",
+        delay_ms=round(met.delay_ms, 3),
+        shows=met.shows or None,
+        evidence=evidence,
+        content=met.content,
+    )
+
+
+def readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length."""
+    try:
+        text = json.dumps(evidence, ensure_ascii=False, allow_nan=False, default=str).encode(
+            "utf-8", "replace"
+        )
+        value = from_json(text)
+    except (ValueError, RecursionError):  # nested too deep, or a number that no reader takes
+        return {"unreadable": sorted(map(str, evidence))}
+    if len(text) > _MAX_EVIDENCE:
+        return {"too_long": text[:4096].decode("utf-8", "replace")}
+    return dict(value)

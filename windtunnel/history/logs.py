@@ -1,0 +1,170 @@
+"""``logs/agent.log`` and ``logs/info.log``: the history told again, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from windtunnel.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    Event,
+    FaultsSet,
+    Note,
+    ToolCall,
+    ToolCallRefused,
+    ToolTry,
+)
+from windtunnel.history.history import strip_control
+
+
+class JsonLog:
+    """Appends objects to a file, one ``write`` a line, so that several processes can share it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+
+    def write(self, fields: Mapping[str, Any]) -> None:
+        os.write(self._file, (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class Logs:
+    """The two log files of one run. Times are ISO 8601 in UTC."""
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        self._run_id = run_id
+        self.agent = JsonLog(folder / "agent.log")
+        self.info = JsonLog(folder / "info.log")
+
+    def close(self) -> None:
+        self.agent.close()
+        self.info.close()
+
+    def tell(self, event: Event) -> None:
+        """Writes the line or lines of info.log that this event makes, if any."""
+        match event:
+            case ToolTry():
+                self._network(event)
+            case ToolCall(fallback_used=True):
+                self.line(
+                    "fallback",
+                    f"{event.tool} used the direct way",
+                    tool=event.tool,
+                    fallback_used=True,
+                    ok=event.ok,
+                )
+            case ToolCallRefused():
+                self.line(
+                    "tool_call_refused",
+                    f"{event.tool} not called: {event.why}",
+                    episode=event.episode,
+                    attempt=event.attempt,
+                    tool=event.tool,
+                    why=event.why,
+                )
+            case AttemptArmed():
+                for toxic in event.toxics:
+                    self.line(
+                        "fault",
+                        f"{toxic.kind} {toxic.stream} armed on {toxic.link}",
+                        episode=event.episode,
+                        attempt=event.attempt,
+                        link=toxic.link,
+                        kind=toxic.kind,
+                        stream=toxic.stream,
+                        attributes=dict(toxic.attributes),
+                    )
+            case AttemptEnded():
+                self.line(
+                    "request_processed",
+                    f"prompt {event.episode}, attempt {event.attempt}: {event.ended_by}",
+                    episode=event.episode,
+                    attempt=event.attempt,
+                    ended_by=event.ended_by,
+                    error_type=event.error_type,
+                    duration=round(event.ms / 1000, 4),
+                )
+            case FaultsSet():
+                self.line(
+                    "faults_set",
+                    told_of(event),
+                    episode=event.episode,
+                    attempt=event.attempt,
+                    number=event.number,
+                    faults=event.faults,
+                )
+            case Note():
+                self.line(event.level, event.message)
+
+    def _network(self, event: ToolTry) -> None:
+        self.line(
+            "network",
+            f"{event.tool} try {event.try_}: {event.error or event.status}",
+            episode=event.episode,
+            attempt=event.attempt,
+            tool=event.tool,
+            link=event.link,
+            network_start=iso(event.start),
+            network_end=iso(event.end),
+            network_latency=round(event.ms / 1000, 6),
+            status=event.status,
+            error=event.error,
+            route=event.route,
+            **{"try": event.try_},
+        )
+
+    def line(self, event: str, message: str, **fields: Any) -> None:
+        self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
+
+
+def told_of(event: FaultsSet) -> str:
+    """That faults were set on the lab, in words."""
+    found = json.loads(event.faults) if event.faults else {}
+    ids = [str(one.get("id")) for key in ("faults", "toxics") for one in found.get(key, ())]
+    what = ", ".join(ids) or "none"
+    return (
+        f"configuration {event.number}: faults set on the lab: {what};"
+        f" in force in prompt {event.episode}, attempt {event.attempt}"
+    )
+
+
+def log_error(folder: Path, message: str) -> str | None:
+    """Writes an error that belongs to no run into info.log; what kept it from being written, if anything."""
+    try:
+        logs = Logs(folder, "")
+        logs.line("error", message)
+        logs.close()
+    except OSError as error:
+        return f"logs cannot be written: {error}"
+    return None
+
+
+def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None) -> dict[str, Any]:
+    """One line of agent.log. ``outcome`` is None for an attempt that another one followed."""
+    return {
+        "run_id": run_id,
+        "episode": ended.episode,
+        "prompt": strip_control(prompt),
+        "response": strip_control(ended.response),
+        "status": ended.report.status if ended.report else ended.ended_by,
+        "outcome": outcome,
+        "error_type": ended.error_type,
+        "start_time": iso(ended.start),
+        "end_time": iso(ended.end),
+        "duration": round(ended.ms / 1000, 4),
+        "prompt_attempt_no": ended.attempt,
+    }
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

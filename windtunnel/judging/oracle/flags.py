@@ -1,0 +1,90 @@
+"""Flags beside the axes: ``late``, ``misled``, ``ungrounded``. Pure; none of them changes an outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from windtunnel.history.events import Exchange, ToolCall, ToolTry
+from windtunnel.judging.oracle.expect import Slot
+from windtunnel.judging.oracle.text import bare, close, folded, numbers
+from windtunnel.judging.oracle.units import convert, siblings
+from windtunnel.judging.oracle.value import FilledSlot, Reported
+from windtunnel.judging.oracle.world import Effect
+from windtunnel.links.catalog import LINKS
+
+_LINK_OF = {link.service: link.name for link in LINKS}
+
+
+def is_late(effect: Effect, tries: Iterable[ToolTry]) -> bool:
+    """Whether the side effect came after the client had given up.
+
+    By its idempotency key: later than the end of every try that carried it. Without a key that any try
+    carried, by time, as well as it can be told: no write on its link was in progress at that moment, and
+    one had failed before.
+    """
+    tries, at, key = list(tries), float(effect["at"]), effect.get("idempotency_key")
+    carrying = [one for one in tries if key is not None and one.idempotency_key == key]
+    if carrying:
+        return all(one.end < at for one in carrying)
+    link = _LINK_OF.get(str(effect.get("service")))
+    writes = [one for one in tries if one.write and one.link == link]
+    in_progress = any(one.start <= at <= one.end for one in writes)
+    return not in_progress and any(one.end < at and one.error is not None for one in writes)
+
+
+def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCall]) -> bool:
+    """Whether a right value, for which a tool is needed, is in no tool's result."""
+    results = [readable(call.result) for call in calls if call.ok]
+    wanting = [one for one in slots if one.right and one.slot.grounded]
+    return any(not any(_holds_option(one, text) for text in results) for one in wanting)
+
+
+def is_misled(slots: Iterable[FilledSlot], calls: Iterable[ToolCall], exchanges: Iterable[Exchange]) -> bool:
+    """Whether a wrong value is in the result of a call whose content was faulted."""
+    faulted = {
+        (one.attempt, one.link, one.fingerprint, one.call)
+        for one in exchanges
+        if any(met.injected and met.content for met in one.faults)
+    }
+    results = [
+        readable(call.result)
+        for call in calls
+        if call.ok and (call.attempt, call.link, call.fingerprint, call.call) in faulted
+    ]
+    wrong = [(one.slot, one.reported) for one in slots if one.reported is not None and not one.right]
+    return any(_holds_reported(slot, value, text) for slot, value in wrong for text in results)
+
+
+def readable(result: str) -> str:
+    """A tool's result without the escapes that JSON may hide its letters behind."""
+    if "\\u" not in result:
+        return result
+    try:
+        return json.dumps(json.loads(result), ensure_ascii=False)
+    except ValueError:
+        return result
+
+
+def _holds_option(filled: FilledSlot, text: str) -> bool:
+    option = filled.matched
+    if isinstance(option, str):
+        return bare(option) in folded(text)
+    expected = option or 0
+    return _in_any_unit(filled.slot, text, lambda value: close(value, expected, filled.slot.tolerance))
+
+
+def _holds_reported(slot: Slot, reported: Reported, text: str) -> bool:
+    if reported.number is None:
+        return bool(bare(reported.text)) and bare(reported.text) in folded(text)
+    expected = convert(reported.number, reported.unit, slot.unit)
+    return _in_any_unit(slot, text, lambda value: close(value, expected, slot.tolerance))
+
+
+def _in_any_unit(slot: Slot, text: str, fits: Callable[[float], bool]) -> bool:
+    """Whether a number in the text fits, taken in the slot's unit or another of its dimension.
+
+    A tool may answer in kelvin what the user wants in celsius, and a result seldom names its unit.
+    """
+    units: Sequence[str | None] = siblings(slot.unit) or [None]
+    return any(fits(convert(number, unit, slot.unit)) for number in numbers(text) for unit in units)

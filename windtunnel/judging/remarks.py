@@ -1,0 +1,52 @@
+"""What a reader of a summary must be told in words: all that is not as it should be. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from windtunnel.history.events import RunFinished
+from windtunnel.judging.judge import RunJudgement
+
+
+def remarks(
+    judgement: RunJudgement, torn: int, skipped_prompts: int, refused: Mapping[str, int]
+) -> Iterator[str]:
+    """One sentence each; none for a run that is whole, judged and explained."""
+    yield from _end(judgement.finished)
+    planned, episodes = judgement.started.prompts, judgement.episodes
+    if len(episodes) < planned:
+        yield f"{planned - len(episodes)} of {planned} prompts not run"
+    if skipped_prompts:
+        yield f"{_some(skipped_prompts, 'bad entry', 'bad entries')} of the prompts file left out"
+    whys = Counter((one.outcome, one.why) for one in episodes if one.outcome in ("invalid", "unjudged"))
+    for (outcome, why), count in sorted(whys.items()):
+        yield f"{_some(count, 'prompt', 'prompts')} {outcome}: {why}"
+    unexplained = sum(len(episode.unexplained) for episode in episodes)
+    if unexplained:
+        yield f"{_some(unexplained, 'failed try', 'failed tries')} that no fault explains"
+    if refused:
+        reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
+        calls = _some(sum(refused.values()), "tool call", "tool calls")
+        yield f"{calls} that the agent refused by itself: {reasons}"
+    if judgement.stray:
+        yield f"{_some(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
+    if torn:
+        yield f"{_some(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
+    yield from (f"scored differently: {text}" for text in judgement.differences)
+
+
+def _end(finished: RunFinished | None) -> Iterator[str]:
+    if finished is None:
+        yield "the run has no end in its history: still going, or killed"
+        return
+    if not finished.completed:
+        yield f"the run ended early: {finished.reason}"
+    if finished.toxics_left is None:
+        yield "not known whether toxics were left behind"
+    elif finished.toxics_left:
+        yield f"{_some(finished.toxics_left, 'toxic', 'toxics')} left behind"
+
+
+def _some(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

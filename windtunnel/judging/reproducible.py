@@ -1,0 +1,116 @@
+"""Whether a run would come out the same again from its seed; if not, why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import load_set
+from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchange, FaultsSet
+from windtunnel.judging.judge import RunJudgement
+from windtunnel.links.catalog import MODEL_LINK
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+NEAR = 0.2
+
+
+def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+    """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
+    events = list(events)
+    reasons = [
+        *_run(judgement),
+        *_toxics(judgement, events),
+        *_clock(judgement, events),
+        *_order(events),
+        *_triggers(judgement, events),
+        *_delays(judgement, events),
+    ]
+    return list(dict.fromkeys(reasons))
+
+
+def _run(judgement: RunJudgement) -> Iterator[str]:
+    settings, finished = judgement.started.settings, judgement.finished
+    if settings.get("model", "scripted") != "scripted":
+        yield "the model is not the scripted one: the faults repeat, its answers may not"
+    if finished is None or not finished.completed:
+        yield "the run did not complete"
+    invalid = sum(episode.outcome == "invalid" for episode in judgement.episodes)
+    if invalid:
+        yield f"the lab failed in {invalid} of {len(judgement.episodes)} episodes"
+
+
+def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    client_ms = 1000 * float(judgement.started.settings.get("tool_timeout", 0))
+    for armed in events:
+        if isinstance(armed, AttemptArmed):
+            for toxic in armed.toxics:
+                yield from _toxic(toxic, client_ms)
+
+
+def _toxic(toxic: PlannedToxic, client_ms: float) -> Iterator[str]:
+    if toxic.attributes.get("jitter", 0) > 0:
+        yield f"{toxic.kind} has jitter ({toxic.attributes['jitter']} ms)"
+    ms = toxic.attributes.get(toxic.kind)  # latency and timeout each name their time after themselves
+    if ms and client_ms and abs(ms - client_ms) <= NEAR * client_ms:
+        yield f"a {toxic.kind} of {ms} ms is within 20 % of the client's timeout, {client_ms:g} ms"
+
+
+def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    limit_ms = 1000 * float(judgement.started.settings.get("attempt_time", 0))
+    ended = [one for one in events if isinstance(one, AttemptEnded) and one.ended_by == "limit"]
+    if limit_ms and any(one.ms >= limit_ms for one in ended):
+        yield f"an attempt was ended by its time limit, {limit_ms / 1000:g} s"
+    for one in events:
+        if isinstance(one, FaultsSet):
+            yield f"faults were set while it ran (configuration {one.number})"
+
+
+def _order(events: Sequence[Event]) -> Iterator[str]:
+    counted = sorted(
+        (one for one in events if isinstance(one, Exchange) and one.identity == "counted"),
+        key=lambda one: (one.episode, one.attempt, one.link, one.start),
+    )
+    for one, later in pairwise(counted):
+        same = (one.episode, one.attempt, one.link) == (later.episode, later.attempt, later.link)
+        if same and later.start < one.start + one.ms / 1000:
+            yield "requests that did not name themselves were counted while they overlapped"
+
+
+def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    """Triggers that go by the clock, or that count where the order of arrival is chance."""
+    crowded = set(_overlapping(events))
+    counting: dict[str, list[str]] = {}
+    faults = load_set(str(judgement.started.settings.get("faults", "")), "the run's settings", REGISTRY)
+    for entry in faults.faults:
+        if entry.when.window is not None:
+            yield f"{entry.id} goes by the clock (window)"
+        links = sorted(crowded & set(entry.links))
+        if links and (entry.when.counts or entry.fault.by_order):
+            counting.setdefault(", ".join(links), []).append(entry.id)
+    for names, ids in counting.items():
+        count = "counts" if len(ids) == 1 else "count"
+        yield f"{', '.join(ids)} {count} calls, and some to {names} were in progress at once"
+
+
+def _overlapping(events: Sequence[Event]) -> Iterator[str]:
+    """Links on which two requests of one attempt were in progress at once."""
+    exchanges = sorted((one for one in events if isinstance(one, Exchange)), key=lambda one: one.start)
+    until: dict[tuple[str, int, str], float] = {}
+    for one in exchanges:
+        key = (one.episode, one.attempt, one.link)
+        if one.start < until.get(key, 0.0):
+            yield one.link
+        until[key] = max(until.get(key, 0.0), one.start + one.ms / 1000)
+
+
+def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    """Injected delays about as long as the client waits: which of the two is first is chance."""
+    settings = judgement.started.settings
+    for exchange in events:
+        if isinstance(exchange, Exchange):
+            name = "model_timeout" if exchange.link == MODEL_LINK.name else "tool_timeout"
+            client_ms = 1000 * float(settings.get(name, 0))
+            for met in exchange.faults:
+                if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
+                    yield f"a delay by {met.id} was within 20 % of the client's timeout, {client_ms:g} ms"

@@ -1,0 +1,111 @@
+"""Where everything listens: the addresses of one lab, and the sockets that its launcher bound for it.
+
+Natively all is on loopback and the launcher writes a topology file (``WINDTUNNEL_TOPOLOGY``), since a
+port that is taken is replaced. In Compose each party is a host name, set by environment variables.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT, link
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The addresses of one lane of one lab, by link name, each as the party before it dials it.
+
+    ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
+    """
+
+    lab_id: str
+    lane: int
+    services: Mapping[str, Address]
+    proxies: Mapping[str, Address]
+    gateways: Mapping[str, Address]
+    manager: Address
+    control: Address
+    toxiproxy: str
+    proxy_prefix: str = ""
+    proxy_listen: Mapping[str, Address] = field(default_factory=dict)
+
+    def proxy_name(self, link_name: str) -> str:
+        """Toxiproxy's name for the proxy of that link in this lane."""
+        return self.proxy_prefix + link(link_name).proxy_name(self.lane)
+
+    def listen_address(self, link_name: str) -> Address:
+        """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
+        return self.proxy_listen.get(link_name, self.proxies[link_name])
+
+    def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
+        return replace(self, proxies=dict(proxies), proxy_listen={})
+
+    def dump(self, path: Path) -> None:
+        """Writes the topology as JSON, in one step: a reader sees the old file or the new one."""
+        data = asdict(self)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(data, indent=1), encoding="utf-8")
+        temporary.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Topology:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for key in ("services", "proxies", "gateways", "proxy_listen"):
+            data[key] = {name: Address(**address) for name, address in data[key].items()}
+        for key in ("manager", "control"):
+            data[key] = Address(**data[key])
+        return cls(**data)
+
+
+def draw_lab_id() -> str:
+    return "lab-" + secrets.token_hex(3)
+
+
+def default_topology(lab_id: str, lane: int = 0) -> Topology:
+    """Everything on loopback, on the catalog's ports."""
+    return Topology(
+        lab_id=lab_id,
+        lane=lane,
+        services={row.name: Address(LOOPBACK, row.port) for row in LINKS},
+        proxies={row.name: Address(LOOPBACK, row.proxy_port) for row in LINKS},
+        gateways={row.name: Address(LOOPBACK, row.gateway_port) for row in LINKS},
+        manager=Address(LOOPBACK, MANAGER_PORT),
+        control=Address(LOOPBACK, CONTROL_PORT),
+        toxiproxy=f"http://{LOOPBACK}:{TOXIPROXY_PORT}",
+    )
+
+
+def topology_from(environ: Mapping[str, str]) -> Topology:
+    """This process's topology.
+
+    ``WINDTUNNEL_TOPOLOGY`` names the launcher's file. Without it: the catalog's ports, on the hosts of
+    ``SERVICES_HOST`` (``{service}`` in it stands for the service's name), ``PROXY_HOST``, ``GATEWAY_HOST``,
+    ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and ``PROXY_LISTEN_HOST``, all loopback unless set.
+    """
+    path = environ.get(TOPOLOGY_VARIABLE)
+    if path:
+        return Topology.load(Path(path))
+    base = default_topology(environ.get("LAB_ID") or draw_lab_id())
+    services_host = environ.get("SERVICES_HOST") or LOOPBACK
+    proxy_host = environ.get("PROXY_HOST") or LOOPBACK
+    gateway_host = environ.get("GATEWAY_HOST") or LOOPBACK
+    listen_host = environ.get("PROXY_LISTEN_HOST")
+    listen = {row.name: Address(listen_host, row.proxy_port) for row in LINKS} if listen_host else {}
+    return replace(
+        base,
+        services={
+            row.name: Address(services_host.replace("{service}", row.service), row.port) for row in LINKS
+        },
+        proxies={row.name: Address(proxy_host, row.proxy_port) for row in LINKS},
+        gateways={row.name: Address(gateway_host, row.gateway_port) for row in LINKS},
+        manager=Address(environ.get("MANAGER_HOST") or LOOPBACK, MANAGER_PORT),
+        control=Address(environ.get("CONTROL_HOST") or LOOPBACK, CONTROL_PORT),
+        toxiproxy=environ.get("TOXIPROXY_URL") or base.toxiproxy,
+        proxy_listen=listen,
+    )

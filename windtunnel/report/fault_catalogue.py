@@ -1,0 +1,194 @@
+"""The catalogue of faults for people: the pages of ``docs/faults.md`` and of ``windtunnel faults``."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from windtunnel.faults.base import Fault
+from windtunnel.faults.catalogue import FAULTS
+from windtunnel.faults.sets.chaos_level import Marginal, marginals, scaled
+from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
+from windtunnel.faults.sets.presets import preset, preset_names
+from windtunnel.faults.sets.selectors import Only
+from windtunnel.faults.sets.triggers import When, Window
+from windtunnel.links.catalog import LINKS, MODEL_LINK
+from windtunnel.report.fields import default_of, range_of
+
+SEEN = Path("docs/faults_seen.json")
+FAMILIES = {
+    "http": "HTTP",
+    "meaning": "The meaning of tool results",
+    "model": "The model's replies",
+    "context": "What the model is shown",
+}
+_WHERE = {"any": "any link", "tool": "tool links", "model": "the model link"}
+# of one length each, so that a table of the console stays in line
+Row = Sequence[str]
+
+
+def summary_of(kind: type[Fault]) -> str:
+    """The first sentence of its docstring."""
+    return inspect.getdoc(kind).splitlines()[0] if kind.__doc__ else ""  # type: ignore[union-attr]
+
+
+def place_of(kind: type[Fault]) -> str:
+    return _WHERE[kind.where] + (", the lab's own only" if kind.lab_only else "")
+
+
+def list_rows() -> list[Row]:
+    """name, where, family, what it does; in the catalogue's order."""
+    return [(kind.name, place_of(kind), kind.family, summary_of(kind)) for kind in FAULTS]
+
+
+def fault_page(kind: type[Fault], level: int = 2) -> str:
+    """One fault: its docstring, and its parameters with units, ranges and defaults."""
+    head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
+    parts = [head, inspect.getdoc(kind) or "", *_table(parameter_rows(kind))]
+    return "\n\n".join(parts) + "\n"
+
+
+def parameter_rows(model: type[BaseModel]) -> list[Row]:
+    return [
+        (f"`{info.alias or name}`", default_of(info), range_of(info), info.description or "")
+        for name, info in model.model_fields.items()
+    ]
+
+
+def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "meaning")) -> list[str]:
+    """A table of Markdown, or nothing without rows."""
+    if not rows:
+        return []
+    lines = [head, ["---"] * len(head), *rows]
+    return ["\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)]
+
+
+def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
+    """``docs/faults.md`` without its title. ``seen``: what each client saw of each fault."""
+    return "\n\n".join(
+        [
+            *_contents(),
+            "## Triggers: `when`",
+            *_table(parameter_rows(When)),
+            "A `window` has:",
+            *_table(parameter_rows(Window)),
+            "## Selectors: `only`",
+            *_table(parameter_rows(Only)),
+            "## Presets",
+            *_table([(f"`{name}`", description_of(name)) for name in preset_names()], ("preset", "meaning")),
+            *_families(),
+            "## What clients see",
+            *_seen(seen),
+        ]
+    )
+
+
+def _contents() -> Iterator[str]:
+    for family, title in FAMILIES.items():
+        names = [f"[{kind.name}](#{kind.name})" for kind in FAULTS if kind.family == family]
+        if names:
+            yield f"**{title}**: {', '.join(names)}"
+
+
+def _families() -> Iterator[str]:
+    for family, title in FAMILIES.items():
+        pages = [fault_page(kind, 3).rstrip() for kind in FAULTS if kind.family == family]
+        if pages:
+            yield from (f"## {title}", *pages)
+
+
+def description_of(name: str) -> str:
+    """What a preset is for."""
+    return " ".join(preset(name).description.split())
+
+
+def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """One table for each family, a row for each fault with the parameters that were tried."""
+    yield (
+        "Noted by the tests, each fault with probability 1, through the gateway, between a real client and a"
+        " server: an exception, *silent* (the changed answer is taken as good), or retries and what they got."
+    )
+    families = {kind.name: kind.family for kind in FAULTS}
+    order = list(families)
+    rows = [row for row in seen if _fault_of(row) in families]
+    for family, title in FAMILIES.items():
+        mine = sorted((row for row in rows if families[_fault_of(row)] == family), key=_order(order))
+        for whose, of_tools in (("of tools", True), ("of models", False)):
+            table = _seen_by(mine, seen, of_tools)
+            if table:
+                yield from (f"### {title}: what clients {whose} see", *table)
+
+
+def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tools: bool) -> Sequence[str]:
+    """The rows that such clients tried, a column each."""
+    clients = sorted({client for row in rows for client in seen[row] if _of_tools(client) == of_tools})
+    tried = [row for row in rows if any(client in seen[row] for client in clients)]
+    cells = [(f"`{row}`", *(seen[row].get(client, "") for client in clients)) for row in tried]
+    return _table(cells, ("fault", *clients))
+
+
+def _of_tools(client: str) -> bool:
+    """``requests`` asks tools, with what the upstream did beside it; the SDKs ask models."""
+    return client.startswith(("requests", "the upstream"))
+
+
+def _order(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
+    return lambda row: (names.index(_fault_of(row)), row)
+
+
+def _fault_of(row: str) -> str:
+    """A row's fault: its name, perhaps with parameters behind it."""
+    return row.partition(" (")[0]
+
+
+def read_seen() -> Mapping[str, Mapping[str, str]]:
+    """The table that the tests wrote; empty before they did."""
+    found: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
+    return found
+
+
+# a set
+
+
+def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:
+    """id, links, rate, conditions: how often each entry truly acts, on the links where that is the same."""
+    inforce = scaled(faults, level)
+    alike: dict[tuple[object, ...], list[Marginal]] = {}
+    for one in marginals(inforce):
+        alike.setdefault((one.id, round(one.low, 9), round(one.high, 9)), []).append(one)
+    return [*map(_rate_row, alike.values()), *map(_toxic_row, inforce.toxics)]
+
+
+def _rate_row(group: Sequence[Marginal]) -> Row:
+    one = group[0]
+    name = one.id if one.id == one.kind else f"{one.id} ({one.kind})"
+    least, most = _percent(one.low), _percent(one.high)
+    rate = least if least == most else f"{least} to {most}"
+    return name, links(g.link for g in group), f"{rate} of tries", one.conditions
+
+
+def _toxic_row(entry: ToxicEntry) -> Row:
+    return (
+        f"{entry.id} (toxic {entry.spec})",
+        links(entry.links),
+        f"{_percent(entry.probability)} of attempts",
+        "",
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:.3g} %"
+
+
+def links(names: Iterable[str]) -> str:
+    """``all``, ``tools``, or their names."""
+    chosen = list(names)
+    if len(chosen) == len(LINKS):
+        return "all"
+    if len(chosen) == len(LINKS) - 1 and MODEL_LINK.name not in chosen:
+        return "tools"
+    return ", ".join(chosen)

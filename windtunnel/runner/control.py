@@ -1,0 +1,234 @@
+"""The runner's side of the control protocol: the lease of a lane, and each attempt's way through it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from sqlite3 import Error as DatabaseError
+from time import perf_counter
+
+from windtunnel.settings.settings import Settings
+from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+POLL_S = 0.001
+SETTLE_MARGIN_S = 4.0
+# what a manager has to beat once more that was held up (a locked database, a computer that slept)
+GRACE_S = 1.0
+LOOK_AFTER_MANAGER_S = 0.25
+
+
+class RunAborted(Exception):
+    """The lab can no longer carry this run; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Armed:
+    """``arming_ms`` is the time from the request to the acknowledgement, None if it never came.
+
+    ``why_not`` is then what the manager says kept it from arming, if it says anything.
+    """
+
+    attempt_id: int
+    arming_ms: float | None
+    why_not: str = ""
+
+
+class Control:
+    """One run's dealings with the manager, through ``state.db``. Raises ``RunAborted``.
+
+    ``clock`` gives seconds since the epoch, ``sleep`` takes seconds.
+    """
+
+    def __init__(
+        self, open_state: Callable[[], State], clock: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._open_state = open_state
+        self._state = open_state()
+        self._inode = self._state.path.stat().st_ino
+        self._clock = clock
+        self._sleep = sleep
+        self._run: RunRow | None = None
+        self._looked = 0.0
+        self._stop_beating = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    # the run and its lease
+
+    def lease(
+        self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
+    ) -> None:
+        """Writes the run's row and waits for the lane; says so when another run has it."""
+        now = self._looked or self._clock()
+        self._state.insert_run(run_id, lab_id, lane, settings.dump(), settings.hash, settings.seed, now)
+        self._beating = threading.Thread(target=self._beat, args=(run_id,), name="heartbeat", daemon=True)
+        self._beating.start()
+        self._run = self._state.run(run_id)
+        self._wait_for_manager(say)
+        self._wait_for_lane(say)
+
+    def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
+        """The faults set last on the lab. Asked before ``lease``: what is set later is set in the run."""
+        self._looked = self._clock()
+        return self._state.configurations.latest(lab_id, lane)
+
+    def faults_set(self) -> ConfigurationRow | None:
+        """The faults set last since the run began, which stand in place of its own."""
+        run = self._row()
+        return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
+
+    def _wait_for_manager(self, say: Callable[[str], None]) -> None:
+        waited = 0.0
+        while not self._manager_alive():
+            if waited >= 10:
+                raise RunAborted(self._no_manager())
+            if waited == 0:
+                say("waiting for the proxy manager")
+            self._sleep(0.1)
+            waited += 0.1
+
+    def _wait_for_lane(self, say: Callable[[str], None]) -> None:
+        said: str | None = None
+        while (run := self._row()).status == "waiting":
+            others = self._state.runs(run.lab_id, run.lane, "leased")
+            if others and others[0].run_id != said:
+                said = others[0].run_id
+                say(f"lane {run.lane} is in use by run {said}; waiting for it")
+            self._need_manager()
+            self._sleep(0.02 if others else POLL_S)
+        if run.status != "leased":
+            raise RunAborted(
+                f"run {run.run_id} lost its place in the line for lane {run.lane}; start it again"
+            )
+
+    def _beat(self, run_id: str) -> None:
+        # a missed beat is made up for by the next; a database that stays locked ends the lease, rightly
+        while not self._stop_beating.wait(HEARTBEAT_EVERY):
+            with suppress(DatabaseError), self._open_state() as state:
+                state.beat_run(run_id, self._clock())
+
+    def _row(self) -> RunRow:
+        run = self._state.run(self._run.run_id) if self._run else None
+        if run is None:
+            raise RunAborted(f"the run's row is gone from {self._state.path}; was the file deleted?")
+        return run
+
+    def _need_manager(self) -> None:
+        """Raises ``RunAborted`` if the manager shows no sign of life."""
+        end = perf_counter() + GRACE_S
+        while not self._manager_alive():
+            if perf_counter() >= end:
+                raise RunAborted(self._no_manager())
+            self._sleep(POLL_S * 20)
+
+    def _manager_alive(self) -> bool:
+        run = self._row()
+        beat = self._state.manager_heartbeat(run.lab_id, run.lane)
+        return beat is not None and self._clock() - beat <= STALE_AFTER
+
+    def _no_manager(self) -> str:
+        if not self._same_file():
+            return f"{self._state.path} was deleted or replaced during the run; run again"
+        return (
+            f"the proxy manager has shown no sign of life for {STALE_AFTER:.0f} s;"
+            " no attempt is started without it. Look at its log, start it, and run again"
+        )
+
+    def _same_file(self) -> bool:
+        try:
+            return self._state.path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    # attempts
+
+    def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
+        """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
+        with self._telling_of_a_lost_file():
+            return self._arm(episode, attempt, plan, timeout_s)
+
+    def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
+        """Ends the attempt and waits until it is healed and settled."""
+        with self._telling_of_a_lost_file():
+            return self._finish(attempt_id, settings)
+
+    @contextmanager
+    def _telling_of_a_lost_file(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError:  # what SQLite says of a deleted file is that it is read-only
+            if self._same_file():
+                raise
+            raise RunAborted(self._no_manager()) from None
+
+    def _arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
+        run = self._row()
+        if run.status != "leased":
+            raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
+        self._need_manager()
+        start = perf_counter()
+        attempt_id = self._state.request_attempt(run, episode, attempt, plan, self._clock())
+        row = self._wait_while(attempt_id, "requested", timeout_s)
+        if row.state == "requested" and self._state.move_attempt(
+            attempt_id, "requested", "abandoned", self._clock()
+        ):
+            return Armed(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
+        row = self._state.attempt(attempt_id)
+        return Armed(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
+
+    def _finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
+        self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
+        end = perf_counter() + settings.settle_bound + SETTLE_MARGIN_S
+        row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
+        while row.state == "finished" and perf_counter() < end:
+            self._need_manager()
+            row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
+        return row
+
+    def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
+        end = perf_counter() + timeout_s
+        seen = -1
+        row = self._state.attempt(attempt_id)
+        while row.state == state and perf_counter() < end:
+            version = self._state.data_version()
+            if version == seen:
+                self._sleep(POLL_S)
+            else:
+                seen = version
+                row = self._state.attempt(attempt_id)
+        return row
+
+    # the end
+
+    def release(self) -> int | None:
+        """Gives the lane back; how many toxics the manager has not seen to be gone, None if nobody can say.
+
+        An attempt that is still open (the run was interrupted) is healed by the manager. Raises nothing:
+        a lease that could not be given back ends with the heartbeat.
+        """
+        self._stop_beating.set()
+        if self._beating:
+            self._beating.join()
+        try:
+            return self._release()
+        except (DatabaseError, RunAborted):
+            return None
+
+    def _release(self) -> int | None:
+        if self._run is None:
+            return None
+        for status in ("leased", "waiting"):
+            self._state.move_run(self._run.run_id, status, "finished")
+        end = perf_counter() + SETTLE_MARGIN_S
+        while (left := self._toxics_left()) and self._manager_alive() and perf_counter() < end:
+            self._sleep(POLL_S * 10)
+        return left if not left or self._manager_alive() else None
+
+    def _toxics_left(self) -> int:
+        return self._state.toxics_left(self._run.lab_id, self._run.lane) if self._run else 0
+
+    def close(self) -> None:
+        self._state.close()

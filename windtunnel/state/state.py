@@ -1,0 +1,267 @@
+"""``state/state.db``: runs, attempts, toxics, configurations: what runner and manager tell each other.
+
+Every change of an attempt's state is a compare-and-set. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from windtunnel.core.sqlite import connect
+from windtunnel.state import configurations
+from windtunnel.state.configurations import Configurations
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+RunStatus = Literal["waiting", "leased", "finished", "expired"]
+AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
+
+HEARTBEAT_EVERY = 0.5
+STALE_AFTER = 2.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
+    seed INTEGER NOT NULL, settings TEXT NOT NULL, settings_hash TEXT NOT NULL,
+    created REAL NOT NULL, heartbeat REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS attempts (
+    id INTEGER PRIMARY KEY, run_id TEXT NOT NULL, lab_id TEXT NOT NULL, lane INTEGER NOT NULL,
+    episode TEXT NOT NULL, attempt INTEGER NOT NULL, state TEXT NOT NULL,
+    requested_at REAL NOT NULL, armed_at REAL, finished_at REAL, healed_at REAL,
+    settled INTEGER, disturbed TEXT NOT NULL DEFAULT '[]',
+    UNIQUE (run_id, episode, attempt)
+);
+CREATE TABLE IF NOT EXISTS toxics (
+    attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
+    stream TEXT NOT NULL, attributes TEXT NOT NULL, armed_at REAL, removed_at REAL
+);
+CREATE TABLE IF NOT EXISTS managers (
+    lab_id TEXT NOT NULL, lane INTEGER NOT NULL, pid INTEGER NOT NULL, heartbeat REAL NOT NULL,
+    PRIMARY KEY (lab_id, lane)
+);
+CREATE INDEX IF NOT EXISTS attempts_by_state ON attempts (lab_id, lane, state);
+CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
+"""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    run_id: str
+    lab_id: str
+    lane: int
+    status: RunStatus
+    seed: int
+    settings: str
+    settings_hash: str
+    created: float
+    heartbeat: float
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """``disturbed`` lists what made the attempt invalid (a repair, a foreign change), in words."""
+
+    id: int
+    run_id: str
+    lab_id: str
+    lane: int
+    episode: str
+    attempt: int
+    state: AttemptState
+    requested_at: float
+    armed_at: float | None
+    finished_at: float | None
+    healed_at: float | None
+    settled: bool | None
+    disturbed: tuple[str, ...]
+
+
+class State:
+    """One process's connection. Not for several threads at once; open one each. Raises ``sqlite3.Error``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = connect(path)
+        self._database.executescript(_SCHEMA + configurations.SCHEMA)
+        self.configurations = Configurations(self._database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def data_version(self) -> int:
+        """Changes when another connection has written: a cheap thing to poll."""
+        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
+
+    # runs and the lease of a lane
+
+    def insert_run(
+        self, run_id: str, lab_id: str, lane: int, settings: str, settings_hash: str, seed: int, now: float
+    ) -> None:
+        self._database.execute(
+            "INSERT INTO runs VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?, ?)",
+            (run_id, lab_id, lane, seed, settings, settings_hash, now, now),
+        )
+
+    def run(self, run_id: str) -> RunRow | None:
+        row = self._database.execute("SELECT * FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return RunRow(**dict(row)) if row else None
+
+    def runs(self, lab_id: str, lane: int, status: RunStatus) -> list[RunRow]:
+        """Oldest first."""
+        rows = self._database.execute(
+            "SELECT * FROM runs WHERE lab_id = ? AND lane = ? AND status = ? ORDER BY created, run_id",
+            (lab_id, lane, status),
+        )
+        return [RunRow(**dict(row)) for row in rows]
+
+    def move_run(self, run_id: str, old: RunStatus, new: RunStatus) -> bool:
+        """Compare-and-set of a run's status; False if it was not ``old``."""
+        return self._changed("UPDATE runs SET status = ? WHERE run_id = ? AND status = ?", (new, run_id, old))
+
+    def beat_run(self, run_id: str, now: float) -> None:
+        self._database.execute("UPDATE runs SET heartbeat = ? WHERE run_id = ?", (now, run_id))
+
+    # attempts
+
+    def request_attempt(
+        self, run: RunRow, episode: str, attempt: int, plan: Sequence[PlannedToxic], now: float
+    ) -> int:
+        """Asks the manager to arm the plan; the attempt's id."""
+        with self._transaction():
+            cursor = self._database.execute(
+                "INSERT INTO attempts (run_id, lab_id, lane, episode, attempt, state, requested_at)"
+                " VALUES (?, ?, ?, ?, ?, 'requested', ?)",
+                (run.run_id, run.lab_id, run.lane, episode, attempt, now),
+            )
+            attempt_id = int(cursor.lastrowid or 0)
+            self._database.executemany(
+                "INSERT INTO toxics (attempt_id, link, kind, stream, attributes) VALUES (?, ?, ?, ?, ?)",
+                [(attempt_id, t.link, t.kind, t.stream, json.dumps(dict(t.attributes))) for t in plan],
+            )
+        return attempt_id
+
+    def attempt(self, attempt_id: int) -> AttemptRow:
+        row = self._database.execute("SELECT * FROM attempts WHERE id = ?", (attempt_id,)).fetchone()
+        return _attempt(row)
+
+    def open_attempts(self, lab_id: str, lane: int) -> list[AttemptRow]:
+        """Attempts that the manager still has to do with: requested, armed or finished; oldest first."""
+        rows = self._database.execute(
+            "SELECT * FROM attempts WHERE lab_id = ? AND lane = ?"
+            " AND state IN ('requested', 'armed', 'finished') ORDER BY id",
+            (lab_id, lane),
+        )
+        return [_attempt(row) for row in rows]
+
+    def toxics(self, attempt_id: int) -> list[PlannedToxic]:
+        rows = self._database.execute(
+            "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
+        )
+        return [PlannedToxic(r["link"], r["kind"], r["stream"], json.loads(r["attributes"])) for r in rows]
+
+    def toxics_left(self, lab_id: str, lane: int) -> int:
+        """How many toxics of the lane nobody has seen to be gone."""
+        row = self._database.execute(
+            "SELECT COUNT(*) FROM toxics JOIN attempts ON attempts.id = toxics.attempt_id"
+            " WHERE lab_id = ? AND lane = ? AND removed_at IS NULL",
+            (lab_id, lane),
+        ).fetchone()
+        return int(row[0])
+
+    def toxics_removed(self, lab_id: str, lane: int, now: float) -> None:
+        """Notes that the lane was seen to have no toxic."""
+        self._database.execute(
+            "UPDATE toxics SET removed_at = ? WHERE removed_at IS NULL AND attempt_id IN"
+            " (SELECT id FROM attempts WHERE lab_id = ? AND lane = ?)",
+            (now, lab_id, lane),
+        )
+
+    def move_attempt(
+        self, attempt_id: int, old: AttemptState, new: AttemptState, now: float, settled: bool | None = None
+    ) -> bool:
+        """Compare-and-set of an attempt's state; False if it was not ``old``.
+
+        Sets the time of the new state. With ``armed`` also that of its toxics, and what kept it from
+        being armed before is forgotten.
+        """
+        column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
+        stamp = f", {column} = {float(now)!r}" if column else ""
+        stamp += ", disturbed = '[]'" if new == "armed" else ""
+        with self._transaction():
+            moved = self._changed(
+                f"UPDATE attempts SET state = ?, settled = COALESCE(?, settled){stamp}"
+                " WHERE id = ? AND state = ?",
+                (new, settled, attempt_id, old),
+            )
+            if moved and new == "armed":
+                self._database.execute(
+                    "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?",
+                    (now, attempt_id),
+                )
+        return moved
+
+    def disturb(self, attempt_id: int, reason: str) -> None:
+        """Notes what makes the attempt invalid."""
+        with self._transaction():
+            known = self.attempt(attempt_id).disturbed
+            self._database.execute(
+                "UPDATE attempts SET disturbed = ? WHERE id = ?", (json.dumps([*known, reason]), attempt_id)
+            )
+
+    # the manager's own heartbeat
+
+    def beat_manager(self, lab_id: str, lane: int, pid: int, now: float) -> None:
+        self._database.execute(
+            "INSERT INTO managers VALUES (?, ?, ?, ?) ON CONFLICT (lab_id, lane)"
+            " DO UPDATE SET pid = excluded.pid, heartbeat = excluded.heartbeat",
+            (lab_id, lane, pid, now),
+        )
+
+    def manager_heartbeat(self, lab_id: str, lane: int) -> float | None:
+        row = self._database.execute(
+            "SELECT heartbeat FROM managers WHERE lab_id = ? AND lane = ?", (lab_id, lane)
+        ).fetchone()
+        return float(row[0]) if row else None
+
+    def _changed(self, statement: str, parameters: Sequence[Any]) -> bool:
+        return self._database.execute(statement, parameters).rowcount == 1
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._database)
+
+
+class _Transaction:
+    """``BEGIN IMMEDIATE`` to the end of the block: committed, or rolled back if it raises."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._database.execute("COMMIT")
+        finally:
+            # also after a COMMIT that failed: left open, the transaction would fail every later one
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+
+
+def _attempt(row: sqlite3.Row) -> AttemptRow:
+    values = dict(row)
+    values["disturbed"] = tuple(json.loads(values["disturbed"]))
+    values["settled"] = None if values["settled"] is None else bool(values["settled"])
+    return AttemptRow(**values)

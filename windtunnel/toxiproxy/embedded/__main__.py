@@ -1,0 +1,66 @@
+"""``python -m windtunnel.toxiproxy.embedded``: a Toxiproxy server in Python."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from windtunnel.core.lifeline import watch
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, listen
+from windtunnel.toxiproxy.embedded.api import VERSION
+from windtunnel.toxiproxy.embedded.population import PopulationError, populate, read_population
+from windtunnel.toxiproxy.embedded.server import EmbeddedServer
+
+DEFAULT_PORT = 8474
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    address = Address(options.host, options.port)
+    try:
+        rows = read_population(options.config) if options.config else []
+        listener = listen("toxiproxy", address)
+    except PopulationError as error:
+        return _failed(str(error))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return _failed(f"cannot listen on {address}: {reason}; choose another --port or --host")
+    server = EmbeddedServer(
+        listener,
+        proxy_metrics=options.proxy_metrics,
+        populate=partial(populate, path=options.config, rows=rows),
+        ready=partial(_say, f"embedded Toxiproxy {VERSION} listens on {address_of(listener).url}"),
+    )
+    watch(os.environ, server.stop)
+    try:
+        server.run()
+    except PopulationError as error:
+        listener.close()
+        return _failed(str(error))
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.toxiproxy.embedded", description=__doc__)
+    parser.add_argument("--host", default=LOOPBACK, help="host of the HTTP API (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="its port (default: %(default)s)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="proxies to start with, a JSON array")
+    parser.add_argument("--proxy-metrics", action="store_true", help="count bytes, at /metrics")
+    return parser.parse_args(arguments)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _failed(text: str) -> int:
+    sys.stderr.write(f"embedded Toxiproxy: {text}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

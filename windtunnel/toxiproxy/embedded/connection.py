@@ -1,0 +1,134 @@
+"""One accepted connection: a client's end, an upstream's end, and a link in each direction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+from windtunnel.toxiproxy.embedded.collection import ToxicCollection
+from windtunnel.toxiproxy.embedded.link import Link
+from windtunnel.toxiproxy.embedded.listening import split_host_port
+
+
+class End(asyncio.Protocol):
+    """One end of a connection: feeds the link that starts here, paces the one that ends here."""
+
+    def __init__(self, on_made: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        self._on_made = on_made
+        self._on_lost = on_lost
+        self._early: bytes = b""
+        self._ended = False
+        self._outgoing: Link | None = None
+        self._incoming: Link | None = None
+        self.transport: asyncio.Transport
+        self.lost = False
+
+    def join(self, outgoing: Link, incoming: Link) -> None:
+        """From here on both links run; what came in before goes first."""
+        self._outgoing, self._incoming = outgoing, incoming
+        if self._early:
+            outgoing.receive(self._early)
+            self._early = b""
+        if self._ended:
+            outgoing.end()
+        elif not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._on_made()
+
+    def data_received(self, data: bytes) -> None:
+        if self._outgoing is not None:
+            self._outgoing.receive(data)
+        else:
+            self._early += data
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        self._ended = True
+        if self._outgoing is not None:
+            self._outgoing.end()
+        return True  # the link closes the transports, once all is delivered
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost = self._ended = True
+        if self._incoming is not None:
+            self._incoming.kill()
+        if self._outgoing is not None:
+            self._outgoing.end()
+        self._on_lost()
+
+    def pause_writing(self) -> None:
+        if self._incoming is not None:
+            self._incoming.block()
+
+    def resume_writing(self) -> None:
+        if self._incoming is not None:
+            self._incoming.unblock()
+
+
+class Connection:
+    """Dials the upstream for an accepted client, and joins the two under the proxy's toxics."""
+
+    def __init__(
+        self,
+        upstream: str,
+        toxics: ToxicCollection,
+        count: Callable[[str, str, int], None],
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self.client = End(self._accepted, self._end_lost)
+        self._upstream: End | None = None
+        self._address = upstream
+        self._toxics = toxics
+        self._count = count
+        self._on_end = on_end
+        self._links: tuple[tuple[str, Link], ...] = ()
+        self._dialling: asyncio.Task[None] | None = None
+
+    def abort(self) -> None:
+        """Closes both ends at once."""
+        for end in (self.client, self._upstream):
+            if end is not None:
+                end.transport.abort()
+
+    def _accepted(self) -> None:
+        self._dialling = asyncio.get_running_loop().create_task(self._open())
+
+    async def _open(self) -> None:
+        """Where the upstream does not answer, the client's end is closed."""
+        loop = asyncio.get_running_loop()
+        try:
+            host, port = split_host_port(self._address)
+            dialled = await loop.create_connection(lambda: End(lambda: None, self._end_lost), host, port)
+        except (OSError, ValueError):
+            self.client.transport.close()
+            return
+        self._upstream = dialled[1]
+        if self.client.transport.is_closing():
+            self.abort()
+        else:
+            self._join(loop, self.client, self._upstream)
+
+    def _join(self, loop: asyncio.AbstractEventLoop, client: End, upstream: End) -> None:
+        near, far = client.transport, upstream.transport
+        for toxic in self._toxics:
+            toxic.stage.on_accept((near.get_extra_info("socket"), far.get_extra_info("socket")))
+        up = Link(loop, near, far, self._toxics.chain("upstream"), partial(self._count, "upstream"))
+        down = Link(loop, far, near, self._toxics.chain("downstream"), partial(self._count, "downstream"))
+        self._links = (("upstream", up), ("downstream", down))
+        for direction, link in self._links:
+            self._toxics.open(direction, link)
+        client.join(outgoing=up, incoming=down)
+        upstream.join(outgoing=down, incoming=up)
+
+    def _end_lost(self) -> None:
+        """With the last end gone nothing is left to do."""
+        if self.client.lost and (self._upstream is None or self._upstream.lost):
+            for direction, link in self._links:
+                self._toxics.close(direction, link)
+                link.kill()
+            self._on_end(self)

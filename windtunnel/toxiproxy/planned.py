@@ -1,0 +1,83 @@
+"""The toxics that a seed draws for an attempt. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from windtunnel.core.draws import choose, draw
+from windtunnel.toxiproxy.toxics import ToxicSpec
+
+
+@dataclass(frozen=True)
+class PlannedToxic:
+    """One toxic on one link for one attempt. ``attributes`` in the units of its kind."""
+
+    link: str
+    kind: str
+    stream: str
+    attributes: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        return f"windtunnel_{self.kind}_{self.stream}"
+
+
+class ToxicDraw(Protocol):
+    """A toxic of a fault set: on each of its links an attempt has it with that chance."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def spec(self) -> ToxicSpec: ...
+    @property
+    def links(self) -> Sequence[str]: ...
+    @property
+    def probability(self) -> float: ...
+
+
+def plan_toxics(
+    seed: int,
+    toxic_prob: float,
+    toxics: Iterable[ToxicSpec],
+    links: Iterable[str],
+    episode: str,
+    attempt: int,
+    named: Iterable[ToxicDraw] = (),
+) -> list[PlannedToxic]:
+    """The toxics of an attempt.
+
+    By ``toxic_prob`` at most one of ``toxics`` on each of the ``links``, links independent; then
+    those ``named`` by a fault set, each drawn for itself. A link has no toxic of one name twice.
+    """
+    plan = list(_anonymous(seed, toxic_prob, toxics, links, episode, attempt))
+    for one in named:
+        taken = {(toxic.link, toxic.name) for toxic in plan}
+        drawn = _named(seed, one, episode, attempt)
+        plan += [toxic for toxic in drawn if (toxic.link, toxic.name) not in taken]
+    return plan
+
+
+def _anonymous(
+    seed: int,
+    toxic_prob: float,
+    toxics: Iterable[ToxicSpec],
+    links: Iterable[str],
+    episode: str,
+    attempt: int,
+) -> Iterator[PlannedToxic]:
+    choices = [(spec, stream) for spec in toxics for stream in spec.streams]
+    for link in links:
+        key = (seed, episode, attempt, link, "", 0, 0)
+        if draw(*key, "toxic") < toxic_prob:
+            spec, stream = choose(draw(*key, "toxic-kind"), choices)
+            yield PlannedToxic(link, spec.kind, stream, dict(spec.attributes))
+
+
+def _named(seed: int, one: ToxicDraw, episode: str, attempt: int) -> Iterator[PlannedToxic]:
+    for link in one.links:
+        key = (seed, episode, attempt, link, "", 0, 0)
+        if draw(*key, f"{one.id}:toxic") < one.probability:
+            stream = choose(draw(*key, f"{one.id}:toxic-stream"), one.spec.streams)
+            yield PlannedToxic(link, one.spec.kind, stream, dict(one.spec.attributes))

@@ -1,0 +1,18 @@
+"""slow_close: the end of the connection is held back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
+
+
+class SlowClose(Toxic):
+    kind = "slow_close"
+    meaning = "delays the close of the connection"
+    main = "delay"
+    attributes = (Attribute("delay", "ms", 300, HOUR_MS, "time by which the close is held back"),)
+
+    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+        """Never: an HTTP client knows where its reply ends and does not wait for the close."""
+        return False
