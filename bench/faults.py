@@ -34,7 +34,7 @@ FIGURES = ("p50_us", "per_second", "cpu_us")
 
 
 def never(count: int = 1) -> list[dict[str, Any]]:
-    """On this link, at every request, by a chance so small that none is struck."""
+    """On this link, at every request, by a chance so small that none is met."""
     return [{"links": "search", "when": {"probability": RARE}} for _ in range(count)]
 
 

@@ -105,7 +105,7 @@ def _wanted(body: Any) -> tuple[FaultSet, str]:
     except FaultSetError as error:
         raise Refused(400, "bad_faults", str(error)) from None
     chosen = scaled(found, level)
-    if not chosen.can_strike:
+    if not chosen.can_be_met:
         raise Refused(400, "bad_faults", "no fault in it can strike; to remove those set: DELETE /faults")
     name = given if isinstance(given, str) else str(body.get("source") or "a set")
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"

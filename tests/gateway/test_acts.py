@@ -50,7 +50,7 @@ def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_did_not_stri
     lab.begin(faults=json.dumps({"faults": [{"fault": "delay", "with": {"ms": 1}}, seldom]}))
     for to in ("Bob", "Ann"):
         ask(lab, method="POST", json={"to": to}, headers={"X-To": to})
-    assert [record.aimed for record in lab.exchanges(2)] == [["to Bob"], []]
+    assert [record.eligible for record in lab.exchanges(2)] == [["to Bob"], []]
 
 
 @pytest.mark.parametrize("does", ["nothing", "miss", "no delay", "fail", "reply miss", "reply fail"])

@@ -21,6 +21,7 @@ from windtunnel.faults.plan import MetFault
 from windtunnel.gateway.connection.edits import ReplyEdit
 from windtunnel.gateway.connection.modes import EventSplitter
 from windtunnel.gateway.connection.player import Sent
+from windtunnel.gateway.connection.record import fault_met
 from windtunnel.gateway.http1.heads import read_request
 from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
 from windtunnel.history.events import Exchange, FaultMet
@@ -209,7 +210,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_any_evidence_can_be_read_again(value: object) -> None:
-    met = MetFault("id", Truncate(), evidence={"value": value}, injected=True).record()
+    met = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True))
     fields = (
         "r",
         "e",

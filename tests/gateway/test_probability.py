@@ -1,4 +1,4 @@
-"""A probability over 10,000 requests: its share is struck, and the same ones however they are sent."""
+"""A probability over 10,000 requests: its share is met, and the same ones however they are sent."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class Crowd:
             self._over.set_result(None)
 
 
-Struck = Callable[[int, bool, bool], set[int]]
+RequestsMet = Callable[[int, bool, bool], set[int]]
 
 
 @pytest.fixture(scope="module")
-def struck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Struck]:
-    """Asks 10,000 times through a gateway, and says which requests were struck."""
+def requests_met(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RequestsMet]:
+    """Asks 10,000 times through a gateway, and says which requests were met."""
     listener = bind(FREE)
     loop = uvloop.new_event_loop()
     server = loop.run_until_complete(loop.create_server(Answers, sock=listener))
@@ -117,13 +117,13 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Struck]:
             request = requests_of(lab, keep_alive, named)
             return await Crowd(lab.address("search"), request, keep_alive).run(clients)
 
-        def struck(clients: int, keep_alive: bool, named: bool) -> set[int]:
+        def requests_met(clients: int, keep_alive: bool, named: bool) -> set[int]:
             lab.begin(faults=FAULTS, seed=SEED)
             got = loop.run_until_complete(statuses(clients, keep_alive, named))
             assert len(got) == REQUESTS and set(got.values()) == {200, 418}
             return {number for number, status in got.items() if status == 418}
 
-        yield struck
+        yield requests_met
     server.close()
     loop.run_until_complete(server.wait_closed())
     loop.close()
@@ -145,11 +145,11 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
-    """The calls that the plan says are struck: 99 % of all plans strike as many as are allowed here."""
+    """The calls that the plan says are met: 99 % of all plans strike as many as are allowed here."""
     tally = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
-    planned = {call for call in range(1, REQUESTS + 1) if tally.meet(IncomingTry(*key, call, 1, 0.0)).struck}
+    planned = {call for call in range(1, REQUESTS + 1) if tally.match(IncomingTry(*key, call, 1, 0.0)).met}
     spread = NormalDist().inv_cdf(0.995) * math.sqrt(REQUESTS * PROBABILITY * (1 - PROBABILITY))
     assert abs(len(planned) - REQUESTS * PROBABILITY) <= spread
     return planned
@@ -158,13 +158,13 @@ def planned() -> set[int]:
 @pytest.mark.parametrize("keep_alive", [True, False])
 @pytest.mark.parametrize("clients", [1, 32])
 def test_the_same_requests_are_struck(
-    struck: Struck, planned: set[int], clients: int, keep_alive: bool
+    requests_met: RequestsMet, planned: set[int], clients: int, keep_alive: bool
 ) -> None:
-    assert struck(clients, keep_alive, True) == planned
+    assert requests_met(clients, keep_alive, True) == planned
 
 
 @pytest.mark.parametrize("keep_alive", [True, False])
 def test_of_requests_without_names_the_same_number_is_struck(
-    struck: Struck, planned: set[int], keep_alive: bool
+    requests_met: RequestsMet, planned: set[int], keep_alive: bool
 ) -> None:
-    assert len(struck(32, keep_alive, False)) == len(planned)
+    assert len(requests_met(32, keep_alive, False)) == len(planned)

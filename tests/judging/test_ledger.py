@@ -69,7 +69,7 @@ def test_selectors_are_heeded():
 @pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-Tenant": "a"}}])
 def test_what_the_history_does_not_hold_the_gateway_tells(only):
     entry = {**CANARY, "only": only}
-    aimed = {"aimed": ["truncate"]}
+    aimed = {"eligible": ["truncate"]}
     others, hit = with_faults(), with_faults(met(), try_=2, **aimed)
     assert accounted(entry, others, hit).entries[0].canary == "held"
     [found] = accounted(entry, hit, with_faults(try_=3, **aimed)).entries

@@ -117,7 +117,7 @@ def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
 def set_(fault_set: str, chaos_level: float) -> None:
     """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
     chosen = scaled(find_set(fault_set), chaos_level)
-    if not chosen.can_strike:
+    if not chosen.can_be_met:
         raise FaultSetError(
             f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
         )

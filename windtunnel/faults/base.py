@@ -149,7 +149,7 @@ class Fault(BaseModel):
         return True
 
     def act(self, this: Try) -> Act | Miss | None:
-        """What becomes of the try; None lets it pass as if the fault had not struck."""
+        """What becomes of the try; None lets it pass as if it had not met the fault."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""What becomes of one try that faults struck: which of them acts, and the ledger of them all. Pure.
+"""What becomes of one try that has met faults: which of them acts, and the ledger of them all. Pure.
 
 Delays add up. At most one fault changes the try, the first in the order of the set. One that changes the
 reply shows only then whether it can: until then it stands in ``line``, and the first that can is the one.
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 @dataclass(eq=False)
 class MetFault:
-    """A fault that struck, as far as it has come. ``delay`` is planned (s), ``delay_ms`` was added."""
+    """A fault that the try has met, and how far it came. ``delay`` is planned (s), ``delay_ms`` was added."""
 
     id: str
     fault: Fault
@@ -63,13 +63,13 @@ class MetFault:
 class Plan:
     """``winner`` answers, changes or copies the request; ``line`` may change the reply; ``delay`` in s."""
 
-    mets: list[MetFault] = field(default_factory=list)
+    met_faults: list[MetFault] = field(default_factory=list)
     winner: MetFault | None = None
     line: list[MetFault] = field(default_factory=list)
 
     @property
     def delay(self) -> float:
-        return sum(met.delay for met in self.mets)
+        return sum(met.delay for met in self.met_faults)
 
     @property
     def answers(self) -> bool:
@@ -79,32 +79,32 @@ class Plan:
     def delayed(self, seconds: float) -> None:
         """Shares out a delay that was really added."""
         planned = self.delay
-        for met in self.mets:
+        for met in self.met_faults:
             if met.delay:
                 met.delayed(seconds * 1000 * met.delay / planned)
 
     def miss(self, why: str) -> None:
         """Nothing more will come of those whose turn has not come yet."""
-        for met in self.mets:
+        for met in self.met_faults:
             met.miss(why)
 
 
-def plan(struck: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
+def plan(met: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
     """``whole``: the request that the tries show is all of it."""
     made = Plan()
-    for entry, this in struck:
-        met = MetFault(entry.id, entry.fault)
+    for entry, this in met:
+        fault = MetFault(entry.id, entry.fault)
         if entry.fault.needs_body and not whole:
-            met.why_not = "too_large"
+            fault.why_not = "too_large"
         else:
-            act = met.guarded(entry.fault.act, this)
+            act = fault.guarded(entry.fault.act, this)
             if isinstance(act, Act):
-                _place(made, met, act, whole)
+                _place(made, fault, act, whole)
             elif isinstance(act, Miss):
-                met.why_not = act.why
-            elif met.why_not is None:
+                fault.why_not = act.why
+            elif fault.why_not is None:
                 continue  # it let the try pass
-        made.mets.append(met)
+        made.met_faults.append(fault)
     return made
 
 

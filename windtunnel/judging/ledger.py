@@ -85,7 +85,7 @@ def account(started: RunStarted, events: Iterable[Event]) -> Ledger:
             notes.append(f"faults not accounted for, this version cannot read them: {error}")
         else:
             entries += _accounted(number, faults, events)
-            if text and not faults.can_strike:
+            if text and not faults.can_be_met:
                 notes.append(
                     f"no fault of the fault set can strike: its chances are 0 at chaos level {level:g}"
                 )
@@ -112,7 +112,7 @@ def _aimed_at(entry: Entry, one: Exchange) -> bool:
     """By link, method and path; by a header or the body, which no history holds, the gateway tells."""
     only, path = entry.only, one.target.partition("?")[0]
     if not only.by_history:
-        return entry.id in one.aimed
+        return entry.id in one.eligible
     return (
         one.link in entry.links
         and (only.method is None or only.method.upper() == one.method)

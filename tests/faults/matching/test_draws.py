@@ -27,7 +27,7 @@ def draw(name: str, number: int) -> int:
     return factor * number % (1 << 128) >> 64
 
 
-def struck(probability: float) -> list[list[bool]]:
+def met(probability: float) -> list[list[bool]]:
     """For each try, which of the names it strikes."""
     draws = Draws(NAMES, [bound_of(probability)] * len(NAMES))
     below = [{place for place, _ in draws.below(number)} for number in NUMBERS]
@@ -36,7 +36,7 @@ def struck(probability: float) -> list[list[bool]]:
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
 def test_each_name_has_its_share(probability):
-    shares = [fmean(column) for column in zip(*struck(probability), strict=True)]
+    shares = [fmean(column) for column in zip(*met(probability), strict=True)]
     deviation = math.sqrt(probability * (1 - probability) / TRIES)
     assert all(abs(share - probability) < 4 * deviation for share in shares)
     assert 0.4 < variance(shares) / deviation**2 < 2  # as scattered as by chance, no more and no less
@@ -44,13 +44,13 @@ def test_each_name_has_its_share(probability):
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
 def test_how_many_are_struck_at_once_is_binomial(probability):
-    sums = [sum(row) for row in struck(probability)]
+    sums = [sum(row) for row in met(probability)]
     expected = len(NAMES) * probability * (1 - probability)
     assert 0.9 < variance(sums) / expected < 1.1
 
 
 def test_one_try_says_nothing_of_the_next():
-    rows = struck(0.3)
+    rows = met(0.3)
     for column in zip(*rows, strict=True):
         both = sum(one and other for one, other in pairwise(column))
         assert abs(both - 0.09 * TRIES) < 4 * math.sqrt(TRIES * 0.09 * 0.91) * 1.2

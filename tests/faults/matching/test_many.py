@@ -114,7 +114,7 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
     for one in arrivals:
         if one.link == "model":
             turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
-        struck = []
+        met = []
         for entry in entries:
             if one.link not in entry.links or not entry.only.matches(one.read()):
                 continue
@@ -127,15 +127,15 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             moment = Moment(ordinal, tries[key], turn, one.elapsed_s, len(before), last)
             named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
             number = int.from_bytes(digest(1, *named), "big")
-            if entry.when.strikes(moment, chance_of(draw(f"{entry.id}:when", number))):
+            if entry.when.holds(moment, chance_of(draw(f"{entry.id}:when", number))):
                 before.append(ordinal)
-                struck.append((entry.id, ordinal if entry.fault.by_order else 1))
-        yield struck
+                met.append((entry.id, ordinal if entry.fault.by_order else 1))
+        yield met
 
 
 def together(entries, arrivals) -> list[list[tuple[str, int]]]:
     tally = FaultMatcher(1, entries)
-    return [[(entry.id, this.ordinal) for entry, this in tally.meet(one).struck] for one in arrivals]
+    return [[(entry.id, this.ordinal) for entry, this in tally.match(one).met] for one in arrivals]
 
 
 @settings(max_examples=400, deadline=None)
@@ -178,4 +178,4 @@ def test_what_json_takes_the_index_takes(body):
     entries = build_set({"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY).faults
     request = Request((), body, "POST", "/")
     one = IncomingTry("search", "POST", "/", lambda: request, "f", "e", 1, 1, 1, 0.0)
-    assert entries[0].only.matches(request) and FaultMatcher(1, entries).meet(one).struck
+    assert entries[0].only.matches(request) and FaultMatcher(1, entries).match(one).met

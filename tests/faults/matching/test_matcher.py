@@ -29,14 +29,14 @@ def arrive(
     )
 
 
-def struck(found: FaultMatcher, arrival: IncomingTry) -> list[str]:
-    return [entry.id for entry, _ in found.meet(arrival).struck]
+def met(found: FaultMatcher, arrival: IncomingTry) -> list[str]:
+    return [entry.id for entry, _ in found.match(arrival).met]
 
 
 def test_entries_strike_in_their_order_on_their_links():
     found = tally({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
-    assert struck(found, arrive()) == ["b", "a"]
-    assert struck(found, arrive(link="search")) == ["a"]
+    assert met(found, arrive()) == ["b", "a"]
+    assert met(found, arrive(link="search")) == ["a"]
     assert [found.armed(link) for link in ("weather", "model")] == [True, True]
     assert not tally({"links": "model"}).armed("weather")
 
@@ -44,45 +44,45 @@ def test_entries_strike_in_their_order_on_their_links():
 def test_logical_calls_are_counted_and_their_tries_share_the_number():
     found = tally({"when": {"nth": 2}})
     arrivals = [arrive(1), arrive(1, 2), arrive(2), arrive(2, 2), arrive(3)]
-    assert [bool(struck(found, one)) for one in arrivals] == [False, False, True, True, False]
+    assert [bool(met(found, one)) for one in arrivals] == [False, False, True, True, False]
 
 
 def test_calls_for_different_things_count_together_on_a_link():
     found = tally({"when": {"nth": 2}})
-    assert [struck(found, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
+    assert [met(found, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
 
 
 def test_tries_are_counted_where_asked():
     found = tally({"when": {"nth": 2, "of": "try"}})
-    assert [bool(struck(found, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
+    assert [bool(met(found, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
 def test_links_episodes_and_what_was_not_aimed_at_count_apart():
     found = tally({"when": {"nth": 1}, "only": {"method": "POST"}})
-    assert struck(found, arrive(method="GET")) == []
+    assert met(found, arrive(method="GET")) == []
     for other in ({}, {"link": "search"}, {"episode": "e2"}):
-        assert struck(found, arrive(method="POST", **other)) == ["truncate"]
-    assert struck(found, arrive(2, method="POST")) == []
+        assert met(found, arrive(method="POST", **other)) == ["truncate"]
+    assert met(found, arrive(2, method="POST")) == []
 
 
 def test_a_further_attempt_goes_on_counting():
     found = tally({"when": {"first": 1}})
-    assert struck(found, arrive()) and not struck(found, arrive(attempt=2))
+    assert met(found, arrive()) and not met(found, arrive(attempt=2))
 
 
 def test_turns_are_the_models_requests_of_the_attempt():
     found = tally({"links": "weather", "when": {"turns": 2}})
     seen = []
     for turn in (1, 2, 3):
-        found.meet(arrive(turn, link="model", fingerprint=""))
-        seen.append(bool(struck(found, arrive(turn))))
+        found.match(arrive(turn, link="model", fingerprint=""))
+        seen.append(bool(met(found, arrive(turn))))
     assert seen == [False, True, False]
-    assert not struck(found, arrive(attempt=2))
+    assert not met(found, arrive(attempt=2))
 
 
 def test_a_probability_strikes_its_share_and_entries_are_independent():
     found = tally({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
-    hits = [struck(found, arrive(number)) for number in range(1, 10_001)]
+    hits = [met(found, arrive(number)) for number in range(1, 10_001)]
     both = sum(len(one) == 2 for one in hits)
     for name in "ab":  # 99 % of a binomial with n = 10,000 and p = 0.3: 3,000 +- 118
         assert abs(sum(name in one for one in hits) - 3000) <= 118
@@ -95,14 +95,14 @@ def test_the_same_tries_are_struck_in_any_order():
     ]
     shuffled = random.Random(1).sample(arrivals, len(arrivals))
     first, second = tally({"when": {"probability": 0.3}}), tally({"when": {"probability": 0.3}})
-    hits = [{a for a in order if struck(one, a)} for one, order in ((first, arrivals), (second, shuffled))]
+    hits = [{a for a in order if met(one, a)} for one, order in ((first, arrivals), (second, shuffled))]
     assert hits[0] == hits[1] and 0 < len(hits[0]) < len(arrivals)
 
 
 @pytest.mark.parametrize("call", range(1, 40))
 def test_error_prob_draws_as_the_schedule_says(call):
     found = FaultMatcher(7, [Entry(HttpError(chance=0.4), ("weather",))])
-    act = next((entry.fault.act(this) for entry, this in found.meet(arrive(call)).struck), None)
+    act = next((entry.fault.act(this) for entry, this in found.match(arrive(call)).met), None)
     planned = plan_error(7, 0.4, "e1", 1, "weather", "f", call, 1)
     assert (act and act.evidence["kind"]) == (planned and planned.kind)
 

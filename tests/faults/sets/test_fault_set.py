@@ -158,8 +158,8 @@ def test_a_parameter_s_own_keys_are_checked_too():
 def test_a_set_of_nothing_but_chance_zero_cannot_strike():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
-    assert not build_set(entries, "f", REGISTRY).can_strike
-    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY).can_strike
+    assert not build_set(entries, "f", REGISTRY).can_be_met
+    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY).can_be_met
 
 
 def test_a_repeated_fault_gets_a_number():

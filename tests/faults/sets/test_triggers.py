@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from windtunnel.faults.sets.triggers import Moment, When, Window
 
 
-def struck(when: When, *, calls: int = 10) -> list[int]:
+def met(when: When, *, calls: int = 10) -> list[int]:
     """The calls that a certain draw would strike, each with one try."""
     found: list[int] = []
     for call in range(1, calls + 1):
-        moment = Moment(call, call, strikes=len(found), last_strike=found[-1] if found else 0)
-        if when.strikes(moment, 0.0):
+        moment = Moment(call, call, met=len(found), last_met=found[-1] if found else 0)
+        if when.holds(moment, 0.0):
             found.append(call)
     return found
 
@@ -43,24 +43,24 @@ def struck(when: When, *, calls: int = 10) -> list[int]:
     ],
 )
 def test_counts(options, calls):
-    assert struck(When(**options)) == calls
+    assert met(When(**options)) == calls
 
 
 def test_tries_of_one_call_share_its_number():
     second_try = Moment(calls=1, tries=2)
-    assert When(nth=1).strikes(second_try, 0)
-    assert not When(nth=1, of="try").strikes(second_try, 0)
-    assert When(nth=2, of="try").strikes(second_try, 0)
+    assert When(nth=1).holds(second_try, 0)
+    assert not When(nth=1, of="try").holds(second_try, 0)
+    assert When(nth=2, of="try").holds(second_try, 0)
 
 
 def test_a_cooldown_counts_calls_and_not_tries():
-    assert When(cooldown=1).strikes(Moment(calls=3, tries=4, strikes=1, last_strike=3), 0)
-    assert not When(cooldown=1).strikes(Moment(calls=4, tries=5, strikes=1, last_strike=3), 0)
+    assert When(cooldown=1).holds(Moment(calls=3, tries=4, met=1, last_met=3), 0)
+    assert not When(cooldown=1).holds(Moment(calls=4, tries=5, met=1, last_met=3), 0)
 
 
-@pytest.mark.parametrize(("turn", "strikes"), [(1, False), (2, True), (3, True), (4, False)])
-def test_turns(turn, strikes):
-    assert When(turns="2-3").strikes(Moment(turn=turn), 0) is strikes
+@pytest.mark.parametrize(("turn", "holds"), [(1, False), (2, True), (3, True), (4, False)])
+def test_turns(turn, holds):
+    assert When(turns="2-3").holds(Moment(turn=turn), 0) is holds
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_turns(turn, strikes):
 def test_a_window_with_a_ramp(elapsed, share):
     window = Window(start=5, end=10, ramp=2)
     assert window.share(elapsed) == share
-    assert When(window=window).strikes(Moment(elapsed_s=elapsed), 0.4) is (share > 0.4)
+    assert When(window=window).holds(Moment(elapsed_s=elapsed), 0.4) is (share > 0.4)
 
 
 def test_a_window_without_an_end():
@@ -78,7 +78,7 @@ def test_a_window_without_an_end():
 
 @given(probability=st.floats(0, 1), chance=st.floats(0, 1, exclude_max=True))
 def test_chance_is_below_the_probability(probability, chance):
-    assert When(probability=probability).strikes(Moment(), chance) is (chance < probability)
+    assert When(probability=probability).holds(Moment(), chance) is (chance < probability)
 
 
 @pytest.mark.parametrize(

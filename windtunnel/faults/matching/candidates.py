@@ -24,14 +24,14 @@ class Group:
     """Entries that are aimed at the same requests, so that what they count is the same.
 
     ``counts``: whether any of them goes by what came before it, so that what they match is counted.
-    ``aimed_ids``: their ids, to be recorded with what they match, if no history holds by what they choose it.
+    ``eligible_ids``: their ids, which the exchange records where no history holds by what they choose it.
     """
 
     def __init__(self, only: Only, armed: Sequence[Armed]) -> None:
         self.only = only
         self.due = TriggerIndex(armed)
         self.counts = any(_counts(one.entry) for one in armed)
-        self.aimed_ids = [] if only.by_history else [one.entry.id for one in armed]
+        self.eligible_ids = [] if only.by_history else [one.entry.id for one in armed]
         self._method = only.method.upper() if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 

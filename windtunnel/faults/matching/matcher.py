@@ -41,22 +41,22 @@ class IncomingTry(NamedTuple):
 
 
 class MatchedFaults(NamedTuple):
-    """What a try met: the entries that ``struck``, in the order of their set, with what they are shown.
+    """What a try met: the entries that it has ``met``, in the order of their set, with what they are shown.
 
-    ``aimed``: the ids of those that chose it by what no history holds, whether they struck or not.
+    ``eligible``: the ids of those whose selectors chose it by what no history holds, met or not.
     """
 
-    struck: Sequence[tuple[Entry, Try]] = ()
-    aimed: Sequence[str] = ()
+    met: Sequence[tuple[Entry, Try]] = ()
+    eligible: Sequence[str] = ()
 
 
 @dataclass
 class _Count:
-    """What a group matched in one episode; ``strikes`` how often each of it struck, and the last call."""
+    """What a group matched in one episode; ``met``: how often each entry was, and by which call last."""
 
     ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
     tries: int = 0
-    strikes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    met: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def moment(self, one: IncomingTry, turn: int) -> Moment:
         """Counts this try too."""
@@ -101,30 +101,28 @@ class FaultMatcher:
         kept.append(reply)
         del kept[:-KEPT_REPLIES]
 
-    def meet(self, one: IncomingTry) -> MatchedFaults:
+    def match(self, one: IncomingTry) -> MatchedFaults:
         """What becomes of this try, which is counted."""
         if one.link == MODEL_LINK.name:
             self._turns[one.episode, one.attempt] = max(self._turns[one.episode, one.attempt], one.call)
         groups = self._on[one.link].at(one.method, one.path, one.read)
         if not groups:
             return _NOTHING
-        struck: list[tuple[Armed, Try]] = []
-        aimed: list[str] = []
+        met: list[tuple[Armed, Try]] = []
+        eligible: list[str] = []
         draws = KeyedDraws(
             self._seed, one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_
         )
         for group in groups:
-            aimed += group.aimed_ids
-            self._ask(group, one, draws, struck)
-        if not (struck or aimed):
+            eligible += group.eligible_ids
+            self._ask(group, one, draws, met)
+        if not (met or eligible):
             return _NOTHING
-        struck.sort(key=lambda pair: pair[0].place)
-        return MatchedFaults([(armed.entry, this) for armed, this in struck], aimed)
+        met.sort(key=lambda pair: pair[0].place)
+        return MatchedFaults([(armed.entry, this) for armed, this in met], eligible)
 
-    def _ask(
-        self, group: Group, one: IncomingTry, draws: KeyedDraws, struck: list[tuple[Armed, Try]]
-    ) -> None:
-        """Adds those of the group that strike."""
+    def _ask(self, group: Group, one: IncomingTry, draws: KeyedDraws, met: list[tuple[Armed, Try]]) -> None:
+        """Adds those of the group that this try has met."""
         count, at = None, _ANY_MOMENT
         if group.counts:
             count = self._counts[group, one.episode]
@@ -133,15 +131,15 @@ class FaultMatcher:
             at = Moment(elapsed_s=one.elapsed_s)
         for armed, chance in group.due.at(at, draws.number):
             if not armed.certain:
-                strikes, last = count.strikes.get(armed.place, (0, 0)) if count is not None else (0, 0)
-                if not armed.entry.when.strikes(at._replace(strikes=strikes, last_strike=last), chance):
+                times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
+                if not armed.entry.when.holds(at._replace(met=times, last_met=last), chance):
                     continue
                 if count is not None:
-                    count.strikes[armed.place] = strikes + 1, at.calls
+                    count.met[armed.place] = times + 1, at.calls
             entry = armed.entry
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
             if entry.fault.wants(chance_of):
-                struck.append((armed, self._try(entry, one, at.calls, chance_of)))
+                met.append((armed, self._try(entry, one, at.calls, chance_of)))
 
     def _try(self, entry: Entry, one: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(

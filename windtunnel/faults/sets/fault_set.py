@@ -110,7 +110,7 @@ class FaultSet:
     description: str = field(default="", compare=False)
 
     @property
-    def can_strike(self) -> bool:
+    def can_be_met(self) -> bool:
         """Whether anything in it has a chance."""
         return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)
 

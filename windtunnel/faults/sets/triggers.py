@@ -63,15 +63,15 @@ class Moment(NamedTuple):
 
     ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);
     ``turn`` counts the model's requests of the attempt so far; ``strikes`` are those before this try,
-    ``last_strike`` the call of the last of them, 0 without one.
+    ``last_met`` the call of the last of them, 0 without one.
     """
 
     calls: int = 1
     tries: int = 1
     turn: int = 0
     elapsed_s: float = 0.0
-    strikes: int = 0
-    last_strike: int = 0
+    met: int = 0
+    last_met: int = 0
 
 
 class When(BaseModel):
@@ -87,7 +87,7 @@ class When(BaseModel):
     of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
     turns: Span | None = Field(None, description="only in these turns (requests to the model): 1, 2-4, 2-")
     window: Window | None = Field(None, description="an outage by the clock: start, end, ramp")
-    persistent: bool = Field(False, description="once it struck, it strikes for the rest of the episode")
+    persistent: bool = Field(False, description="once met, it is met for the rest of the episode")
     at_most: int | None = Field(None, ge=1, description="at most n strikes in an episode")
     cooldown: int | None = Field(None, ge=1, description="calls that pass after each strike")
 
@@ -101,13 +101,13 @@ class When(BaseModel):
             raise ValueError("it could never strike: no call is left by nth, after, first and every together")
         return self
 
-    def strikes(self, moment: Moment, chance: float) -> bool:
+    def holds(self, moment: Moment, chance: float) -> bool:
         """``chance``: the keyed draw of this try, in [0, 1)."""
-        if self.at_most is not None and moment.strikes >= self.at_most:
+        if self.at_most is not None and moment.met >= self.at_most:
             return False
-        if self.persistent and moment.strikes:
+        if self.persistent and moment.met:
             return True
-        if self.cooldown and moment.strikes and 0 < moment.calls - moment.last_strike <= self.cooldown:
+        if self.cooldown and moment.met and 0 < moment.calls - moment.last_met <= self.cooldown:
             return False
         share = self.window.share(moment.elapsed_s) if self.window else 1.0
         return (

@@ -141,7 +141,7 @@ class ClientConnection(Holding):
         self.stop_timer()
         turn = self._new_turn(head)
         data, self._pending = self._pending, b""
-        if turn.may_be_struck:
+        if turn.may_meet_fault:
             self.ask_faults(turn)
         if turn.decided and turn.held is not None:
             if data:

@@ -25,7 +25,7 @@ def exchange_line(turn: RequestInProgress) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand: every request pays for it."""
     head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
     faults = _faults(turn.plan) if turn.plan else "[]"
-    aimed = json.dumps(turn.aimed, ensure_ascii=False) if turn.aimed else "[]"
+    eligible = json.dumps(turn.eligible, ensure_ascii=False) if turn.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{turn.named},"link":"{turn.link}","method":{_quote(head.method)}'
         f',"target":{_quote(head.target)},"fingerprint":"{turn.fingerprint}"'
@@ -33,13 +33,13 @@ def exchange_line(turn: RequestInProgress) -> str:
         f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
         f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
         f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
-        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"aimed":{aimed},"configuration":{turn.configuration}'
+        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{turn.configuration}'
         f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
     )
 
 
 def _faults(plan: Plan) -> str:
-    met: list[FaultMet] = [fault_met(met) for met in plan.mets]
+    met: list[FaultMet] = [fault_met(met) for met in plan.met_faults]
     return json.dumps([asdict(one) for one in met], ensure_ascii=False)
 
 

@@ -73,7 +73,7 @@ class RequestInProgress:
     decided = False
     forwarding = False
     plan: Plan | None = None
-    aimed: Sequence[str] = ()
+    eligible: Sequence[str] = ()
     remembers = False
     configuration = 0
     swallow_continue = False
@@ -145,7 +145,7 @@ class RequestInProgress:
     # faults
 
     @property
-    def may_be_struck(self) -> bool:
+    def may_meet_fault(self) -> bool:
         """Whether a fault could strike it, so that it must be held until its body is known."""
         return self.run is not None and self.run.tally.armed(self.link) and self.identity != "mismatch"
 
@@ -185,11 +185,11 @@ class RequestInProgress:
 
         path = head.target.partition("?")[0]
         key = (self.fingerprint, self.episode, self.number, self.call, self.try_)
-        met = run.tally.meet(IncomingTry(self.link, head.method, path, read, *key, run.elapsed_s))
-        self.aimed = met.aimed
-        if met.struck:
-            made = plan(met.struck, whole=whole)
-            self.plan = made if made.mets else None
+        met = run.tally.match(IncomingTry(self.link, head.method, path, read, *key, run.elapsed_s))
+        self.eligible = met.eligible
+        if met.met:
+            made = plan(met.met, whole=whole)
+            self.plan = made if made.met_faults else None
 
     def take_held(self) -> bytes:
         """What was held of it, to be forwarded."""

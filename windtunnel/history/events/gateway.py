@@ -36,8 +36,8 @@ class Exchange:
     ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
-    those that struck, in the order of their set; ``configuration`` is the number of that set. ``aimed``:
-    the ids of armed faults that chose this request by a header or its body, whether they struck or not.
+    those that it has met, in the order of their set; ``configuration`` is the number of that set.
+    ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
     """
 
     start: float
@@ -61,7 +61,7 @@ class Exchange:
     faults: list[FaultMet] = field(default_factory=list)
     configuration: int = 0
     error: str | None = None
-    aimed: list[str] = field(default_factory=list)
+    eligible: list[str] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
 
 
