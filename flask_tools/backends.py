@@ -15,7 +15,7 @@ from flask_tools.errors import ToolError
 from flask_tools.languages import LANGUAGES
 
 MAX_UNDER_WAY = 8
-# the library insists on a key, a server of one's own does not
+# the library insists on a key, which a LibreTranslate server of the user's own does not need
 _NO_KEY = "none"
 
 Online = Callable[[str, str, str], str]

@@ -11,9 +11,8 @@ from dataclasses import replace
 import pytest
 import requests
 
-from flask_tools.app import SERVICES
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.catalog import link
+from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import default_topology
 
 
@@ -23,7 +22,7 @@ def launch(tmp_path):
     processes, sockets = [], []
 
     def start(*names, descriptors=(), **environ):
-        listeners = {link(name).service: bind(Address(LOOPBACK, 0)) for name in names or SERVICES}
+        listeners = {link(name).service: bind(Address(LOOPBACK, 0)) for name in names or TOOL_LINK_NAMES}
         sockets.extend(listeners.values())
         handed_over = {name: listener.fileno() for name, listener in listeners.items()}
         environ |= {"WINDTUNNEL_SOCKETS": json.dumps(handed_over), "EFFECTS_DB": str(tmp_path / "effects.db")}

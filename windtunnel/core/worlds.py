@@ -1,6 +1,6 @@
 """Worlds and side effects: what the tools write into ``state/effects.db`` and what the judge reads there.
 
-A world is the state of one episode, keyed ``run_id/episode``. A side effect is a changed row in it.
+A world is the state of one episode, keyed ``run_id/episode``. A side effect is a change in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
 
 @dataclass(frozen=True)
 class Effect:
-    """One side effect: ``kind`` is ``event_created``, ``events_deleted`` or ``message_sent``.
+    """One side effect. The row of its service in the catalog declares its ``kind`` and its ``fields``.
 
     ``at`` is the time of the commit, in seconds since the epoch.
     """

@@ -10,10 +10,17 @@ from flask_tools.service import Service
 from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
 
-MAX_NAME_LENGTH = 200
-MAX_MESSAGE_LENGTH = 5000
+_MAX_NAME_LENGTH = 200
+_MAX_BODY_LENGTH = 5000
 
-INBOX = (
+TABLES = """
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY, world TEXT NOT NULL, recipient TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS messages_by_world ON messages (world, id);
+"""
+
+_INBOX = (
     {
         "id": 1,
         "from": "Alice",
@@ -44,8 +51,8 @@ def blueprint(service: Service) -> Blueprint:
         fields = json_object(request, "to", "body")
         query(request)
         message = {
-            "to": text(fields, "to", MAX_NAME_LENGTH),
-            "body": text(fields, "body", MAX_MESSAGE_LENGTH, lines=True),
+            "to": text(fields, "to", _MAX_NAME_LENGTH),
+            "body": text(fields, "body", _MAX_BODY_LENGTH, lines=True),
         }
         return write(service.store, service.name, request, lambda transaction: _send(transaction, message))
 
@@ -53,7 +60,7 @@ def blueprint(service: Service) -> Blueprint:
     def inbox() -> Response:
         query(request)
         world_of_request(request)
-        return jsonify({"messages": INBOX})
+        return jsonify({"messages": _INBOX})
 
     @routes.get("/sent")
     def sent() -> Response:
