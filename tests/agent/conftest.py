@@ -32,7 +32,7 @@ def wire() -> Iterator[Callable[..., Wire]]:
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
-    """The seven real services, which the agent dials without proxies and gateway."""
+    """The real services, which the agent dials without proxies and gateway."""
     path = tmp_path_factory.mktemp("tools") / "effects.db"
     listeners = {link: bind(Address(LOOPBACK, 0)) for link in TOOL_LINK_NAMES}
     at = {link: address_of(listener) for link, listener in listeners.items()}

@@ -30,12 +30,10 @@ from tests.compose.engine import (
 )
 from windtunnel.history.history import read_run
 from windtunnel.judging.summary import Summary, summarise
+from windtunnel.links.catalog import LINKS
 from windtunnel.settings.settings import INSTALLATION, NAMES
 
-LONG_LIVED = (
-    *("toxiproxy", "gateway", "model", "proxy_mgr", "search_tool", "weather_tool", "movie_tool"),
-    *("calendar_tool", "calculator_tool", "message_tool", "translator_tool"),
-)
+LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in LINKS))
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )

@@ -1,4 +1,4 @@
-"""All seven services on real sockets, started once; each test acts in a world of its own."""
+"""All services on real sockets, started once; each test acts in a world of its own."""
 
 import itertools
 import threading

@@ -55,9 +55,9 @@ def healthy(url):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_all_seven_are_served_until_a_signal(launch, number):
+def test_all_services_are_served_until_a_signal(launch, number):
     process, urls = launch()
-    assert len(urls) == 7 and all(healthy(url) for url in urls.values())
+    assert all(healthy(url) for url in urls.values())
     process.send_signal(number)
     assert (process.wait(20), process.stderr.read()) == (0, "")
 
