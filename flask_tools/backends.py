@@ -70,7 +70,7 @@ def _checked(backend: str, answer: Any) -> str:
         return answer
     if not isinstance(answer, Exception):
         raise _unavailable(backend, "it answered without a translation")
-    # by name, since importing the library costs a third of a second that only online users pay
+    # compared by name: importing the library takes a third of a second, which offline users shall not wait
     if type(answer).__name__ == "LanguageNotSupportedException":
         message = f"The translator {backend} does not know one of the two languages."
         raise ToolError(400, "language_unsupported", message)

@@ -10,8 +10,8 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import bad_value
-from flask_tools.idempotency import Answer, write
-from flask_tools.inputs import json_object, query, text
+from flask_tools.idempotency import Answer, write_once
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.service import Service
 from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
@@ -46,7 +46,7 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/events")
     def events() -> Response:
         values = query(request, "date")
-        day = normalised_date(text(values, "date", _MAX_DATE_LENGTH)) if "date" in values else None
+        day = normalised_date(required_text(values, "date", _MAX_DATE_LENGTH)) if "date" in values else None
         world = world_of_request(request)
         with service.store.reading() as database:
             return jsonify({"date": day, "events": _events(database, world, day)})
@@ -56,16 +56,16 @@ def blueprint(service: Service) -> Blueprint:
         fields = json_object(request, "title", "date", "time")
         query(request)
         event = {
-            "title": text(fields, "title", _MAX_TITLE_LENGTH),
-            "date": normalised_date(text(fields, "date", _MAX_DATE_LENGTH)),
-            "time": normalised_time(text(fields, "time", _MAX_DATE_LENGTH)),
+            "title": required_text(fields, "title", _MAX_TITLE_LENGTH),
+            "date": normalised_date(required_text(fields, "date", _MAX_DATE_LENGTH)),
+            "time": normalised_time(required_text(fields, "time", _MAX_DATE_LENGTH)),
         }
-        return write(service.store, service.name, request, lambda transaction: _create(transaction, event))
+        return write_once(service, request, lambda transaction: _create(transaction, event))
 
     @routes.delete("/events")
     def delete() -> Response:
-        day = normalised_date(text(query(request, "date"), "date", _MAX_DATE_LENGTH))
-        return write(service.store, service.name, request, lambda transaction: _delete(transaction, day))
+        day = normalised_date(required_text(query(request, "date"), "date", _MAX_DATE_LENGTH))
+        return write_once(service, request, lambda transaction: _delete(transaction, day))
 
     return routes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.idempotency import Answer, write
-from flask_tools.inputs import json_object, query, text
+from flask_tools.idempotency import Answer, write_once
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.service import Service
 from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
@@ -51,10 +51,10 @@ def blueprint(service: Service) -> Blueprint:
         fields = json_object(request, "to", "body")
         query(request)
         message = {
-            "to": text(fields, "to", _MAX_NAME_LENGTH),
-            "body": text(fields, "body", _MAX_BODY_LENGTH, lines=True),
+            "to": required_text(fields, "to", _MAX_NAME_LENGTH),
+            "body": required_text(fields, "body", _MAX_BODY_LENGTH, lines=True),
         }
-        return write(service.store, service.name, request, lambda transaction: _send(transaction, message))
+        return write_once(service, request, lambda transaction: _send(transaction, message))
 
     @routes.get("/inbox")
     def inbox() -> Response:

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import ToolError
-from flask_tools.inputs import query, text, whole_number
+from flask_tools.inputs import query, required_text, whole_number
 from flask_tools.languages import language_code
 from flask_tools.service import Service
 
@@ -43,8 +43,10 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/movie")
     def movie() -> Response:
         values = query(request, "query", "language", "page", "per_page")
-        part = text(values, "query", _MAX_QUERY_LENGTH)
-        language = language_code("language", text(values, "language", 40)) if "language" in values else None
+        part = required_text(values, "query", _MAX_QUERY_LENGTH)
+        language = None
+        if "language" in values:
+            language = language_code("language", required_text(values, "language", 40))
         page = whole_number(values, "page", 1, 1, _MAX_PAGE)
         per_page = whole_number(values, "per_page", 10, 1, _MAX_PER_PAGE)
         movies = _matching(read_movies(path), part, language)

@@ -14,7 +14,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.inputs import query, text
+from flask_tools.inputs import query, required_text
 from flask_tools.service import Service
 
 _MAX_QUERY_LENGTH = 300
@@ -44,7 +44,7 @@ def blueprint(_: Service) -> Blueprint:
 
     @routes.get("/serp")
     def serp() -> Response:
-        return jsonify(_results_page(corpus, text(query(request, "q"), "q", _MAX_QUERY_LENGTH)))
+        return jsonify(_results_page(corpus, required_text(query(request, "q"), "q", _MAX_QUERY_LENGTH)))
 
     return routes
 

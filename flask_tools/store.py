@@ -53,7 +53,7 @@ class Store:
     path: Path
     clock: Callable[[], float]
     tables: str = ""
-    # threads take turns here: waiting for SQLite's own lock means sleeping, up to 100 ms at a time
+    # threads wait for this lock and not for SQLite's, which is polled, with pauses of up to 100 ms
     _turn: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     @contextmanager
@@ -78,7 +78,7 @@ class Store:
             try:
                 yield Transaction(database, world, service, key, self.clock())
                 database.execute("COMMIT")
-            except BaseException:  # whatever it was, nothing of a half-made change may stay
+            except BaseException:  # nothing of an interrupted change may stay, whatever interrupted it
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise

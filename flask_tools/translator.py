@@ -14,7 +14,7 @@ from flask import Blueprint, Request, Response, jsonify, request
 
 from flask_tools.backends import Deadlines, online_backends
 from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import json_object, query, text
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.languages import language_code
 from flask_tools.phrasebook import load_phrasebook
 from flask_tools.service import Service
@@ -39,9 +39,9 @@ def blueprint(service: Service) -> Blueprint:
     def translate() -> Response:
         fields = json_object(request, "text", "source_language", "target_language")
         query(request)
-        phrase = text(fields, "text", _MAX_TEXT_LENGTH, lines=True)
+        phrase = required_text(fields, "text", _MAX_TEXT_LENGTH, lines=True)
         source, target = (
-            language_code(name, text(fields, name, _MAX_LANGUAGE_LENGTH))
+            language_code(name, required_text(fields, name, _MAX_LANGUAGE_LENGTH))
             for name in ("source_language", "target_language")
         )
         backend = _backend_of(request, default)

@@ -1,6 +1,7 @@
 """The weather: OpenWeather-like, the same for a city at any time.
 
-A city's March mean is in ``cities.json``; a keyed hash of its name moves it a little and draws the rest.
+``cities.json`` has a city's mean temperature in March; a keyed hash of the city's name shifts it by up to
+3 degrees and chooses sky, wind, pressure and humidity.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import query, text
+from flask_tools.inputs import query, required_text
 from flask_tools.service import Service
 
 _MAX_NAME_LENGTH = 100
@@ -58,7 +59,7 @@ def blueprint(_: Service) -> Blueprint:
         units = values.get("units", "standard")
         if units not in _UNITS:
             raise bad_value(f"'units' must be one of {', '.join(_UNITS)}, not {units[:40]!a}.")
-        return jsonify(observation(_find_city(cities, text(values, "q", _MAX_NAME_LENGTH)), units))
+        return jsonify(observation(_find_city(cities, required_text(values, "q", _MAX_NAME_LENGTH)), units))
 
     return routes
 
@@ -114,5 +115,5 @@ def observation(city: City, units: str) -> dict[str, Any]:
 def _temperature(celsius: float, units: str) -> float:
     if units == "metric":
         return celsius
-    # two decimals: 273.15 and one decimal of a degree make exactly two
+    # to two decimals, which 273.15 and a temperature with one decimal add up to exactly
     return round(celsius + _KELVIN, 2) if units == "standard" else round(celsius * 9 / 5 + 32, 1)
