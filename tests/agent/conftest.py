@@ -25,8 +25,8 @@ def wire() -> Iterator[Callable[..., Wire]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.close()
+    for server in started:
+        server.close()
     gc.collect(1)  # a socket that nobody closed warns now, and a warning is an error
 
 

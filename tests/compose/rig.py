@@ -168,9 +168,9 @@ class Lab:
         wanted = [f"label=com.docker.compose.project={self.project}", "label=com.docker.compose.oneoff=False"]
         if service:
             wanted.append(f"label=com.docker.compose.service={service}")
-        ids = docker("ps", "-aq", *(word for one in wanted for word in ("--filter", one))).split()
+        ids = docker("ps", "-aq", *(word for label in wanted for word in ("--filter", label))).split()
         shown = json.loads(docker("inspect", *ids, check=False)) if ids else []
-        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in shown}
+        return {container["Config"]["Labels"]["com.docker.compose.service"]: container for container in shown}
 
     def container(self, service: str) -> dict[str, Any]:
         return self.containers(service)[service]
