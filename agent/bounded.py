@@ -1,6 +1,6 @@
 """One HTTP exchange on a connection of its own that ends at a deadline, however slowly the bytes come.
 
-A timeout of ``requests`` bounds each wait for bytes; a reply that drips would never end.
+A timeout of ``requests`` bounds each wait for bytes, so a reply that comes byte by byte would never end.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class _Socket(socket.socket):
     deadline: float
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        self._wait_no_longer()
+        self._shorten_timeout()
         return super().recv_into(*arguments, **options)
 
     def sendall(self, *arguments: Any, **options: Any) -> None:
-        self._wait_no_longer()
+        self._shorten_timeout()
         super().sendall(*arguments, **options)
 
-    def _wait_no_longer(self) -> None:
+    def _shorten_timeout(self) -> None:
         left = self.deadline - time.perf_counter()
         if left <= 0:
             raise TimeoutError("timed out")
@@ -66,10 +66,11 @@ def _pool(deadline: float, *arguments: Any, **options: Any) -> HTTPConnectionPoo
 def exchange(prepared: requests.PreparedRequest, timeout: float) -> Iterator[requests.Response]:
     """The reply, its body not yet read. ``timeout``: seconds from now until the last byte of the body.
 
-    No session: so no HTTP_PROXY, no .netrc, no redirect followed. Raises what ``requests`` raises.
+    It uses no session, which would obey HTTP_PROXY and .netrc and follow redirects. Raises what ``requests``
+    raises.
     """
     adapter = _Adapter(time.perf_counter() + timeout)
-    # closing an adapter only forgets its pool: the connection would stay until the garbage is collected
+    # closing an adapter does not close its pool, whose connection would stay open until garbage collection
     pool = adapter.get_connection_with_tls_context(prepared, verify=True)
     with closing(adapter), closing(pool), adapter.send(prepared, stream=True, timeout=timeout) as reply:
         yield reply

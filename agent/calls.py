@@ -1,6 +1,7 @@
-"""Which call this is: the numbers that the plan and the idempotency key hang on, set once per call.
+"""The identity of a tool call: the numbers that its faults and its idempotency key derive from.
 
-The model's messages say in which order it asked, so parallel calls get the same numbers every time.
+They are set once per call, from the order of calls in the model's messages, so that parallel calls get the
+same numbers in every run.
 """
 
 from __future__ import annotations
@@ -8,21 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import ValidationError
 
 from agent.errors import SideEffect
-from agent.tools import BY_NAME, Tool, ToolRequest
+from agent.tools import BY_NAME, AgentTool, ToolRequest
 from windtunnel.core.digest import identifier
 from windtunnel.core.identity import Identity
 from windtunnel.subjects.subject import AttemptContext
 
 
 @dataclass
-class Attempt:
+class AttemptInProgress:
     """One attempt in progress: its context and what has been counted so far. ``clock`` is in seconds."""
 
     context: AttemptContext
@@ -42,13 +43,14 @@ class Attempt:
 
 @dataclass
 class Call:
-    """One logical tool call. What has a default changes as it is carried out.
+    """One logical tool call; the fields that have a default change as it is carried out.
 
-    ``maybe_executed``: a try failed in such a way that the service may have carried it out all the same.
+    ``reply`` and ``index`` say which call of which of the model's replies it is, ``ordinal`` how often the
+    model has made the same request. ``maybe_executed``: the service may have carried out a try that failed.
     """
 
-    attempt: Attempt
-    tool: Tool
+    attempt: AttemptInProgress
+    tool: AgentTool
     request: ToolRequest
     arguments: dict[str, Any]
     reply: int
@@ -68,7 +70,7 @@ class Call:
 
     @property
     def side_effect(self) -> SideEffect:
-        """Of the call as it failed, all its tries together: the last one alone tells too little."""
+        """Of a call that failed: what all its tries together may have done, not the last alone."""
         return "unknown" if self.write and self.maybe_executed else "none"
 
     @property
@@ -76,35 +78,32 @@ class Call:
         """The same for all tries and the fallback of this call; None for reads and when switched off."""
         if not self.write or not self.attempt.context.settings.idempotency:
             return None
-        who = self.attempt.context.identity
-        return identifier("key", who.run, who.episode, who.attempt, self.reply, self.index)
+        identity = self.attempt.context.identity
+        return identifier("key", identity.run, identity.episode, identity.attempt, self.reply, self.index)
 
     def identity(self) -> Identity:
-        """Names the try that is being made."""
-        who = self.attempt.context.identity
-        return Identity(who.run, who.episode, who.attempt, self.ordinal, self.tries)
+        """The identity of the try that is being made."""
+        return replace(self.attempt.context.identity, call=self.ordinal, try_=self.tries)
 
 
-CURRENT_ATTEMPT: ContextVar[Attempt] = ContextVar("windtunnel_attempt")
+CURRENT_ATTEMPT: ContextVar[AttemptInProgress] = ContextVar("windtunnel_attempt")
 CURRENT_CALL: ContextVar[Call] = ContextVar("windtunnel_call")
 
 
-def identify(attempt: Attempt, tool_call: dict[str, Any], messages: Sequence[AnyMessage]) -> Call | None:
-    """The call with its numbers, or None if its tool or its arguments do not exist as asked."""
+def identify(
+    attempt: AttemptInProgress, tool_call: dict[str, Any], messages: Sequence[AnyMessage]
+) -> Call | None:
+    """The call with its numbers; None if there is no such tool or the arguments do not fit its schema."""
     request = _request(tool_call)
     if request is None:
         return None
     replies = [message for message in messages if isinstance(message, AIMessage)]
-    asked = [(n, i, call) for n, reply in enumerate(replies, 1) for i, call in enumerate(reply.tool_calls)]
-    # ids are unique in a reply only: there are models that count from 0 again in the next one
-    last = len(replies)
-    place = next(k for k, (n, _, call) in enumerate(asked) if n == last and call["id"] == tool_call["id"])
+    # ids are unique within a reply only: some models count from 0 again in each
+    index = next(i for i, call in enumerate(replies[-1].tool_calls) if call["id"] == tool_call["id"])
+    calls = [call for reply in replies[:-1] for call in reply.tool_calls] + replies[-1].tool_calls[:index]
     tool = BY_NAME[tool_call["name"]]
-    mine = (tool.link, request.fingerprint)
-    before = [_place_on_the_wire(dict(call)) for _, _, call in asked[:place]]
-    reply, index, _ = asked[place]
-    arguments = dict(tool_call["args"])
-    return Call(attempt, tool, request, arguments, reply, index, ordinal=before.count(mine) + 1)
+    ordinal = [_wire_key(dict(call)) for call in calls].count((tool.link, request.fingerprint)) + 1
+    return Call(attempt, tool, request, dict(tool_call["args"]), len(replies), index, ordinal)
 
 
 def _request(tool_call: dict[str, Any]) -> ToolRequest | None:
@@ -115,6 +114,7 @@ def _request(tool_call: dict[str, Any]) -> ToolRequest | None:
         return None
 
 
-def _place_on_the_wire(tool_call: dict[str, Any]) -> tuple[str, str] | None:
+def _wire_key(tool_call: dict[str, Any]) -> tuple[str, str] | None:
+    """Link and fingerprint, which calls of the same request share; None for a call that is not made."""
     request = _request(tool_call)
     return (BY_NAME[tool_call["name"]].link, request.fingerprint) if request else None

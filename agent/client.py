@@ -1,4 +1,4 @@
-"""One HTTP try of a tool call: a fresh connection, a bounded time, and a record of what was seen."""
+"""One HTTP try of a tool call: a fresh connection, a bounded time, and a record of what the caller saw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent.errors import (
     ConnectionLost,
     NotReached,
     RateLimited,
-    Refused,
+    RequestRefused,
     ServiceFailed,
     TimedOut,
     ToolFailure,
@@ -35,7 +35,7 @@ _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 def try_call(call: Call, route: Route = "proxy") -> str:
-    """Makes one try and records it; the tool's answer as compact JSON. Raises ``ToolFailure``."""
+    """Makes and records one try; returns the tool's answer as compact JSON. Raises ``ToolFailure``."""
     call.tries += 1
     seen = _Seen(time.time(), time.perf_counter())
     try:
@@ -49,7 +49,10 @@ def try_call(call: Call, route: Route = "proxy") -> str:
 
 
 class _Seen:
-    """What the caller has seen of one try so far."""
+    """What the caller has seen of one try so far.
+
+    ``start`` is in seconds since the epoch, ``clock`` the same moment of ``time.perf_counter``.
+    """
 
     def __init__(self, start: float, clock: float) -> None:
         self.start = start
@@ -79,7 +82,7 @@ def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
     prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint))
     if call.idempotency_key:
         prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
-    if route == "direct":  # the gateway, which sets these, is not on this way
+    if route == "direct":  # this route goes past the gateway, which sets these headers elsewhere
         prepared.headers[WORLD_HEADER] = world_of(context.identity.run, context.identity.episode)
         prepared.headers[TRANSLATOR_HEADER] = context.settings.translator_backend
     return prepared
@@ -93,31 +96,31 @@ def _answer(reply: requests.Response, body: bytes) -> str:
     if status == 429:
         raise RateLimited("http_429", retry_after=_seconds(reply.headers.get("Retry-After")))
     if status >= 400:
-        raise Refused(f"http_{status}", _reason(answer))
-    # an empty 200 too: that is what a cut reply looks like; and a redirect, since none is followed
+        raise RequestRefused(f"http_{status}", _reason(answer))
+    # an empty 200 is unreadable too, since a cut reply looks like one; so is a redirect: none is followed
     if status >= 300 or not isinstance(answer, dict):
         raise BadReply("bad_reply")
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def _parsed(body: bytes) -> object:
-    """The body's JSON; None for what is none, or could not go on to the model."""
+    """The body's JSON value; None for a body that is not JSON or cannot be passed on to the model."""
     try:
         answer: object = json.loads(body)
-        json.dumps(answer, ensure_ascii=False).encode()  # a lone surrogate is no text
-    except (ValueError, RecursionError):  # the latter: nested too deep
+        json.dumps(answer, ensure_ascii=False).encode()  # raises UnicodeEncodeError for a lone surrogate
+    except (ValueError, RecursionError):  # RecursionError: the JSON is nested too deeply
         return None
     return answer
 
 
 def _reason(answer: object) -> str:
-    """The service's own words; they may be a stranger's, so no more than a sentence of them."""
+    """The message in the service's error; cut to a sentence's length, since it may come from anyone."""
     error = answer.get("error") if isinstance(answer, dict) else None
     return str(error.get("message") or "")[:300] if isinstance(error, dict) else ""
 
 
 def _seconds(header: str | None) -> float | None:
-    """The seconds in Retry-After; None for anything else, a date among it."""
+    """The seconds of a Retry-After header; None without one, and for a date."""
     if header is None or not _SECONDS.fullmatch(header.strip()):
         return None
     return float(header)
@@ -125,7 +128,7 @@ def _seconds(header: str | None) -> float | None:
 
 @contextmanager
 def _mapped() -> Iterator[None]:
-    """Third-party errors, mapped once."""
+    """Turns the errors of ``requests`` into ``ToolFailure``."""
     try:
         yield
     except requests.exceptions.ConnectTimeout:
@@ -150,7 +153,8 @@ def _connection_failure(error: BaseException) -> ToolFailure:
         return NotReached("connection_refused")
     if among(urllib3.exceptions.InvalidChunkLength):
         return BadReply("bad_reply")
-    if among(RemoteDisconnected, IncompleteRead):  # the former is a ConnectionResetError too, and was none
+    # before ConnectionResetError, of which RemoteDisconnected is a subclass although nothing was reset
+    if among(RemoteDisconnected, IncompleteRead):
         return ConnectionLost("connection_closed")
     if among(ConnectionResetError, BrokenPipeError):
         return ConnectionLost("connection_reset")
@@ -160,30 +164,30 @@ def _connection_failure(error: BaseException) -> ToolFailure:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and all that it was made of: chained, or passed as an argument or a reason."""
+    """The error and every error that it is chained to or carries as an argument or a reason."""
     waiting, seen = [error], set()
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        cause = waiting.pop()
+        if id(cause) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        related = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        seen.add(id(cause))
+        yield cause
+        related = (cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args)
         waiting += [other for other in related if isinstance(other, BaseException)]
 
 
 def _record(call: Call, route: Route, seen: _Seen) -> None:
     context = call.attempt.context
-    who = call.identity()
+    identity = call.identity()
     context.record(
         ToolTry(
-            episode=who.episode,
-            attempt=who.attempt,
+            episode=identity.episode,
+            attempt=identity.attempt,
             tool=call.tool.name,
             link=call.tool.link,
             fingerprint=call.fingerprint,
-            call=who.call,
-            try_=who.try_,
+            call=identity.call,
+            try_=identity.try_,
             start=seen.start,
             end=time.time(),
             ms=(time.perf_counter() - seen.clock) * 1000,

@@ -1,14 +1,14 @@
 """What can go wrong with a tool call, mapped once from ``requests`` and HTTP.
 
 ToolFailure
-├── NoReply            the request may have been executed
+├── NoReply            the service may have executed the request
 │   ├── TimedOut
 │   ├── ConnectionLost
 │   └── BadReply
 ├── NotReached         the request was not sent
 ├── ServiceFailed      5xx
 ├── RateLimited        429
-└── Refused            any other 4xx
+└── RequestRefused     any other 4xx
 LimitReached           a limit of the attempt ended it
 """
 
@@ -22,15 +22,16 @@ _EARLIER = " Whether an earlier try took effect is unknown."
 
 
 class ToolFailure(Exception):
-    """One failed try. ``cause`` is how the history names it (``read_timeout``, ``http_503`` ...).
+    """One failed try. The history names it by its ``cause`` (``read_timeout``, ``http_503`` ...).
 
-    ``code`` and ``reason`` are what the model is told: stable words, no figures.
+    The model gets ``code`` and ``reason``, which hold no figures, so that they are the same in every run.
+    ``retry_after`` is in seconds; ``executed`` says whether a write may have happened all the same.
     """
 
     code = "failed"
     reason = "The tool failed."
     retryable = True
-    executed = True  # whether a write may have happened all the same
+    executed = True
 
     def __init__(self, cause: str, detail: str = "", retry_after: float | None = None) -> None:
         super().__init__(f"{cause}: {detail}" if detail else cause)
@@ -39,8 +40,8 @@ class ToolFailure(Exception):
         self.retry_after = retry_after
 
     def for_model(self, side_effect: SideEffect) -> str:
-        """The error ToolMessage's text, as compact JSON."""
-        message = f"{self.reason} {self.detail}".strip() if isinstance(self, Refused) else self.reason
+        """The text of the ToolMessage that tells the model of the failure, as JSON."""
+        message = f"{self.reason} {self.detail}".strip() if isinstance(self, RequestRefused) else self.reason
         if side_effect == "unknown":
             message += " Whether it took effect is unknown." if self.executed else _EARLIER
         return json.dumps({"error": {"code": self.code, "message": message, "side_effect": side_effect}})
@@ -82,7 +83,7 @@ class RateLimited(ToolFailure):
     executed = False
 
 
-class Refused(ToolFailure):
+class RequestRefused(ToolFailure):
     code = "refused"
     reason = "The tool refused the request."
     retryable = False

@@ -1,4 +1,4 @@
-"""The lab's subject: a LangChain agent with ten tools and a structured final report."""
+"""The lab's subject: a LangChain agent with the lab's tools and a structured final report."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools.base import ArgsSchema
 from pydantic import BaseModel, Field
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress
 from agent.client import try_call
 from agent.errors import LimitReached
 from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
 from agent.refusals import Refusals
-from agent.tools import TOOLS, Tool
+from agent.tools import TOOLS, AgentTool
 from windtunnel.history import events
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
@@ -58,7 +58,7 @@ class _StrictTool(StructuredTool):
         return self.args_schema or super().tool_call_schema
 
 
-def _tool(tool: Tool) -> BaseTool:
+def _tool(tool: AgentTool) -> BaseTool:
     def run(**_: Any) -> str:
         return try_call(CURRENT_CALL.get())
 
@@ -92,16 +92,17 @@ class Agent:
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
-        attempt = Attempt(context, self._clock)
+        attempt = AttemptInProgress(context, self._clock)
         token = CURRENT_ATTEMPT.set(attempt)
-        steps = 8 * (settings.model_calls + settings.tool_calls + 2)  # our limits end it, not LangGraph's
+        # generous, so that the attempt's own limits end it and not LangGraph's
+        steps = 8 * (settings.model_calls + settings.tool_calls + 2)
         try:
             state = self._graph.invoke(
                 {"messages": [{"role": "user", "content": prompt}]}, {"recursion_limit": steps}
             )
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
-        except Exception as error:  # noqa: BLE001 - whatever ends the agent is the finding, whoever raised it
+        except Exception as error:  # noqa: BLE001 - whatever error ends the agent is its result
             return SubjectResult(
                 "exception", error_type=type(error).__name__, error=self._redact(str(error))[:500]
             )

@@ -1,7 +1,7 @@
-"""Around every model and tool call of the agent, from the outside in: limits, identity, errors, retry.
+"""What is wrapped around every model and tool call of the agent: limits, identity, fallback, retry.
 
-``AgentMiddleware`` is LangChain's; LangChain's own retry middleware is not used because it knows no
-Retry-After and its default failure text asks the model to try again.
+LangChain's own retry middleware is not used because it does not know Retry-After and its default failure
+text asks the model to try again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Attempt, Call, identify
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify
 from agent.client import try_call
 from agent.errors import LimitReached, ToolFailure
 from windtunnel.history.events import ToolCall
@@ -23,7 +23,7 @@ from windtunnel.history.events import ToolCall
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
 BACKOFF_S = 0.05
-REPORT = "Report"  # not a tool that is called, but how the model ends
+REPORT = "Report"  # the model ends by this tool, which calls no service
 
 
 class Limits(AgentMiddleware[Any, Any]):
@@ -42,14 +42,14 @@ class Limits(AgentMiddleware[Any, Any]):
         try:
             response = handler(request)
         except Exception:
-            _in_time()  # the time bounds the request too: then that is what ended it
+            _in_time()  # a request that the attempt's time cut short failed by that limit
             raise
         self._count_tool_calls(attempt, response)
         return response
 
     @staticmethod
-    def _count_tool_calls(attempt: Attempt, response: ModelResponse[Any]) -> None:
-        """Here, where a reply asks, and not where each call starts: in parallel chance would choose."""
+    def _count_tool_calls(attempt: AttemptInProgress, response: ModelResponse[Any]) -> None:
+        """Counts when the reply comes: parallel calls start in any order, so chance would pick the last."""
         limit = attempt.context.settings.tool_calls
         replies = [message for message in response.result if isinstance(message, AIMessage)]
         attempt.tool_calls += sum(call["name"] != REPORT for reply in replies for call in reply.tool_calls)
@@ -77,7 +77,7 @@ class CallIdentity(AgentMiddleware[Any, Any]):
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call = identify(CURRENT_ATTEMPT.get(), dict(request.tool_call), request.state["messages"])
         if call is None:
-            return handler(request)  # LangChain tells the model which tool or argument does not exist
+            return handler(request)  # LangChain tells the model which tool or argument is wrong
         token = CURRENT_CALL.set(call)
         try:
             message = handler(request)
@@ -101,12 +101,12 @@ def _text(message: ToolResult) -> str:
 
 
 def _record(call: Call, error: str | None, side_effect: str, result: str) -> None:
-    who = call.identity()
+    identity = call.identity()
     call.attempt.context.record(
         ToolCall(
             t=time.time(),
-            episode=who.episode,
-            attempt=who.attempt,
+            episode=identity.episode,
+            attempt=identity.attempt,
             reply=call.reply,
             index=call.index,
             tool=call.tool.name,
@@ -142,7 +142,7 @@ class DirectFallback(AgentMiddleware[Any, Any]):
 class Retry(AgentMiddleware[Any, Any]):
     """Up to ``TOOL_LIMIT`` tries of a call that may succeed later.
 
-    Waits for as long as Retry-After says, at most ``RETRY_AFTER_MAX``; a longer one is not worth a try.
+    Waits for as long as Retry-After says; a failure that asks for more than ``RETRY_AFTER_MAX`` is final.
     """
 
     def __init__(self, sleep: Callable[[float], None]) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import httpx
 from langchain_groq import ChatGroq
 from pydantic import SecretStr
 
-from agent.calls import CURRENT_ATTEMPT, Attempt
+from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
 from windtunnel.core.digest import body_digest
-from windtunnel.core.identity import Identity
 from windtunnel.history.events import ModelCall
 from windtunnel.links.topology import Topology
 from windtunnel.settings.settings import Settings
 
-MAX_REPLY_BYTES = 16 * 1024 * 1024
+_MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 
 class ModelTransport(httpx.BaseTransport):
-    """Names each request by the attempt in progress, and records how it went."""
+    """Puts the identity of the attempt in progress on each request, and records how the request ended."""
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
         self._inner = inner
@@ -31,8 +31,7 @@ class ModelTransport(httpx.BaseTransport):
         if seconds <= 0:
             raise httpx.ReadTimeout("the attempt's time is over", request=request)
         attempt.model_tries += 1
-        who = attempt.context.identity
-        identity = Identity(who.run, who.episode, who.attempt, attempt.model_calls, attempt.model_tries)
+        identity = replace(attempt.context.identity, call=attempt.model_calls, try_=attempt.model_tries)
         request.headers.update(identity.headers("model"))
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
         start = time.perf_counter()
@@ -53,14 +52,14 @@ class ModelTransport(httpx.BaseTransport):
 
 
 def _body(response: httpx.Response, deadline: float) -> bytes:
-    """All of its body, as it came. httpx bounds each wait for bytes, this bounds them all together."""
+    """The whole body, undecoded. httpx bounds each wait for bytes, ``deadline`` bounds their sum."""
     body = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
             body += chunk
             if time.perf_counter() > deadline:
                 raise httpx.ReadTimeout("the reply did not end in time")
-            if len(body) > MAX_REPLY_BYTES:
+            if len(body) > _MAX_REPLY_BYTES:
                 raise httpx.DecodingError("the reply is larger than 16 MiB")
     return bytes(body)
 
@@ -74,26 +73,19 @@ def _with_body(response: httpx.Response, body: bytes) -> httpx.Response:
     )
 
 
-def _record(attempt: Attempt, start: float, status: int | None, error: str | None, digest: str = "") -> None:
-    who = attempt.context.identity
+def _record(
+    attempt: AttemptInProgress, start: float, status: int | None, error: str | None, digest: str = ""
+) -> None:
+    identity = attempt.context.identity
+    tries = (attempt.model_calls, attempt.model_tries)
     ms = (time.perf_counter() - start) * 1000
     attempt.context.record(
-        ModelCall(
-            time.time(),
-            who.episode,
-            who.attempt,
-            attempt.model_calls,
-            attempt.model_tries,
-            ms,
-            status,
-            error,
-            digest,
-        )
+        ModelCall(time.time(), identity.episode, identity.attempt, *tries, ms, status, error, digest)
     )
 
 
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
-    """The client for the run. ``client`` is closed by who opened it."""
+    """The model for the run. Whoever opened ``client`` closes it."""
     return ChatGroq(
         model_name=settings.model_name,
         api_key=SecretStr(key),
@@ -102,7 +94,7 @@ def build_model(settings: Settings, topology: Topology, key: str, client: httpx.
         temperature=0,
         model_kwargs={"seed": settings.seed},
         http_client=client,
-        # never used; the one that it would build for itself obeys ALL_PROXY, and fails on a SOCKS one
+        # never used; without it ChatGroq builds one that obeys ALL_PROXY, and fails if that is a SOCKS proxy
         http_async_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
     )
 

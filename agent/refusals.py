@@ -1,6 +1,6 @@
-"""Records the tool calls that the agent refuses by itself, so that the history tells what became of them.
+"""Records the tool calls that the agent itself refuses, so that the history tells what became of them.
 
-LangChain tells the model what is wrong with such a call; no request of it reaches a tool.
+LangChain tells the model what is wrong with such a call; the agent sends no request for it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from agent.middleware import REPORT
 from agent.tools import BY_NAME
 from windtunnel.history.events import RefusedBecause, ToolCallRefused
 
-NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500  # characters: a model may ask for anything
-Found = tuple[int, str, str, RefusedBecause, str]
+# in characters: a model may ask for anything
+NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500
+_Refusal = tuple[int, str, str, RefusedBecause, str]
 
 
 class Refusals(AgentMiddleware[Any, Any]):
-    """Looks at each reply of the model, in the order in which it asked; changes nothing."""
+    """Looks at the calls of each of the model's replies, in their order; changes nothing."""
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         response = handler(request)
         attempt = CURRENT_ATTEMPT.get()
-        who = attempt.context.identity
+        identity = attempt.context.identity
         for index, tool, arguments, why, detail in _refused(response):
             attempt.context.record(
                 ToolCallRefused(
                     t=time.time(),
-                    episode=who.episode,
-                    attempt=who.attempt,
+                    episode=identity.episode,
+                    attempt=identity.attempt,
                     reply=attempt.model_calls,
                     index=index,
                     tool=tool[:NAME_LIMIT],
@@ -49,22 +50,22 @@ class Refusals(AgentMiddleware[Any, Any]):
         return response
 
 
-def _refused(response: ModelResponse[Any]) -> Iterator[Found]:
+def _refused(response: ModelResponse[Any]) -> Iterator[_Refusal]:
     for reply in response.result:
         if isinstance(reply, AIMessage):
             for index, call in enumerate(reply.tool_calls):
-                if (found := _why(dict(call), response)) is not None:
+                if (refusal := _why(dict(call), response)) is not None:
                     arguments = json.dumps(call["args"], ensure_ascii=False, default=str)
-                    yield index, call["name"], arguments, *found
+                    yield index, call["name"], arguments, *refusal
             for index, broken in enumerate(reply.invalid_tool_calls, len(reply.tool_calls)):
                 detail = str(broken.get("error") or "")
                 yield index, str(broken["name"] or ""), str(broken["args"] or ""), "malformed", detail
 
 
 def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusedBecause, str] | None:
-    """None for a call that is made."""
+    """The reason and its detail; None for a call that the agent makes."""
     if call["name"] == REPORT:
-        return None if response.structured_response else ("bad_arguments", _told(call, response))
+        return None if response.structured_response else ("bad_arguments", _report_error(call, response))
     tool = BY_NAME.get(call["name"])
     if tool is None:
         return "unknown_tool", ""
@@ -78,7 +79,7 @@ def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusedBec
     return None
 
 
-def _told(call: dict[str, Any], response: ModelResponse[Any]) -> str:
-    """What the model was told of a report that is none."""
-    answers = [one for one in response.result if isinstance(one, ToolMessage)]
-    return next((str(one.text) for one in answers if one.tool_call_id == call["id"]), "")
+def _report_error(call: dict[str, Any], response: ModelResponse[Any]) -> str:
+    """LangChain's answer to a report that does not fit its schema."""
+    answers = [message for message in response.result if isinstance(message, ToolMessage)]
+    return next((str(answer.text) for answer in answers if answer.tool_call_id == call["id"]), "")

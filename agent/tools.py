@@ -1,4 +1,4 @@
-"""The ten tools: what the model sees of each, and the one HTTP request that a call of it becomes."""
+"""The agent's tools: what the model sees of each, and the one HTTP request that a call of it becomes."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ import requests
 from pydantic import BaseModel, ConfigDict, Field
 
 from windtunnel.core.fingerprint import fingerprint
-from windtunnel.links.catalog import link
+from windtunnel.links.catalog import link, link_of_tool
 
 
-class Arguments(BaseModel):
+class _Arguments(BaseModel):
     """Strict: what the schema does not name is refused."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-class Query(Arguments):
+class _Query(_Arguments):
     query: str = Field(min_length=1, description="what to search for")
 
 
-class Weather(Arguments):
+class _Weather(_Arguments):
     city: str = Field(min_length=1, description="name of the city")
     units: Literal["metric", "standard"] = Field("metric", description="metric: celsius, standard: kelvin")
 
 
-class Movie(Arguments):
+class _Title(_Arguments):
     query: str = Field(min_length=1, description="the movie's title or a part of it")
     language: str | None = Field(None, description="two-letter code of the original language")
 
 
-class NewEvent(Arguments):
+class _Event(_Arguments):
     title: str = Field(min_length=1, description="title of the event")
     date: str = Field(description="date as YYYY-MM-DD")
     time: str = Field(description="time as HH:MM, 24 hours")
 
 
-class Date(Arguments):
+class _Date(_Arguments):
     date: str = Field(description="date as YYYY-MM-DD")
 
 
-class Expression(Arguments):
+class _Expression(_Arguments):
     expression: str = Field(min_length=1, description="an arithmetic expression such as sqrt(16) * 3")
 
 
-class Message(Arguments):
+class _Message(_Arguments):
     to: str = Field(min_length=1, description="who receives the message")
     body: str = Field(min_length=1, description="text of the message")
 
 
-class Nothing(Arguments):
+class _Nothing(_Arguments):
     pass
 
 
-class Translation(Arguments):
+class _Translation(_Arguments):
     text: str = Field(min_length=1, description="text to translate")
     source_language: str = Field(description="language of the text, as a two-letter code")
     target_language: str = Field(description="language to translate into, as a two-letter code")
@@ -83,99 +83,59 @@ class ToolRequest:
         return fingerprint(self.method, prepared.path_url, body if isinstance(body, bytes) else body.encode())
 
 
+def _by_name(arguments: BaseModel) -> dict[str, Any]:
+    """Each argument that was given, under its own name."""
+    return arguments.model_dump(exclude_none=True)
+
+
 @dataclass(frozen=True)
-class Tool:
-    """``request`` turns validated arguments into the HTTP request."""
+class AgentTool:
+    """A tool as the model sees it; the row of its link in the catalog has its method and path.
+
+    ``values`` turns validated arguments into what the request carries: the fields of a POST's JSON body,
+    else query parameters.
+    """
 
     name: str
-    link: str
     description: str
-    arguments: type[Arguments]
-    request: Callable[[Any], ToolRequest]
+    arguments: type[BaseModel]
+    values: Callable[[Any], dict[str, Any]] = _by_name
+
+    @property
+    def link(self) -> str:
+        return link_of_tool(self.name)[0]
 
     def request_for(self, arguments: Mapping[str, Any]) -> ToolRequest:
         """Raises pydantic's ``ValidationError`` for arguments that do not fit the schema."""
-        return self.request(self.arguments(**arguments))
+        _, method, path = link_of_tool(self.name)
+        values = self.values(self.arguments(**arguments))
+        return ToolRequest(method, path, **({"json": values} if method == "POST" else {"params": values}))
 
     def is_write(self, request: ToolRequest) -> bool:
         return link(self.link).is_write(request.method, request.path)
 
 
-def _present(**parameters: str | None) -> dict[str, str]:
-    return {name: value for name, value in parameters.items() if value is not None}
-
-
-TOOLS: tuple[Tool, ...] = (
-    Tool(
+TOOLS: tuple[AgentTool, ...] = (
+    AgentTool(
         "search_web",
-        "search",
         "Search the web; returns the best results with title, link and snippet.",
-        Query,
-        lambda a: ToolRequest("GET", "/serp", {"q": a.query}),
+        _Query,
+        lambda search: {"q": search.query},
     ),
-    Tool(
+    AgentTool(
         "get_weather",
-        "weather",
         "Get the current weather of a city: temperature, humidity, pressure, wind.",
-        Weather,
-        lambda a: ToolRequest("GET", "/weather", {"q": a.city, "units": a.units}),
+        _Weather,
+        lambda weather: {"q": weather.city, "units": weather.units},
     ),
-    Tool(
-        "search_movie",
-        "movie",
-        "Find movies by title; returns name, year and language of each.",
-        Movie,
-        lambda a: ToolRequest("GET", "/movie", _present(query=a.query, language=a.language)),
-    ),
-    Tool(
-        "add_event",
-        "calendar",
-        "Add an event to the user's calendar.",
-        NewEvent,
-        lambda a: ToolRequest("POST", "/events", json=a.model_dump()),
-    ),
-    Tool(
-        "get_event",
-        "calendar",
-        "List the events in the user's calendar on a date.",
-        Date,
-        lambda a: ToolRequest("GET", "/events", {"date": a.date}),
-    ),
-    Tool(
-        "delete_event_by_date",
-        "calendar",
-        "Delete all events in the user's calendar on a date.",
-        Date,
-        lambda a: ToolRequest("DELETE", "/events", {"date": a.date}),
-    ),
-    Tool(
-        "calculate_expr",
-        "calculator",
-        "Calculate an arithmetic expression.",
-        Expression,
-        lambda a: ToolRequest("POST", "/calc", json={"expression": a.expression}),
-    ),
-    Tool(
-        "send_message",
-        "message",
-        "Send a message to a person.",
-        Message,
-        lambda a: ToolRequest("POST", "/message", json=a.model_dump()),
-    ),
-    Tool(
-        "get_inbox_message",
-        "message",
-        "Read the messages in the user's inbox.",
-        Nothing,
-        lambda a: ToolRequest("GET", "/inbox"),
-    ),
-    Tool(
-        "translate",
-        "translator",
-        "Translate a text from one language into another.",
-        Translation,
-        lambda a: ToolRequest("POST", "/translate", json=a.model_dump()),
-    ),
+    AgentTool("search_movie", "Find movies by title; returns name, year and language of each.", _Title),
+    AgentTool("add_event", "Add an event to the user's calendar.", _Event),
+    AgentTool("get_event", "List the events in the user's calendar on a date.", _Date),
+    AgentTool("delete_event_by_date", "Delete all events in the user's calendar on a date.", _Date),
+    AgentTool("calculate_expr", "Calculate an arithmetic expression.", _Expression),
+    AgentTool("send_message", "Send a message to a person.", _Message),
+    AgentTool("get_inbox_message", "Read the messages in the user's inbox.", _Nothing),
+    AgentTool("translate", "Translate a text from one language into another.", _Translation),
 )
 
-BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
+BY_NAME: Mapping[str, AgentTool] = {tool.name: tool for tool in TOOLS}

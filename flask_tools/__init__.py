@@ -1,1 +1,1 @@
-"""The lab's seven tool services, one small Flask module each, served by waitress."""
+"""The lab's tool services, one small Flask module each, served by waitress."""

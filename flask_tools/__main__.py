@@ -1,4 +1,4 @@
-"""``python -m flask_tools [LINK ...]``: serves the named links, without names all seven, until stopped."""
+"""``python -m flask_tools [LINK ...]``: serves the named links, or all of them, until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from flask import Flask
 
-from flask_tools.app import SERVICES, create_app
+from flask_tools.app import create_app
 from flask_tools.serve import Servers
 from windtunnel.core import lifeline
 from windtunnel.core.sockets import listen
-from windtunnel.links.catalog import link
+from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import Topology, topology_from
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
@@ -24,14 +24,14 @@ DEFAULT_EFFECTS_DB = "state/effects.db"
 
 def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
     """Serves; returns the exit code: 0 once stopped, 1 if a port is taken, 2 for a wrong name or setting."""
-    unknown = [name for name in names if name not in SERVICES]
+    unknown = [name for name in names if name not in TOOL_LINK_NAMES]
     if unknown:
-        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(SERVICES)}")
-    # what fills a queue for a moment is no event of the lab
+        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(TOOL_LINK_NAMES)}")
+    # a queue that is full for a moment is nothing that a user of the lab need know of
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         topology = topology_from(environ)
-        apps = {name: _app(name, environ) for name in dict.fromkeys(names or SERVICES)}
+        apps = {name: _app(name, environ) for name in dict.fromkeys(names or TOOL_LINK_NAMES)}
     except (ValueError, KeyError, OSError) as error:
         return _say(2, f"cannot start: {error}")
     listeners: dict[socket.socket, Flask] = {}

@@ -1,41 +1,21 @@
-"""The one factory of the seven services."""
+"""The one factory of the services: each is the module of this package that is named as its link."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
-from flask import Blueprint, Flask, Response, jsonify
+from flask import Flask, Response, jsonify
 from flask.json.provider import DefaultJSONProvider
 
-from flask_tools import (
-    calculator,
-    calendar_events,
-    effects,
-    errors,
-    messages,
-    movies,
-    search,
-    translator,
-    weather,
-)
+from flask_tools import effects, errors
 from flask_tools.service import Service
 from flask_tools.store import Store
-from windtunnel.links.catalog import link
+from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 
-MAX_BODY_BYTES = 64 * 1024
-
-# each service by the name of its link: adding one is one row here and one module
-SERVICES: dict[str, Callable[[Service], Blueprint]] = {
-    "search": search.blueprint,
-    "weather": weather.blueprint,
-    "movie": movies.blueprint,
-    "calendar": calendar_events.blueprint,
-    "calculator": calculator.blueprint,
-    "message": messages.blueprint,
-    "translator": translator.blueprint,
-}
+_MAX_BODY_BYTES = 64 * 1024
 
 
 class _Json(DefaultJSONProvider):
@@ -54,15 +34,18 @@ def create_app(
 
     Raises ``KeyError`` for a link without a service, ``ValueError`` for a setting that cannot be used.
     """
-    build = SERVICES[link_name]
-    service = Service(link(link_name), Store(effects_path, clock), environ or {})
+    if link_name not in TOOL_LINK_NAMES:
+        raise KeyError(link_name)
+    module = import_module(f"flask_tools.{link_name}")
+    store = Store(effects_path, clock, getattr(module, "TABLES", ""))
+    service = Service(link(link_name), store, environ or {})
     app = Flask(service.name, static_folder=None, root_path=str(Path(__file__).parent))
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY_BYTES
     app.json = _Json(app)
     app.url_map.merge_slashes = False  # else `/backends//probe` is answered by an HTML redirect
     errors.register(app)
     app.register_blueprint(effects.blueprint(service))
-    app.register_blueprint(build(service))
+    app.register_blueprint(module.blueprint(service))
 
     @app.get("/")
     def health() -> Response:

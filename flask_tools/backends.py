@@ -15,7 +15,7 @@ from flask_tools.errors import ToolError
 from flask_tools.languages import LANGUAGES
 
 MAX_UNDER_WAY = 8
-# the library insists on a key, a server of one's own does not
+# the library insists on a key, which a LibreTranslate server of the user's own does not need
 _NO_KEY = "none"
 
 Online = Callable[[str, str, str], str]
@@ -70,7 +70,7 @@ def _checked(backend: str, answer: Any) -> str:
         return answer
     if not isinstance(answer, Exception):
         raise _unavailable(backend, "it answered without a translation")
-    # by name, since importing the library costs a third of a second that only online users pay
+    # compared by name: importing the library takes a third of a second, which offline users shall not wait
     if type(answer).__name__ == "LanguageNotSupportedException":
         message = f"The translator {backend} does not know one of the two languages."
         raise ToolError(400, "language_unsupported", message)

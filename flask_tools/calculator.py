@@ -1,8 +1,8 @@
 """The calculator: arithmetic and the functions of ``math``, evaluated by ``simpleeval`` within bounds.
 
-Three fences: which characters may occur, which nodes of the syntax tree are evaluated (numbers, operators,
-names of constants, calls of ``math`` by name, lists of numbers in calls), and how large any number gets.
-The bounds on length, depth and size bound the time.
+Three bounds keep it safe: which characters may occur, which nodes of the syntax tree are evaluated (numbers,
+operators, names of constants, calls of ``math`` by name, lists of numbers in calls), and how large any number
+gets. The bounds on length, depth and size bound the time too.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from flask import Blueprint, Response, jsonify, request
 from simpleeval import InvalidExpression, SimpleEval  # type: ignore[import-untyped]
 
 from flask_tools.errors import ToolError
-from flask_tools.inputs import json_object, query, text
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.service import Service
 
-MAX_LENGTH = 500
-MAX_DEPTH = 100
-MAX_BITS = 1024  # just what a float can hold
-MAX_FACTORIAL = 170
-MAX_COMBINATORIC = 1000
+_MAX_LENGTH = 500
+_MAX_DEPTH = 100
+_MAX_BITS = 1024  # the largest numbers that a float can hold
+_MAX_FACTORIAL = 170
+_MAX_COMBINATORIC = 1000
 
 _ALLOWED = re.compile(r"[0-9A-Za-z_.,()\[\]+\-*/% \t\r\n]*")
-# refused before the parser, which would warn of `1or 2` on standard error
+# refused before it is parsed, since Python's parser writes a warning of `1or 2` to standard error
 _GLUED_KEYWORD = re.compile(r"(?<![A-Za-z_])[0-9][0-9A-Za-z_.]*(?:and|else|for|if|in|is|or|not)")
 _HINTS = {"^": "powers are written **", '"': "text is not a number", "'": "text is not a number"}
 
@@ -39,7 +39,7 @@ def blueprint(_: Service) -> Blueprint:
 
     @routes.post("/calc")
     def calc() -> Response:
-        expression = text(json_object(request, "expression"), "expression", MAX_LENGTH, lines=True)
+        expression = required_text(json_object(request, "expression"), "expression", _MAX_LENGTH, lines=True)
         query(request)
         return jsonify({"expression": expression, "result": evaluate(expression)})
 
@@ -88,11 +88,11 @@ def _parse(expression: str) -> ast.expr:
 def _check_depth(tree: ast.expr) -> None:
     """Level by level, since recursion is what is being bounded."""
     level: list[ast.AST] = [tree]
-    for _ in range(MAX_DEPTH):
+    for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
-    raise _refused(f"it is nested more than {MAX_DEPTH} levels deep")
+    raise _refused(f"it is nested more than {_MAX_DEPTH} levels deep")
 
 
 def _number(value: Any) -> int | float:
@@ -100,14 +100,14 @@ def _number(value: Any) -> int | float:
         raise InvalidExpression(f"a part of it is {type(value).__name__}, not a real number")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidExpression("a part of it is not finite")
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise InvalidExpression("a part of it is too large")
     return value
 
 
 def _power(base: Any, exponent: Any) -> Any:
     whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and abs(base) > 1 and abs(exponent) * (abs(base).bit_length() - 1) > MAX_BITS:
+    if whole and abs(base) > 1 and abs(exponent) * (abs(base).bit_length() - 1) > _MAX_BITS:
         raise InvalidExpression("a power in it is too large")
     return base**exponent
 
@@ -124,9 +124,9 @@ def _bounded(function: Callable[..., Any], limit: int) -> Callable[..., Any]:
 def _functions() -> dict[str, Callable[..., Any]]:
     public = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
     bounded = {
-        "factorial": _bounded(math.factorial, MAX_FACTORIAL),
-        "comb": _bounded(math.comb, MAX_COMBINATORIC),
-        "perm": _bounded(math.perm, MAX_COMBINATORIC),
+        "factorial": _bounded(math.factorial, _MAX_FACTORIAL),
+        "comb": _bounded(math.comb, _MAX_COMBINATORIC),
+        "perm": _bounded(math.perm, _MAX_COMBINATORIC),
     }
     return {name: value for name, value in public.items() if callable(value)} | bounded
 

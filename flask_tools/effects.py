@@ -17,9 +17,9 @@ def blueprint(service: Service) -> Blueprint:
     routes = Blueprint("effects", __name__)
 
     @routes.get("/effects")
-    def effects() -> Response:
+    def effects_of_world() -> Response:
         world = world_asked_for(request, query(request, "world"))
-        found = read_effects(service.store.path, world)
-        return jsonify({"world": world, "effects": [asdict(effect) for effect in found]})
+        effects = [asdict(effect) for effect in read_effects(service.store.path, world)]
+        return jsonify({"world": world, "effects": effects})
 
     return routes

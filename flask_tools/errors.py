@@ -1,7 +1,7 @@
-"""The one error of the services, and the one place that renders errors.
+"""The error of the services, and how every error is rendered.
 
     Exception
-    ├── ToolError             anything that the caller can be told: status, code, message
+    ├── ToolError             what the caller is told: status, code, message
     ├── sqlite3.Error         503 state_unavailable
     └── werkzeug HTTPException  404 not_found, 405 method_not_allowed, 413 payload_too_large, 500 ...
 
@@ -33,7 +33,7 @@ class ToolError(Exception):
 
 
 def bad_value(message: str) -> ToolError:
-    """A value that is there and cannot be used (400)."""
+    """A value that is present and cannot be used (400)."""
     return ToolError(400, "bad_value", message)
 
 

@@ -15,36 +15,37 @@ from flask import Request, Response, jsonify
 
 from flask_tools.errors import ToolError
 from flask_tools.inputs import header_text
-from flask_tools.store import Store, Transaction
+from flask_tools.service import Service
+from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
 from windtunnel.core.worlds import IDEMPOTENCY_HEADER
 
-MAX_KEY_LENGTH = 200
-REPLAYED_HEADER = "Idempotency-Replayed"
+_MAX_KEY_LENGTH = 200
+_REPLAYED_HEADER = "Idempotency-Replayed"
 
 Answer = tuple[int, dict[str, Any]]
 Action = Callable[[Transaction], Answer]
 
 
-def write(store: Store, service: str, request: Request, action: Action) -> Response:
+def write_once(service: Service, request: Request, action: Action) -> Response:
     """Runs ``action`` in a transaction on the request's world, or replays its stored answer.
 
-    Validate before calling: what raises in here leaves nothing behind.
+    Check the request before calling: an exception in ``action`` rolls everything back.
     Raises ``ToolError`` 422 ``idempotency_key_reused`` for a key that stands for another request.
     """
     world = world_of_request(request)
-    key = header_text(request, IDEMPOTENCY_HEADER, "bad_idempotency_key", MAX_KEY_LENGTH)
-    mark = _mark(request, world)
-    with store.writing(world, service, key) as transaction:
-        stored = _stored(transaction, key, mark) if key else None
+    key = header_text(request, IDEMPOTENCY_HEADER, "bad_idempotency_key", _MAX_KEY_LENGTH)
+    digest = _digest(request, world)
+    with service.store.writing(world, service.name, key) as transaction:
+        stored = _stored(transaction, key, digest) if key else None
         answer = stored or action(transaction)
         if key and not stored:
-            _store(transaction, key, mark, answer)
+            _store(transaction, key, digest, answer)
     return _response(answer, replayed=stored is not None)
 
 
-def _mark(request: Request, world: str) -> str:
-    """What a key stands for: the world, method, path, query and body of its first request."""
+def _digest(request: Request, world: str) -> str:
+    """The digest of world, method, path, query and body: a key belongs to the first request it came with."""
     parts = (world.encode(), request.method.encode(), request.path.encode(), request.query_string)
     digest = hashlib.blake2b(digest_size=16)
     for part in (*parts, request.get_data(cache=True)):
@@ -52,22 +53,22 @@ def _mark(request: Request, world: str) -> str:
     return digest.hexdigest()
 
 
-def _stored(transaction: Transaction, key: str, mark: str) -> Answer | None:
+def _stored(transaction: Transaction, key: str, digest: str) -> Answer | None:
     row = transaction.database.execute(
         "SELECT request, status, answer FROM idempotency WHERE service = ? AND key = ?",
         (transaction.service, key),
     ).fetchone()
     if row is None:
         return None
-    if row["request"] != mark:
+    if row["request"] != digest:
         message = f"This {IDEMPOTENCY_HEADER} was used for another request; take a new key for a new request."
         raise ToolError(422, "idempotency_key_reused", message)
     return row["status"], json.loads(row["answer"])
 
 
-def _store(transaction: Transaction, key: str, mark: str, answer: Answer) -> None:
+def _store(transaction: Transaction, key: str, digest: str, answer: Answer) -> None:
     status, body = answer
-    row = (transaction.service, key, mark, status, json.dumps(body, ensure_ascii=False), transaction.now)
+    row = (transaction.service, key, digest, status, json.dumps(body, ensure_ascii=False), transaction.now)
     transaction.database.execute("INSERT INTO idempotency VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
@@ -76,5 +77,5 @@ def _response(answer: Answer, *, replayed: bool) -> Response:
     response = jsonify(body)
     response.status_code = status
     if replayed:
-        response.headers[REPLAYED_HEADER] = "true"
+        response.headers[_REPLAYED_HEADER] = "true"
     return response

@@ -68,7 +68,7 @@ def _once(pairs: list[tuple[str, Any]], allowed: Collection[str], what: str) -> 
     return values
 
 
-def text(values: Mapping[str, Any], name: str, max_length: int, *, lines: bool = False) -> str:
+def required_text(values: Mapping[str, Any], name: str, max_length: int, *, lines: bool = False) -> str:
     """The text called ``name``, trimmed: there, not empty, at most ``max_length`` characters.
 
     Control characters are refused, but for tab and line breaks where ``lines`` allows them.

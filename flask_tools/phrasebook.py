@@ -19,7 +19,7 @@ class Phrasebook:
         for row in rows:
             for code, phrase in row.items():
                 # of two rows with the same phrase the first one counts: French `bonjour` is `hello`
-                self._rows[code].setdefault(normalised(phrase), row)
+                self._rows[code].setdefault(_normalised(phrase), row)
 
     def translate(self, text: str, source: str, target: str) -> str:
         """The phrase in the target language, given codes.
@@ -31,7 +31,7 @@ class Phrasebook:
                 known = ", ".join(LANGUAGES[known] for known in self.languages)
                 message = f"The offline phrasebook has no {LANGUAGES[code]}; it has {known}."
                 raise ToolError(400, "language_unsupported", message)
-        row = self._rows[source].get(normalised(text))
+        row = self._rows[source].get(_normalised(text))
         if row is None:
             message = f"The offline phrasebook has no {LANGUAGES[source]} phrase {text!r}."
             raise ToolError(404, "phrase_unknown", message)
@@ -43,6 +43,6 @@ def load_phrasebook() -> Phrasebook:
     return Phrasebook(json.loads(Path(__file__).with_name("phrasebook.json").read_text(encoding="utf-8")))
 
 
-def normalised(text: str) -> str:
+def _normalised(text: str) -> str:
     """The words of a phrase in lower case; apostrophes and hyphens belong to words."""
     return " ".join(re.findall(r"[\w'-]+", text.casefold().replace("’", "'"))).strip("'- ")

@@ -14,13 +14,13 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.inputs import query, text
+from flask_tools.inputs import query, required_text
 from flask_tools.service import Service
 
-MAX_QUERY_LENGTH = 300
-MAX_RESULTS = 4
-# a result with less than this share of the best one's score is left out
-_RELEVANT = 0.5
+_MAX_QUERY_LENGTH = 300
+_MAX_RESULTS = 4
+# a page whose score is less than this share of the best score is left out
+_RELEVANT_SHARE = 0.5
 _NOT_COUNTED = """
     a an and are as at be by can did do does find for from give how i in is it look me much my of on or please
     search tell that the there this to up was web were what when where which who whose with you
@@ -29,7 +29,7 @@ _STOP_WORDS = frozenset(_NOT_COUNTED.split())
 
 
 @dataclass(frozen=True)
-class Entry:
+class CorpusPage:
     """One page of the corpus; ``words`` are further words that people search it by."""
 
     title: str
@@ -44,63 +44,65 @@ def blueprint(_: Service) -> Blueprint:
 
     @routes.get("/serp")
     def serp() -> Response:
-        asked = text(query(request, "q"), "q", MAX_QUERY_LENGTH)
-        return jsonify(results_page(corpus, asked))
+        return jsonify(_results_page(corpus, required_text(query(request, "q"), "q", _MAX_QUERY_LENGTH)))
 
     return routes
 
 
-def load_corpus() -> list[Entry]:
+def load_corpus() -> list[CorpusPage]:
     """The pages that can be found."""
     rows = json.loads(Path(__file__).with_name("corpus.json").read_text(encoding="utf-8"))
-    return [Entry(**row) for row in rows]
+    return [CorpusPage(**row) for row in rows]
 
 
-def results_page(corpus: Sequence[Entry], asked: str) -> dict[str, Any]:
+def _results_page(corpus: Sequence[CorpusPage], phrase: str) -> dict[str, Any]:
     """The answer to a query, with one to four results, best first."""
-    found = best_matches(corpus, asked) or _nothing_known(asked)
+    pages = _best_matches(corpus, phrase) or _nothing_known(phrase)
     return {
         "search_metadata": {
-            "id": hashlib.blake2b(asked.encode(), digest_size=8).hexdigest(),
+            "id": hashlib.blake2b(phrase.encode(), digest_size=8).hexdigest(),
             "status": "Success",
         },
-        "search_parameters": {"engine": "windtunnel", "q": asked},
+        "search_parameters": {"engine": "windtunnel", "q": phrase},
         "organic_results": [
             {
                 "position": position,
-                "title": entry.title,
-                "link": f"https://example.org/{_slug(entry.title)}",
-                "snippet": entry.snippet,
+                "title": page.title,
+                "link": f"https://example.org/{_slug(page.title)}",
+                "snippet": page.snippet,
             }
-            for position, entry in enumerate(found, start=1)
+            for position, page in enumerate(pages, start=1)
         ],
     }
 
 
-def words_of(phrase: str) -> set[str]:
+def _words_of(phrase: str) -> set[str]:
     """The words that count in a phrase, in lower case, plural endings cut off."""
     words = re.findall(r"\w+", phrase.casefold())
     return {_singular(word) for word in words if word not in _STOP_WORDS}
 
 
-def best_matches(corpus: Sequence[Entry], asked: str) -> list[Entry]:
-    """The entries that share words with the query, rare words counting more; ties in corpus order."""
-    pages = [words_of(f"{entry.title} {entry.snippet} {entry.words}") for entry in corpus]
-    frequency = Counter(word for words in pages for word in words)
-    wanted = words_of(asked)
+def _best_matches(corpus: Sequence[CorpusPage], phrase: str) -> list[CorpusPage]:
+    """The pages that share words with the query, best first; pages of equal score in corpus order.
+
+    A page scores ln(1 + pages / pages with the word) for each word that it shares: rare words count more.
+    """
+    words_of_pages = [_words_of(f"{page.title} {page.snippet} {page.words}") for page in corpus]
+    frequency = Counter(word for words in words_of_pages for word in words)
+    words_of_query = _words_of(phrase)
     scores = [
-        math.fsum(math.log(1 + len(pages) / frequency[word]) for word in sorted(wanted & words))
-        for words in pages
+        math.fsum(math.log(1 + len(corpus) / frequency[word]) for word in sorted(words_of_query & words))
+        for words in words_of_pages
     ]
-    threshold = max(scores, default=0) * _RELEVANT
+    threshold = max(scores, default=0) * _RELEVANT_SHARE
     ranked = sorted(range(len(corpus)), key=lambda index: (-scores[index], index))
-    return [corpus[i] for i in ranked if scores[i] > 0 and scores[i] >= threshold][:MAX_RESULTS]
+    return [corpus[i] for i in ranked if scores[i] > 0 and scores[i] >= threshold][:_MAX_RESULTS]
 
 
-def _nothing_known(asked: str) -> list[Entry]:
+def _nothing_known(phrase: str) -> list[CorpusPage]:
     return [
-        Entry(f"{asked} - overview", f"A page about {asked}. It states no facts or figures."),
-        Entry(f"{asked} - discussion", f"People talk about {asked}. No answer has been accepted."),
+        CorpusPage(f"{phrase} - overview", f"A page about {phrase}. It states no facts or figures."),
+        CorpusPage(f"{phrase} - discussion", f"People talk about {phrase}. No answer has been accepted."),
     ]
 
 

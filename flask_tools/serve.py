@@ -16,14 +16,14 @@ from waitress.task import ErrorTask
 
 from flask_tools.errors import body_of
 
-THREADS = 8
-MAX_CONNECTIONS = 1000
-# Flask refuses what is over its own, lower bound, once all of it is read: a client that is still sending
-# when it is refused may see a reset instead of the answer. Beyond this one waitress does not read on.
-MAX_BODY_BYTES = 16 * 1024 * 1024
+_THREADS = 8
+_MAX_CONNECTIONS = 1000
+# Flask has a lower bound and refuses a larger body once all of it is read, since a client that is still
+# sending when it is refused may see a reset instead of the answer. Beyond this bound waitress stops reading.
+_MAX_BODY_BYTES = 16 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024
-# headers and body leave in one write, since nothing in between fills this
-SEND_BYTES = 1024 * 1024
+# larger than any reply, so that headers and body leave in one write
+_SEND_BYTES = 1024 * 1024
 _SHUTDOWN_S = 1.0
 
 
@@ -40,14 +40,14 @@ class Servers:
             app,
             map=self._sockets,
             sockets=[listener],
-            threads=THREADS,
-            connection_limit=MAX_CONNECTIONS,
-            max_request_body_size=MAX_BODY_BYTES,
+            threads=_THREADS,
+            connection_limit=_MAX_CONNECTIONS,
+            max_request_body_size=_MAX_BODY_BYTES,
             max_request_header_size=MAX_HEADER_BYTES,
             asyncore_use_poll=True,
             ident=None,
         )
-        server.adj.send_bytes = SEND_BYTES  # as an option it is deprecated, without a successor
+        server.adj.send_bytes = _SEND_BYTES  # as an option it is deprecated, without a successor
         server.channel_class = _Channel
         return server
 

@@ -14,25 +14,13 @@ from typing import Any
 from windtunnel.core.sqlite import connect
 from windtunnel.core.worlds import EFFECTS_SCHEMA
 
-SCHEMA = (
-    EFFECTS_SCHEMA
-    + """
-CREATE TABLE IF NOT EXISTS calendars (world TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS events (
-    id INTEGER PRIMARY KEY, world TEXT NOT NULL, title TEXT NOT NULL, date TEXT NOT NULL, time TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS events_by_world ON events (world, date, time);
-CREATE TABLE IF NOT EXISTS messages (
-    id INTEGER PRIMARY KEY, world TEXT NOT NULL, recipient TEXT NOT NULL, body TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS messages_by_world ON messages (world, id);
+_IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (
     service TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
     status INTEGER NOT NULL, answer TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (service, key)
 );
 """
-)
 
 
 @dataclass(frozen=True)
@@ -56,11 +44,16 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Store:
-    """Opens the file for each use and closes it again. ``clock`` gives seconds since the epoch."""
+    """Opens the file for each use and closes it again.
+
+    ``clock`` gives seconds since the epoch; ``tables`` is the SQL that makes the service's own tables, run
+    at each use, so that a file which was removed is made anew.
+    """
 
     path: Path
     clock: Callable[[], float]
-    # threads take turns here: waiting for SQLite's own lock means sleeping, up to 100 ms at a time
+    tables: str = ""
+    # threads wait for this lock and not for SQLite's, which is polled, with pauses of up to 100 ms
     _turn: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     @contextmanager
@@ -71,7 +64,7 @@ class Store:
         except OSError as error:
             raise sqlite3.OperationalError(f"{error.strerror}: {self.path.parent}") from None
         with closing(database):
-            database.executescript(SCHEMA)
+            database.executescript(EFFECTS_SCHEMA + _IDEMPOTENCY_SCHEMA + self.tables)
             yield database
 
     @contextmanager
@@ -85,7 +78,7 @@ class Store:
             try:
                 yield Transaction(database, world, service, key, self.clock())
                 database.execute("COMMIT")
-            except BaseException:  # whatever it was, nothing of a half-made change may stay
+            except BaseException:  # nothing of an interrupted change may stay, whatever interrupted it
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise

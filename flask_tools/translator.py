@@ -14,17 +14,17 @@ from flask import Blueprint, Request, Response, jsonify, request
 
 from flask_tools.backends import Deadlines, online_backends
 from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import json_object, query, text
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.languages import language_code
 from flask_tools.phrasebook import load_phrasebook
 from flask_tools.service import Service
 from windtunnel.core.worlds import TRANSLATOR_HEADER
 
-MAX_TEXT_LENGTH = 2000
-MAX_LANGUAGE_LENGTH = 40
-BACKENDS = ("auto", "google", "mymemory", "libre", "offline")
-DEFAULT_DEADLINE_S = 3.0
-PROBE_DEADLINE_S = 2.0
+_MAX_TEXT_LENGTH = 2000
+_MAX_LANGUAGE_LENGTH = 40
+_BACKENDS = ("auto", "google", "mymemory", "libre", "offline")
+_DEFAULT_DEADLINE_S = 3.0
+_PROBE_DEADLINE_S = 2.0
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -39,40 +39,40 @@ def blueprint(service: Service) -> Blueprint:
     def translate() -> Response:
         fields = json_object(request, "text", "source_language", "target_language")
         query(request)
-        asked = text(fields, "text", MAX_TEXT_LENGTH, lines=True)
+        phrase = required_text(fields, "text", _MAX_TEXT_LENGTH, lines=True)
         source, target = (
-            language_code(name, text(fields, name, MAX_LANGUAGE_LENGTH))
+            language_code(name, required_text(fields, name, _MAX_LANGUAGE_LENGTH))
             for name in ("source_language", "target_language")
         )
         backend = _backend_of(request, default)
         if backend == "offline":
-            translated = phrasebook.translate(asked, source, target)
+            translated = phrasebook.translate(phrase, source, target)
         else:
-            translated = online.translate(backend, asked, source, target, deadline_s)
+            translated = online.translate(backend, phrase, source, target, deadline_s)
         answer = {"translated_text": translated, "source_language": source, "target_language": target}
         return jsonify(answer | {"backend": backend})
 
     @routes.get("/backends/probe")
     def probe_backends() -> Response:
-        wanted = query(request, "backend").get("backend", default)
-        return jsonify(probe(online, _known("'backend'", wanted)))
+        backend = query(request, "backend").get("backend", default)
+        return jsonify(probe(online, _known("'backend'", backend)))
 
     return routes
 
 
-def probe(online: Deadlines, wanted: str) -> dict[str, str]:
-    """Which backend works: the one that is wanted, or for ``auto`` the first that answers, else ``offline``.
+def probe(online: Deadlines, choice: str) -> dict[str, str]:
+    """Which backend works: the chosen one, or for ``auto`` the first that answers, else ``offline``.
 
     Raises ``ToolError`` 503 if a backend that was named does not answer.
     """
-    if wanted == "offline":
+    if choice == "offline":
         return {"backend": "offline", "reason": "it was asked for"}
     failures = []
-    for backend in online.backends if wanted == "auto" else (wanted,):
+    for backend in online.backends if choice == "auto" else (choice,):
         try:
-            online.translate(backend, "hello", "en", "fr", PROBE_DEADLINE_S)
+            online.translate(backend, "hello", "en", "fr", _PROBE_DEADLINE_S)
         except ToolError as error:
-            if wanted != "auto":
+            if choice != "auto":
                 raise
             failures.append(error.message)
         else:
@@ -87,20 +87,20 @@ def _backend_of(request: Request, default: str) -> str:
 
 
 def _known(where: str, backend: str) -> str:
-    if backend not in BACKENDS:
-        raise bad_value(f"{where} must be one of {', '.join(BACKENDS)}, not {backend[:40]!a}.")
+    if backend not in _BACKENDS:
+        raise bad_value(f"{where} must be one of {', '.join(_BACKENDS)}, not {backend[:40]!a}.")
     return backend
 
 
 def _default_backend(environ: Mapping[str, str]) -> str:
     backend = environ.get("TRANSLATOR_BACKEND") or "auto"
-    if backend not in BACKENDS:
-        raise ValueError(f"TRANSLATOR_BACKEND must be one of {', '.join(BACKENDS)}, not {backend!r}")
+    if backend not in _BACKENDS:
+        raise ValueError(f"TRANSLATOR_BACKEND must be one of {', '.join(_BACKENDS)}, not {backend!r}")
     return backend
 
 
 def _deadline(environ: Mapping[str, str]) -> float:
-    raw = environ.get("TRANSLATOR_DEADLINE_S") or str(DEFAULT_DEADLINE_S)
+    raw = environ.get("TRANSLATOR_DEADLINE_S") or str(_DEFAULT_DEADLINE_S)
     try:
         seconds = float(raw)
     except ValueError:

@@ -1,6 +1,7 @@
 """The weather: OpenWeather-like, the same for a city at any time.
 
-A city's March mean is in ``cities.json``; a keyed hash of its name moves it a little and draws the rest.
+``cities.json`` has a city's mean temperature in March; a keyed hash of the city's name shifts it by up to
+3 degrees and chooses sky, wind, pressure and humidity.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import query, text
+from flask_tools.inputs import query, required_text
 from flask_tools.service import Service
 
-MAX_NAME_LENGTH = 100
-UNITS = ("standard", "metric", "imperial")
+_MAX_NAME_LENGTH = 100
+_UNITS = ("standard", "metric", "imperial")
 _KELVIN = 273.15
 _MILES_PER_HOUR = 2.236936
 
@@ -56,9 +57,9 @@ def blueprint(_: Service) -> Blueprint:
     def weather() -> Response:
         values = query(request, "q", "units")
         units = values.get("units", "standard")
-        if units not in UNITS:
-            raise bad_value(f"'units' must be one of {', '.join(UNITS)}, not {units[:40]!a}.")
-        return jsonify(observation(find_city(cities, text(values, "q", MAX_NAME_LENGTH)), units))
+        if units not in _UNITS:
+            raise bad_value(f"'units' must be one of {', '.join(_UNITS)}, not {units[:40]!a}.")
+        return jsonify(observation(_find_city(cities, required_text(values, "q", _MAX_NAME_LENGTH)), units))
 
     return routes
 
@@ -67,28 +68,28 @@ def load_cities() -> dict[str, City]:
     """The cities by each of their normalised names."""
     rows = json.loads(Path(__file__).with_name("cities.json").read_text(encoding="utf-8"))
     cities = [City(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in rows]
-    return {normalised(name): city for city in cities for name in (city.name, *city.aliases)}
+    return {_normalised(name): city for city in cities for name in (city.name, *city.aliases)}
 
 
-def normalised(name: str) -> str:
+def _normalised(name: str) -> str:
     """A name for comparison: lower case, no accents, single spaces."""
     letters = unicodedata.normalize("NFKD", name.casefold())
     return " ".join("".join(c for c in letters if not unicodedata.combining(c)).split())
 
 
-def find_city(cities: dict[str, City], name: str) -> City:
+def _find_city(cities: dict[str, City], name: str) -> City:
     """The city called ``Paris``, ``paris, FR`` or ``Paris, France``; raises ``ToolError`` 404."""
     place, _, country = name.partition(",")
-    city = cities.get(normalised(place))
-    countries = {normalised(city.country), normalised(city.country_name)} if city else set()
-    if city is None or (country.strip() and normalised(country) not in countries):
+    city = cities.get(_normalised(place))
+    countries = {_normalised(city.country), _normalised(city.country_name)} if city else set()
+    if city is None or (country.strip() and _normalised(country) not in countries):
         raise ToolError(404, "city_not_found", f"No weather station knows the city {name!r}.")
     return city
 
 
 def observation(city: City, units: str) -> dict[str, Any]:
     """The weather of a city in ``standard`` (kelvin, m/s), ``metric`` (Celsius, m/s) or imperial."""
-    draw = hashlib.blake2b(normalised(city.name).encode(), key=b"windtunnel weather", digest_size=8).digest()
+    draw = hashlib.blake2b(_normalised(city.name).encode(), key=b"windtunnel weather", digest_size=8).digest()
     celsius = round(city.mean + (draw[0] % 61 - 30) / 10, 1) + 0.0  # no minus zero
     speed = round(0.5 + (draw[1] % 90) / 10, 1)
     sky = _SKIES[draw[2] % len(_SKIES)]
@@ -114,5 +115,5 @@ def observation(city: City, units: str) -> dict[str, Any]:
 def _temperature(celsius: float, units: str) -> float:
     if units == "metric":
         return celsius
-    # two decimals: 273.15 and one decimal of a degree make exactly two
+    # to two decimals, which 273.15 and a temperature with one decimal add up to exactly
     return round(celsius + _KELVIN, 2) if units == "standard" else round(celsius * 9 / 5 + 32, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Request
 
-from flask_tools.inputs import header_text, text
+from flask_tools.inputs import header_text, required_text
 from windtunnel.core.worlds import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_WORLD_LENGTH = 200
@@ -18,5 +18,5 @@ def world_of_request(request: Request) -> str:
 def world_asked_for(request: Request, values: dict[str, str]) -> str:
     """The world named by the parameter ``world``, else the request's own."""
     if "world" in values:
-        return text(values, "world", MAX_WORLD_LENGTH)
+        return required_text(values, "world", MAX_WORLD_LENGTH)
     return world_of_request(request)

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from flask_tools.app import SERVICES, create_app
+from flask_tools.app import create_app
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology, default_topology
 
 
@@ -24,19 +25,19 @@ def wire() -> Iterator[Callable[..., Wire]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.close()
+    for server in started:
+        server.close()
     gc.collect(1)  # a socket that nobody closed warns now, and a warning is an error
 
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
-    """The seven real services, which the agent dials without proxies and gateway."""
+    """The real services, which the agent dials without proxies and gateway."""
     path = tmp_path_factory.mktemp("tools") / "effects.db"
-    listeners = {link: bind(Address(LOOPBACK, 0)) for link in SERVICES}
+    listeners = {link: bind(Address(LOOPBACK, 0)) for link in TOOL_LINK_NAMES}
     at = {link: address_of(listener) for link, listener in listeners.items()}
     environ = {"TRANSLATOR_BACKEND": "offline"}
-    with Servers({listeners[link]: create_app(link, path, environ) for link in SERVICES}) as servers:
+    with Servers({listeners[link]: create_app(link, path, environ) for link in TOOL_LINK_NAMES}) as servers:
         thread = threading.Thread(target=servers.run)
         thread.start()
         base = default_topology("lab-test")

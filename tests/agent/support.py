@@ -45,9 +45,9 @@ class Asked:
 
     @property
     def identity(self) -> Identity:
-        found = parse_baggage(self.headers["baggage"])
-        assert found is not None
-        return found
+        identity = parse_baggage(self.headers["baggage"])
+        assert identity is not None
+        return identity
 
     @property
     def key(self) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from agent.calls import Attempt, Call, identify
+from agent.calls import AttemptInProgress, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
 from windtunnel.core.digest import identifier
 from windtunnel.history.events import ToolCall, ToolTry
@@ -19,7 +19,7 @@ NO_TOOL = ("launch_rocket", {"city": "Paris"})
 
 def _identified(*replies: AIMessage, index: int = 0, **given: Any) -> Call | None:
     """The call at that index of the last reply."""
-    attempt = Attempt(context_in(default_topology("lab-test"), [], **given))
+    attempt = AttemptInProgress(context_in(default_topology("lab-test"), [], **given))
     messages: list[Any] = [HumanMessage("the prompt")]
     for reply in replies:
         messages += [reply, *(ToolMessage("{}", tool_call_id=call["id"]) for call in reply.tool_calls)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.calls import Attempt, Call
+from agent.calls import AttemptInProgress, Call
 from agent.client import MAX_REPLY_BYTES, Route, try_call
 from agent.errors import ServiceFailed, ToolFailure
 from agent.tools import BY_NAME
@@ -75,7 +75,7 @@ def _call(
 ) -> tuple[Call, list[Event]]:
     events: list[Event] = []
     tool = BY_NAME[asked[0]]
-    attempt = Attempt(context_in(topology, events, **given))
+    attempt = AttemptInProgress(context_in(topology, events, **given))
     return Call(attempt, tool, tool.request_for(asked[1]), asked[1], reply=1, index=0, ordinal=3), events
 
 

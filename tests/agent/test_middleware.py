@@ -114,14 +114,14 @@ def test_all_tries_and_the_fallback_share_one_key(wire: Callable[..., Wire]) -> 
     flown = fly(topology, asks(SEND), reports(), tool_limit=3, fallback="direct")
     tries, [made] = flown.of(ToolTry), flown.of(ToolCall)
     asked = [*proxy.asked, *service.asked]
-    assert len({one.key for one in asked} | {seen.idempotency_key for seen in tries}) == 1
+    assert len({request.key for request in asked} | {seen.idempotency_key for seen in tries}) == 1
     assert [(seen.try_, seen.route) for seen in tries] == [
         (1, "proxy"),
         (2, "proxy"),
         (3, "proxy"),
         (4, "direct"),
     ]
-    assert [one.identity.try_ for one in asked] == [1, 2, 3, 4]
+    assert [request.identity.try_ for request in asked] == [1, 2, 3, 4]
     assert (made.ok, made.fallback_used, made.tries, made.side_effect) == (True, True, 4, "done")
     assert service.asked[0].headers["windtunnel-world"] == "run-1/001"
     assert flown.told[0].content == '{"sent":true}'

@@ -10,6 +10,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
+from agent.tools import TOOLS
 from tests.agent.support import (
     WEATHER,
     Answer,
@@ -102,7 +103,7 @@ def test_tools_are_strict_on_the_wire_too(fly: Fly) -> None:
     _, server = fly(says(REPORT))
     functions = [tool["function"] for tool in server.asked[0].json["tools"]]
     lab_tools = [function for function in functions if function["name"] != "Report"]
-    assert len(lab_tools) == 10
+    assert len(lab_tools) == len(TOOLS)
     assert all(function["parameters"]["additionalProperties"] is False for function in lab_tools)
 
 

@@ -22,7 +22,7 @@ def flown(wire: Callable[..., Wire]) -> Callable[..., Flown]:
 
 
 def told_of(flown: Flown) -> list[tuple[Any, ...]]:
-    return [(one.tool, one.why, one.detail) for one in flown.of(ToolCallRefused)]
+    return [(refusal.tool, refusal.why, refusal.detail) for refusal in flown.of(ToolCallRefused)]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_report_that_is_none_is_recorded(flown: Callable[..., Flown]) -> None:
 
 def test_what_the_model_gave_is_cut_off_where_it_is_long(flown: Callable[..., Flown]) -> None:
     there = flown(asks(("t" * 5000, {"a": "b" * 5000})), asks(("get_weather", {"c" * 5000: 1})), reports())
-    for one in there.of(ToolCallRefused):
-        assert len(one.tool) <= NAME_LIMIT and len(one.arguments) == ARGUMENTS_LIMIT
-        assert len(one.detail) <= DETAIL_LIMIT
+    for refusal in there.of(ToolCallRefused):
+        assert len(refusal.tool) <= NAME_LIMIT and len(refusal.arguments) == ARGUMENTS_LIMIT
+        assert len(refusal.detail) <= DETAIL_LIMIT
 
 
 def test_calls_that_are_made_are_not_in_it(flown: Callable[..., Flown]) -> None:

@@ -1,6 +1,5 @@
 """The sample prompts: what the agent ships with, and that nothing of an oracle reaches the model."""
 
-from agent.tools import TOOLS
 from tests.support import ROOT
 from windtunnel.judging.prompts import load_prompts
 
@@ -28,7 +27,6 @@ def test_there_are_at_least_24_and_every_one_has_an_oracle() -> None:
 
 def test_every_tool_is_needed_by_some() -> None:
     texts = [prompt.text.lower() for prompt in SAMPLES.entries]
-    assert list(WORDS) == [tool.name for tool in TOOLS]
     for name, words in WORDS.items():
         assert any(word in text for text in texts for word in words), name
 

@@ -97,7 +97,9 @@ def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> N
         timeout=240,
     )
     here = json.loads(done.stdout.splitlines()[-1])
-    assert [one["outcome"] for one in here["episodes"]] == [one.outcome for one in there.episodes]
+    assert [episode["outcome"] for episode in here["episodes"]] == [
+        episode.outcome for episode in there.episodes
+    ]
     assert "invalid" not in there.outcomes
 
 

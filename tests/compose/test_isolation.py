@@ -93,7 +93,9 @@ def test_the_ports_that_are_closed_to_the_agent_are_open_to_those_who_need_them(
 
 
 def test_gateway_and_translator_alone_have_a_way_out(lab: Lab) -> None:
-    ways = {service for service in lab.containers() for one in networks(lab, service) if leads_out(one)}
+    ways = {
+        service for service in lab.containers() for network in networks(lab, service) if leads_out(network)
+    }
     assert ways == {"gateway", "translator_tool"}
 
 
@@ -156,9 +158,11 @@ def test_the_agent_runs_without_rights_too(lab: Lab) -> None:
 def test_init_alone_is_root_and_may_little(lab: Lab) -> None:
     shown: dict[str, dict[str, Any]] = lab.containers()
     roots = {
-        service for service, one in shown.items() if one["Config"]["User"].split(":")[0] in ("", "0", "root")
+        service
+        for service, container in shown.items()
+        if container["Config"]["User"].split(":")[0] in ("", "0", "root")
     }
     assert roots == {"init"}
     assert sorted(shown["init"]["HostConfig"]["CapAdd"]) == INIT
-    assert all(one["HostConfig"]["CapDrop"] == ["ALL"] for one in shown.values())
-    assert not any(one["HostConfig"]["Privileged"] for one in shown.values())
+    assert all(container["HostConfig"]["CapDrop"] == ["ALL"] for container in shown.values())
+    assert not any(container["HostConfig"]["Privileged"] for container in shown.values())

@@ -83,7 +83,9 @@ def test_a_wrong_dotenv_does_not_loop(lab: Lab, dotenv: Path) -> None:
     lab.compose("up -d")
     assert lab.wait() == 2
     assert lab.log("agent") == [WRONG]
-    assert [one["RestartCount"] for one in lab.containers().values()] == [0] * len(lab.containers())
+    assert [container["RestartCount"] for container in lab.containers().values()] == [0] * len(
+        lab.containers()
+    )
 
 
 def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> None:

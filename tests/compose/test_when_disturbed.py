@@ -48,7 +48,7 @@ def flying(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
     yield lab
     lab.prompts(WRITE)
     lab.compose(f"run --rm {CALM} agent")
-    assert [one.outcome for one in lab.last_run().episodes] == ["success"]
+    assert [episode.outcome for episode in lab.last_run().episodes] == ["success"]
     assert lab.toxics() == {}
     assert lab.rows("SELECT COUNT(*) FROM toxics WHERE removed_at IS NULL") == [(0,)]
     assert lab.rows(
@@ -118,9 +118,9 @@ def test_an_agent_that_is_started_while_another_runs_waits_and_says_so(flying: L
     said = flying.compose(f"run --rm {CALM} agent")
     assert "waiting" in said
     assert flying.wait() == 0
-    for one in (run, flying.runs()[-1]):
-        assert flying.rows("SELECT status FROM runs WHERE run_id = ?", one) == [("finished",)]
-        assert invalid(flying, one) == 0
+    for flown in (run, flying.runs()[-1]):
+        assert flying.rows("SELECT status FROM runs WHERE run_id = ?", flown) == [("finished",)]
+        assert invalid(flying, flown) == 0
 
 
 def test_kill_proxy_mgr(flying: Lab, record_property) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from windtunnel.core.sqlite import BUSY_TIMEOUT_MS, connect
-from windtunnel.core.worlds import EFFECTS_SCHEMA, Effect, read_effects, world_of
+from windtunnel.core.worlds import EFFECTS_SCHEMA, RecordedEffect, read_effects, world_of
 
 
 def insert(path, world, service="message", kind="message_sent", fields=None, key=None, at=1.0):
@@ -29,7 +29,7 @@ def test_effects_come_back_typed_and_oldest_first(tmp_path):
     insert(tmp_path / "e.db", "r/1", fields={"to": "Bob"}, key="k", at=2.5)
     insert(tmp_path / "e.db", "r/1", "calendar", "events_deleted", {"count": 2}, at=1.5)
     first, second = read_effects(tmp_path / "e.db", "r/1")
-    assert first == Effect(1, "message", "message_sent", {"to": "Bob"}, "k", 2.5)
+    assert first == RecordedEffect(1, "message", "message_sent", {"to": "Bob"}, "k", 2.5)
     assert (second.kind, second.fields, second.idempotency_key) == ("events_deleted", {"count": 2}, None)
 
 

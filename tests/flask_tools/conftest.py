@@ -1,4 +1,4 @@
-"""All seven services on real sockets, started once; each test acts in a world of its own."""
+"""All services on real sockets, started once; each test acts in a world of its own."""
 
 import itertools
 import threading
@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import requests
 
-from flask_tools.app import SERVICES, create_app
+from flask_tools.app import create_app
 from flask_tools.serve import Servers
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 _numbers = itertools.count(1)
 
@@ -64,7 +65,7 @@ def running(links: list[str], path: Path, environ: Mapping[str, str] | None = No
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with running(list(SERVICES), tmp_path_factory.mktemp("lab") / "effects.db") as lab:
+    with running(list(TOOL_LINK_NAMES), tmp_path_factory.mktemp("lab") / "effects.db") as lab:
         yield lab
 
 

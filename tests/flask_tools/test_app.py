@@ -1,14 +1,15 @@
 import pytest
 
-from flask_tools.app import SERVICES, create_app
-from windtunnel.links.catalog import TOOL_LINKS
+from flask_tools.app import create_app
+from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 
-def test_every_tool_link_of_the_catalog_has_a_service():
-    assert set(SERVICES) == {link.name for link in TOOL_LINKS}
+def test_a_link_without_a_service_is_refused(tmp_path):
+    with pytest.raises(KeyError, match="model"):
+        create_app("model", tmp_path / "effects.db")
 
 
-@pytest.mark.parametrize("link", SERVICES)
+@pytest.mark.parametrize("link", TOOL_LINK_NAMES)
 def test_health_touches_no_state(start, tmp_path, link):
     path = tmp_path / "absent" / "effects.db"
     answer = start(link, path).ask(link, "GET", "/")
@@ -16,7 +17,7 @@ def test_health_touches_no_state(start, tmp_path, link):
     assert not path.parent.exists()
 
 
-@pytest.mark.parametrize("link", SERVICES)
+@pytest.mark.parametrize("link", TOOL_LINK_NAMES)
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [

@@ -124,8 +124,8 @@ def wait_until(condition):
 def test_libretranslate_is_asked_at_its_url(start, libre):
     lab = start("translator", TRANSLATOR_BACKEND="libre", LIBRE_URL=libre.url)
     assert translate(lab, "hello").json()["translated_text"] == "salut"
-    found = lab.ask("translator", "GET", "/backends/probe?backend=libre").json()
-    assert found["backend"] == "libre" and found["reason"]
+    answer = lab.ask("translator", "GET", "/backends/probe?backend=libre").json()
+    assert answer["backend"] == "libre" and answer["reason"]
 
 
 @pytest.mark.parametrize("mode", ["fail", "garble", "hang"])
@@ -162,9 +162,9 @@ def test_a_probe_takes_the_first_backend_that_answers():
 
 def test_a_probe_without_an_answer_falls_back_to_offline_and_says_why():
     online = Deadlines({"google": fails, "mymemory": lambda *_: ""})
-    found = probe(online, "auto")
-    assert found["backend"] == "offline"
-    assert "google" in found["reason"] and "mymemory" in found["reason"]
+    answer = probe(online, "auto")
+    assert answer["backend"] == "offline"
+    assert "google" in answer["reason"] and "mymemory" in answer["reason"]
 
 
 def test_a_probe_of_one_backend_does_not_look_for_another(lab):

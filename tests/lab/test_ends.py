@@ -15,7 +15,7 @@ import pytest
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
 from windtunnel.core.sockets import LOOPBACK, Address, bind
-from windtunnel.links.catalog import TOXIPROXY_PORT
+from windtunnel.links.catalog import LINKS, TOXIPROXY_PORT
 from windtunnel.links.topology import default_topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
@@ -170,7 +170,7 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
         with Demo(tmp_path / "one", *arguments) as one, Demo(tmp_path / "two", *arguments) as two:
             one.wait_until_in_an_attempt()
             two.wait_until_in_an_attempt()
-            assert len(client.proxies()) == 1 + 2 * 8
+            assert len(client.proxies()) == 1 + 2 * len(LINKS)
             one.kill("manager")
             ended = one.end()
             names(ended, "manager")

@@ -15,15 +15,6 @@ from windtunnel.links.catalog import (
 )
 
 
-def test_eight_links_have_the_ports_of_the_design():
-    assert [row.name for row in LINKS] == [
-        *("search", "weather", "movie", "calendar", "calculator", "message", "translator", "model"),
-    ]
-    assert [row.port for row in LINKS] == list(range(5000, 5008))
-    assert [row.proxy_port for row in LINKS] == list(range(6000, 6008))
-    assert [row.gateway_port for row in LINKS] == list(range(7000, 7008))
-
-
 def test_no_two_parties_share_a_port():
     ports = [port for row in LINKS for port in (row.port, row.proxy_port, row.gateway_port)]
     ports += [MANAGER_PORT, CONTROL_PORT, TOXIPROXY_PORT]

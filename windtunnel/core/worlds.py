@@ -1,6 +1,6 @@
 """Worlds and side effects: what the tools write into ``state/effects.db`` and what the judge reads there.
 
-A world is the state of one episode, keyed ``run_id/episode``. A side effect is a changed row in it.
+A world is the state of one episode, keyed ``run_id/episode``. A side effect is a change in it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
 
 
 @dataclass(frozen=True)
-class Effect:
-    """One side effect: ``kind`` is ``event_created``, ``events_deleted`` or ``message_sent``.
+class RecordedEffect:
+    """One side effect. The row of its service in the catalog declares its ``kind`` and its ``fields``.
 
     ``at`` is the time of the commit, in seconds since the epoch.
     """
@@ -53,7 +53,7 @@ def world_of(run_id: str, episode: str) -> str:
     return f"{run_id}/{episode}"
 
 
-def read_effects(path: Path, world: str) -> list[Effect]:
+def read_effects(path: Path, world: str) -> list[RecordedEffect]:
     """The side effects in that world, oldest first; none if no tool has written yet.
 
     Raises ``sqlite3.Error`` if the file is there and cannot be read.
@@ -67,11 +67,11 @@ def read_effects(path: Path, world: str) -> list[Effect]:
             if "no such table" in str(error):
                 return []
             raise
-    return [effect_of(row) for row in rows]
+    return [_effect_of(row) for row in rows]
 
 
-def effect_of(row: sqlite3.Row) -> Effect:
-    return Effect(
+def _effect_of(row: sqlite3.Row) -> RecordedEffect:
+    return RecordedEffect(
         id=row["id"],
         service=row["service"],
         kind=row["kind"],

@@ -1,11 +1,12 @@
-"""The eight links between the agent and what it calls: the one table that everything derives from.
+"""The links between the agent and what it calls: the one table that everything derives from.
 
-Adding a tool is one row here, one module in ``flask_tools`` and one tool in ``agent``.
+A tool service is a row here, a module of ``flask_tools`` and tools in ``agent``: docs/adding-a-tool.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from windtunnel.core.spelling import nearest
 
@@ -19,7 +20,8 @@ class Link:
     """One link: the caller dials ``proxy_port``, which leads to ``gateway_port``, which leads to ``port``.
 
     ``writes`` are the (method, path) pairs whose calls change state on the service; ``tools`` the names
-    that the agent's model knows them by, each with its method and path.
+    that the agent's model knows them by, each with its method and path; ``effects`` the kinds of side
+    effects that the service records, each with its fields, as prompts expect them.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Link:
     port: int
     writes: frozenset[tuple[str, str]] = frozenset()
     tools: tuple[tuple[str, str, str], ...] = ()
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def proxy_port(self) -> int:
@@ -53,6 +56,10 @@ def _tools(**calls: str) -> tuple[tuple[str, str, str], ...]:
     return tuple((name, method, path) for name, (method, path) in pairs)
 
 
+def _effects(**fields: str) -> dict[str, tuple[str, ...]]:
+    return {kind: tuple(names.split()) for kind, names in fields.items()}
+
+
 TOOL_LINKS: tuple[Link, ...] = (
     Link("search", "search_tool", 5000, tools=_tools(search_web="GET /serp")),
     Link("weather", "weather_tool", 5001, tools=_tools(get_weather="GET /weather")),
@@ -63,6 +70,7 @@ TOOL_LINKS: tuple[Link, ...] = (
         5003,
         _writes("POST /events", "DELETE /events"),
         _tools(add_event="POST /events", get_event="GET /events", delete_event_by_date="DELETE /events"),
+        _effects(event_created="title date time", events_deleted="date count titles"),
     ),
     Link("calculator", "calculator_tool", 5004, tools=_tools(calculate_expr="POST /calc")),
     Link(
@@ -71,14 +79,17 @@ TOOL_LINKS: tuple[Link, ...] = (
         5005,
         _writes("POST /message"),
         _tools(send_message="POST /message", get_inbox_message="GET /inbox"),
+        _effects(message_sent="to body"),
     ),
     Link("translator", "translator_tool", 5006, tools=_tools(translate="POST /translate")),
 )
 MODEL_LINK = Link("model", "model", 5007)
 LINKS: tuple[Link, ...] = (*TOOL_LINKS, MODEL_LINK)
 TOOL_LINK_NAMES = tuple(row.name for row in TOOL_LINKS)
+EFFECT_FIELDS = {kind: fields for row in TOOL_LINKS for kind, fields in row.effects.items()}
 
-_BY_NAME = {link.name: link for link in LINKS}
+_BY_NAME = {row.name: row for row in LINKS}
+_BY_TOOL = {tool: (row.name, method, path) for row in TOOL_LINKS for tool, method, path in row.tools}
 
 
 def link(name: str) -> Link:
@@ -91,8 +102,7 @@ def link(name: str) -> Link:
 
 def link_of_tool(name: str) -> tuple[str, str, str]:
     """Link, method and path of a tool by its name; raises ``KeyError`` that names the nearest valid one."""
-    tools = {tool: (link.name, method, path) for link in TOOL_LINKS for tool, method, path in link.tools}
     try:
-        return tools[name]
+        return _BY_TOOL[name]
     except KeyError:
-        raise KeyError(f"no tool is called {name!r}{nearest(name, tools)}") from None
+        raise KeyError(f"no tool is called {name!r}{nearest(name, _BY_TOOL)}") from None

@@ -1,7 +1,7 @@
 import pytest
 
 from windtunnel.judging.oracle import parse_expect
-from windtunnel.judging.oracle.expect import EFFECTS
+from windtunnel.links.catalog import EFFECT_FIELDS
 
 
 def test_an_empty_oracle_expects_no_effects_and_no_values():
@@ -54,5 +54,5 @@ def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, messa
 
 
 def test_each_kind_of_side_effect_can_be_expected_with_all_its_fields():
-    for kind, fields in EFFECTS.items():
+    for kind, fields in EFFECT_FIELDS.items():
         parse_expect({"effects": [{"kind": kind, "fields": dict.fromkeys(fields, "x")}]})

@@ -35,13 +35,7 @@ from pydantic import (
 )
 
 from windtunnel.core.spelling import nearest
-
-# What the lab's tools write: kinds of side effects and their fields. A new writing tool adds a row.
-EFFECTS: dict[str, tuple[str, ...]] = {
-    "message_sent": ("to", "body"),
-    "event_created": ("title", "date", "time"),
-    "events_deleted": ("date", "count", "titles"),
-}
+from windtunnel.links.catalog import EFFECT_FIELDS
 
 
 def _number(value: object) -> int | float:
@@ -116,15 +110,16 @@ class ExpectedEffect(_Strict):
     @field_validator("kind")
     @classmethod
     def _known(cls, kind: str) -> str:
-        if kind not in EFFECTS:
-            raise ValueError(f"{kind!r} is no kind of side effect{nearest(kind, EFFECTS)}")
+        if kind not in EFFECT_FIELDS:
+            raise ValueError(f"{kind!r} is no kind of side effect{nearest(kind, EFFECT_FIELDS)}")
         return kind
 
     @model_validator(mode="after")
     def _has_fields(self) -> ExpectedEffect:
+        known = EFFECT_FIELDS[self.kind]
         for name in self.fields:
-            if name not in EFFECTS[self.kind]:
-                raise ValueError(f"{self.kind} has no field {name!r}{nearest(name, EFFECTS[self.kind])}")
+            if name not in known:
+                raise ValueError(f"{self.kind} has no field {name!r}{nearest(name, known)}")
         return self
 
 

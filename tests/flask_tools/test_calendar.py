@@ -1,6 +1,6 @@
 import pytest
 
-from flask_tools.calendar_events import FIXTURES
+from flask_tools.calendar import FIXTURES
 
 
 def titles(world, query=""):

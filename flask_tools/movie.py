@@ -11,13 +11,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import ToolError
-from flask_tools.inputs import query, text, whole_number
+from flask_tools.inputs import query, required_text, whole_number
 from flask_tools.languages import language_code
 from flask_tools.service import Service
 
-MAX_QUERY_LENGTH = 200
-MAX_PAGE = 100_000
-MAX_PER_PAGE = 50
+_MAX_QUERY_LENGTH = 200
+_MAX_PAGE = 100_000
+_MAX_PER_PAGE = 50
 _SHIPPED = Path(__file__).with_name("movies.json")
 _FIELDS = {"name": str, "original_name": str, "year": int, "language": str}
 
@@ -43,21 +43,22 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/movie")
     def movie() -> Response:
         values = query(request, "query", "language", "page", "per_page")
-        asked = text(values, "query", MAX_QUERY_LENGTH)
-        language = language_code("language", text(values, "language", 40)) if "language" in values else None
-        page = whole_number(values, "page", 1, 1, MAX_PAGE)
-        per_page = whole_number(values, "per_page", 10, 1, MAX_PER_PAGE)
-        found = matching(read_movies(path), asked, language)
-        shown = found[(page - 1) * per_page : page * per_page]
-        results = [asdict(movie) for movie in shown]
-        return jsonify({"page": page, "per_page": per_page, "total": len(found), "results": results})
+        part = required_text(values, "query", _MAX_QUERY_LENGTH)
+        language = None
+        if "language" in values:
+            language = language_code("language", required_text(values, "language", 40))
+        page = whole_number(values, "page", 1, 1, _MAX_PAGE)
+        per_page = whole_number(values, "per_page", 10, 1, _MAX_PER_PAGE)
+        movies = _matching(read_movies(path), part, language)
+        results = [asdict(movie) for movie in movies[(page - 1) * per_page : page * per_page]]
+        return jsonify({"page": page, "per_page": per_page, "total": len(movies), "results": results})
 
     return routes
 
 
-def matching(movies: Iterable[Movie], asked: str, language: str | None) -> list[Movie]:
-    """The films with ``asked`` in either name, in any case, and of that language; in the file's order."""
-    part = asked.casefold()
+def _matching(movies: Iterable[Movie], part: str, language: str | None) -> list[Movie]:
+    """The films with ``part`` in either name, in any case, and of that language; in the file's order."""
+    part = part.casefold()
     return [
         movie
         for movie in movies

@@ -10,16 +10,24 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import bad_value
-from flask_tools.idempotency import Answer, write
-from flask_tools.inputs import json_object, query, text
+from flask_tools.idempotency import Answer, write_once
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.service import Service
 from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
 
-MAX_TITLE_LENGTH = 200
-MAX_DATE_LENGTH = 40
+_MAX_TITLE_LENGTH = 200
+_MAX_DATE_LENGTH = 40
 
-# (title, date, time): what every world starts with; no side effects
+TABLES = """
+CREATE TABLE IF NOT EXISTS calendars (world TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, world TEXT NOT NULL, title TEXT NOT NULL, date TEXT NOT NULL, time TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_by_world ON events (world, date, time);
+"""
+
+# (title, date, time) of the events that every world starts with; they are no side effects
 FIXTURES = (
     ("Budget review", "2026-03-02", "10:00"),
     ("Dentist appointment", "2026-03-05", "09:30"),
@@ -38,7 +46,7 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/events")
     def events() -> Response:
         values = query(request, "date")
-        day = normalised_date(text(values, "date", MAX_DATE_LENGTH)) if "date" in values else None
+        day = normalised_date(required_text(values, "date", _MAX_DATE_LENGTH)) if "date" in values else None
         world = world_of_request(request)
         with service.store.reading() as database:
             return jsonify({"date": day, "events": _events(database, world, day)})
@@ -48,37 +56,37 @@ def blueprint(service: Service) -> Blueprint:
         fields = json_object(request, "title", "date", "time")
         query(request)
         event = {
-            "title": text(fields, "title", MAX_TITLE_LENGTH),
-            "date": normalised_date(text(fields, "date", MAX_DATE_LENGTH)),
-            "time": normalised_time(text(fields, "time", MAX_DATE_LENGTH)),
+            "title": required_text(fields, "title", _MAX_TITLE_LENGTH),
+            "date": normalised_date(required_text(fields, "date", _MAX_DATE_LENGTH)),
+            "time": normalised_time(required_text(fields, "time", _MAX_DATE_LENGTH)),
         }
-        return write(service.store, service.name, request, lambda transaction: _create(transaction, event))
+        return write_once(service, request, lambda transaction: _create(transaction, event))
 
     @routes.delete("/events")
     def delete() -> Response:
-        day = normalised_date(text(query(request, "date"), "date", MAX_DATE_LENGTH))
-        return write(service.store, service.name, request, lambda transaction: _delete(transaction, day))
+        day = normalised_date(required_text(query(request, "date"), "date", _MAX_DATE_LENGTH))
+        return write_once(service, request, lambda transaction: _delete(transaction, day))
 
     return routes
 
 
 def normalised_date(raw: str) -> str:
     """``2026-3-5`` as ``2026-03-05``; raises ``ToolError`` for what is no day."""
-    found = re.fullmatch(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", raw)
-    if not found:
+    parts = re.fullmatch(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", raw)
+    if not parts:
         raise bad_value(f"'date' must be YYYY-MM-DD, for example 2026-03-12, not {raw!a}.")
     try:
-        return Day(*(int(part) for part in found.groups())).isoformat()
+        return Day(*(int(part) for part in parts.groups())).isoformat()
     except ValueError as error:
         raise bad_value(f"'date' {raw} is not a day of the calendar: {error}.") from None
 
 
 def normalised_time(raw: str) -> str:
     """``9:05`` as ``09:05``; raises ``ToolError`` for what is no time of day."""
-    found = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", raw)
-    if not found or int(found[1]) > 23 or int(found[2]) > 59:
+    parts = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", raw)
+    if not parts or int(parts[1]) > 23 or int(parts[2]) > 59:
         raise bad_value(f"'time' must be HH:MM from 00:00 to 23:59, for example 09:30, not {raw!a}.")
-    return f"{int(found[1]):02}:{found[2]}"
+    return f"{int(parts[1]):02}:{parts[2]}"
 
 
 def _events(database: sqlite3.Connection, world: str, day: str | None) -> list[dict[str, str]]:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.idempotency import Answer, write
-from flask_tools.inputs import json_object, query, text
+from flask_tools.idempotency import Answer, write_once
+from flask_tools.inputs import json_object, query, required_text
 from flask_tools.service import Service
 from flask_tools.store import Transaction
 from flask_tools.worlds import world_of_request
 
-MAX_NAME_LENGTH = 200
-MAX_MESSAGE_LENGTH = 5000
+_MAX_NAME_LENGTH = 200
+_MAX_BODY_LENGTH = 5000
 
-INBOX = (
+TABLES = """
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY, world TEXT NOT NULL, recipient TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS messages_by_world ON messages (world, id);
+"""
+
+_INBOX = (
     {
         "id": 1,
         "from": "Alice",
@@ -44,16 +51,16 @@ def blueprint(service: Service) -> Blueprint:
         fields = json_object(request, "to", "body")
         query(request)
         message = {
-            "to": text(fields, "to", MAX_NAME_LENGTH),
-            "body": text(fields, "body", MAX_MESSAGE_LENGTH, lines=True),
+            "to": required_text(fields, "to", _MAX_NAME_LENGTH),
+            "body": required_text(fields, "body", _MAX_BODY_LENGTH, lines=True),
         }
-        return write(service.store, service.name, request, lambda transaction: _send(transaction, message))
+        return write_once(service, request, lambda transaction: _send(transaction, message))
 
     @routes.get("/inbox")
     def inbox() -> Response:
         query(request)
         world_of_request(request)
-        return jsonify({"messages": INBOX})
+        return jsonify({"messages": _INBOX})
 
     @routes.get("/sent")
     def sent() -> Response:

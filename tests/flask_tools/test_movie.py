@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-import flask_tools.movies
+import flask_tools.movie
 from flask_tools.languages import LANGUAGES
-from flask_tools.movies import read_movies
+from flask_tools.movie import read_movies
 
 FILM = {"name": "A", "original_name": "A", "year": 2000, "language": "en"}
-SHIPPED = Path(flask_tools.movies.__file__).with_name("movies.json")
+SHIPPED = Path(flask_tools.movie.__file__).with_name("movies.json")
 
 
 def names(world, **params):

@@ -1,0 +1,72 @@
+"""docs/adding-a-tool.md, followed word by word in a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8")
+COPIED = ("agent", "experiments", "flask_tools", "tests", "windtunnel", "docker-compose.yaml", ".env.example")
+# the page's own tests, and those of the project that a tool which is not complete would fail
+RUN = (
+    *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),
+    *("tests/links/test_catalog.py", "tests/project/test_compose_file.py"),
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the project with the page's files written and its changes made."""
+    for name in COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for block in re.finditer(r"```(python|diff)\n(.*?)```", PAGE, re.DOTALL):
+        path = tmp_path / re.findall(r"`([\w/-]+\.(?:py|yaml))`", PAGE[: block.start()])[-1]
+        if block[1] == "python":
+            path.write_text(block[2], encoding="utf-8")
+        else:
+            change(path, block[2].splitlines(keepends=True))
+    return tmp_path
+
+
+def change(path: Path, lines: list[str]) -> None:
+    """Applies one hunk, whose unchanged lines must stand in the file once."""
+    before = "".join(line[1:] or line for line in lines if not line.startswith("+"))
+    after = "".join(line[1:] or line for line in lines)
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{path.name} has not this once:\n{before}"
+    path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def test_the_page_s_tool_works_and_the_project_s_tests_hold_for_it(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RUN],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_touches_three_files_and_compose(project: Path) -> None:
+    files = [path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml")]
+    touched = {
+        str(path.relative_to(project))
+        for path in files
+        if not (ROOT / path.relative_to(project)).is_file()
+        or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
+    }
+    assert {name for name in touched if not name.startswith("tests/")} == {
+        *("windtunnel/links/catalog.py", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+    }
