@@ -33,6 +33,7 @@ TOXICS: tuple[Toxic, ...] = (
 # The toxics that a server takes over its API, by kind.
 SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.has_stream}
 
+DOWN = DownToxic.kind
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 
@@ -45,6 +46,7 @@ def toxic(kind: str) -> Toxic:
 
 
 __all__ = [
+    "DOWN",
     "SERVER_TOXICS",
     "STREAMS",
     "TOXICS",
