@@ -28,7 +28,8 @@ from windtunnel.links.topology import Topology, topology_from
 from windtunnel.settings.configuration import LAB_FILE
 from windtunnel.state import api_token
 from windtunnel.state.state import State
-from windtunnel.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 def main() -> int:

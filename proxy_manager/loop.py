@@ -16,13 +16,13 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from windtunnel.core.sockets import Address
 from windtunnel.state.state import HEARTBEAT_EVERY, State
-from windtunnel.toxiproxy.client import ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02
 _WATCH_EVERY_S = 0.25
 # Longer than any step may take (settling is bounded), shorter than anybody would wait.
-_STEP_BOUND_S = 10.0
+STEP_BOUND_S = 10.0
 
 
 class Loop:
@@ -53,7 +53,7 @@ class Loop:
     @property
     def error(self) -> str | None:
         """What keeps the manager from being ready, None when nothing does."""
-        bound = _STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
+        bound = STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
         if time.monotonic() - self._progress > bound:
             return "the control loop is stuck"
         return self._error

@@ -8,7 +8,8 @@ from typing import Any
 from windtunnel.core.sockets import Address
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology
-from windtunnel.toxiproxy.client import ProxyState, ToxicState, ToxiproxyClient, ToxiproxyError, same_listen
+from windtunnel.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
+from windtunnel.toxiproxy.client import ToxiproxyClient
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import DOWN
 

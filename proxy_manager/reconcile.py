@@ -18,7 +18,7 @@ from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.history import Writer, history_file
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
-from windtunnel.toxiproxy.client import ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 # The loop takes four steps a second, so it was held up if the last one is longer ago.

@@ -94,15 +94,15 @@ def test_a_preset_shows_its_entries(name):
         (["show", "."], ".: cannot be read: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
         (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
-        (["set", ""], "'': no fault in it can be met"),
+        (["set", ""], "'': no fault in it can strike"),
         (["set", "x" * 5000], "is no file, and no preset is called so"),
         (
             ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
-            "no fault in it can be met",
+            "no fault in it can strike",
         ),
         (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
         (["set", "hevy"], "'hevy' is no file, and no preset is called so; did you mean 'heavy'?"),
-        (["set", "light", "--chaos-level", "0"], "no fault in it can be met"),
+        (["set", "light", "--chaos-level", "0"], "no fault in it can strike"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, said):

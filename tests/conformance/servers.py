@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import ROOT
-from windtunnel.toxiproxy.client import ProxyState, ToxiproxyClient
+from windtunnel.toxiproxy.answers import ProxyState
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 DEADLINE_S = 10.0
 

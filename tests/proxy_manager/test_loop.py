@@ -16,7 +16,8 @@ from tests.gateway.lab import until
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
 from windtunnel.core.sqlite import connect
 from windtunnel.state.state import State
-from windtunnel.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 @pytest.fixture

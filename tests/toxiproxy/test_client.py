@@ -8,18 +8,18 @@ import pytest
 from toxiproxy import Toxiproxy
 
 from tests.conformance.servers import embedded_server
-from windtunnel.toxiproxy.client import (
+from windtunnel.toxiproxy.answers import (
     Exists,
     ProxyState,
     Rejected,
     ToxicState,
-    ToxiproxyClient,
     ToxiproxyError,
     ToxiproxyNotFound,
     ToxiproxyServerError,
     Unreachable,
     same_listen,
 )
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 UPSTREAM = "127.0.0.1:9"
 

@@ -26,7 +26,6 @@ from windtunnel.toxiproxy.answers import (
     ProxyState,
     Rejected,
     ToxicState,
-    ToxiproxyError,
     ToxiproxyNotFound,
     ToxiproxyServerError,
     Unreachable,
@@ -259,17 +258,3 @@ def _error_text(reply: _Reply) -> str:
         return str(reply.json()["error"])
     except (ValueError, KeyError, TypeError):
         return reply.content.decode("utf-8", "replace").strip()[:200] or "no reason given"
-
-
-__all__ = [
-    "Exists",
-    "ProxyState",
-    "Rejected",
-    "ToxicState",
-    "ToxiproxyClient",
-    "ToxiproxyError",
-    "ToxiproxyNotFound",
-    "ToxiproxyServerError",
-    "Unreachable",
-    "same_listen",
-]
