@@ -101,9 +101,9 @@ class Plane:
 
 
 def disturbances(client: ToxiproxyClient, topology: Topology) -> Iterator[tuple[str, str]]:
-    found = client.proxies()
+    proxies = client.proxies()
     for link in topology.services:
-        proxy = found[topology.proxy_name(link)]
+        proxy = proxies[topology.proxy_name(link)]
         if not proxy.enabled:
             yield link, "down"
         yield from ((link, toxic.kind) for toxic in proxy.toxics)

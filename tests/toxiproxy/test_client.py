@@ -239,7 +239,7 @@ def test_a_bad_url_is_refused(url):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "actual", "same"),
+    ("requested", "actual", "same"),
     [
         ("127.0.0.1:1", "127.0.0.1:1", True),
         ("127.0.0.1:1", "127.0.0.1:2", False),
@@ -251,8 +251,8 @@ def test_a_bad_url_is_refused(url):
         ("toxiproxy:1", "172.18.0.2:2", False),
     ],
 )
-def test_listen_addresses_are_compared_as_the_server_writes_them(wanted, actual, same):
-    assert same_listen(wanted, actual) is same
+def test_listen_addresses_are_compared_as_the_server_writes_them(requested, actual, same):
+    assert same_listen(requested, actual) is same
 
 
 @pytest.mark.parametrize("error", [Unreachable, ToxiproxyServerError, ToxiproxyNotFound, Exists, Rejected])
