@@ -20,7 +20,7 @@ from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from proxy_manager.server import create_app
+from proxy_manager.server import create_manager_api
 from windtunnel.core import lifeline
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import listen
@@ -28,7 +28,8 @@ from windtunnel.links.topology import Topology, topology_from
 from windtunnel.settings.configuration import LAB_FILE
 from windtunnel.state import api_token
 from windtunnel.state.state import State
-from windtunnel.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 def main() -> int:
@@ -82,7 +83,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     lifeline.watch(os.environ, on_launchers_end)
     listener = _listen(topology)
     server = waitress.create_server(
-        create_app(loop, topology, open_state, token), sockets=[listener], threads=2
+        create_manager_api(loop, topology, open_state, token), sockets=[listener], threads=2
     )
     threading.Thread(target=server.run, name="status", daemon=True).start()
     loop.run()

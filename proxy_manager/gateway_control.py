@@ -9,7 +9,7 @@ import requests
 from windtunnel.core.sockets import Address
 from windtunnel.state.state import AttemptRow
 
-TIMEOUT_S = 2.0
+_TIMEOUT_S = 2.0
 
 
 class GatewayError(Exception):
@@ -17,7 +17,7 @@ class GatewayError(Exception):
 
 
 class FaultsRefused(GatewayError):
-    """The gateway cannot have these faults; the message says why."""
+    """The gateway refused these faults; the message says why."""
 
 
 class GatewayControl:
@@ -39,23 +39,23 @@ class GatewayControl:
             "attempt": attempt.attempt,
             "settings_hash": settings_hash,
         }
-        self._call("PUT", f"/lanes/{attempt.lane}", body, TIMEOUT_S)
+        self._call("PUT", f"/lanes/{attempt.lane}", body, _TIMEOUT_S)
 
     def set_faults(self, attempt: AttemptRow, number: int, faults: str) -> None:
-        """The set is in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
+        """Puts the set in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "number": number, "faults": faults}
-        self._call("PUT", f"/lanes/{attempt.lane}/faults", body, TIMEOUT_S)
+        self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
         """Waits until the attempt has no open connection, then ends it; False if some were left."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
-        answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + TIMEOUT_S)
+        answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         return bool(answer["settled"])
 
     def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:
-        """Once more on a connection that broke: the gateway may have closed the idle one just then.
+        """Sends the request again if the connection broke: the gateway may just have closed an idle one.
 
-        Told twice, both calls do what they do once.
+        Each of the calls may be repeated: the second time it changes nothing.
         """
         try:
             return self._session.request(method, self._url + path, json=body, timeout=timeout_s)
@@ -69,9 +69,9 @@ class GatewayControl:
         except (requests.RequestException, ValueError) as error:
             raise GatewayError(f"the gateway at {self._url} does not answer: {error}") from None
         if reply.status_code >= 400:
-            told = answer.get("error") if isinstance(answer, dict) else None
-            if isinstance(told, dict) and told.get("code") == "faults_refused":
-                raise FaultsRefused(str(told.get("message")))
+            error_body = answer.get("error") if isinstance(answer, dict) else None
+            if isinstance(error_body, dict) and error_body.get("code") == "faults_refused":
+                raise FaultsRefused(str(error_body.get("message")))
             raise GatewayError(f"the gateway refused {method} {path}: {answer}")
         if not isinstance(answer, dict):
             raise GatewayError(f"the gateway answered {method} {path} with {type(answer).__name__}")

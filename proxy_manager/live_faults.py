@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 
-from proxy_manager.access import Refused, check
+from proxy_manager.access import RequestRefused, check_access
 from proxy_manager.loop import Loop
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
@@ -20,13 +20,13 @@ from windtunnel.links.topology import Topology
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.state import State
 
-# the loop takes a step at once; this long only when something is wrong
-BOUND_S = 5.0
-KEYS = {"faults", "source", "chaos_level"}
+# The loop takes its step at once; it needs this long only when something is wrong.
+_BOUND_S = 5.0
+_KEYS = {"faults", "source", "chaos_level"}
 
 
-class LiveFaults:
-    """Writes configurations into ``state.db``; the loop brings them into force."""
+class FaultsEndpoint:
+    """Writes configurations into ``state.db``; the loop puts them in force."""
 
     def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State]) -> None:
         self._loop = loop
@@ -38,37 +38,37 @@ class LiveFaults:
             return self._shown(state.configurations.latest(*self._lab))
 
     def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
-        """Answers once the loop has seen to it. Raises ``Refused``."""
+        """Returns once the faults are in force. Raises ``RequestRefused``."""
         if self._loop.error is not None or self._loop.reconciler is None:
-            raise Refused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
+            raise RequestRefused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
         with self._open_state() as state:
             number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
-            end = time.monotonic() + BOUND_S
+            end = time.monotonic() + _BOUND_S
             while time.monotonic() < end:
                 row = state.configurations.of_number(*self._lab, number)
                 if row is not None and row.refused:
-                    raise Refused(409, "faults_refused", row.refused)
+                    raise RequestRefused(409, "faults_refused", row.refused)
                 if self._loop.reconciler.status.configuration >= number:
                     return self._shown(row)
                 time.sleep(0.002)
-        raise Refused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
+        raise RequestRefused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
 
     def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
             return {"number": 0, "faults": None, "source": "", "from": None}
         status = self._loop.reconciler.status if self._loop.reconciler else None
-        here = status.in_force_from if status and status.configuration == row.number else None
+        in_run = status.in_force_from if status and status.configuration == row.number else None
         later = "the next attempt" if status and status.run else "the next run without faults of its own"
         faults = json.loads(row.faults) if row.faults else None
         return {
             "number": row.number,
             "faults": faults,
             "source": row.source,
-            "from": f"from {here or later} on",
+            "from": f"from {in_run or later} on",
         }
 
 
-def blueprint(live: LiveFaults, token: str, hosts: Collection[str]) -> Blueprint:
+def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -> Blueprint:
     """The routes. ``hosts``: names of this machine besides loopback that a request may be meant for."""
     routes = Blueprint("faults", __name__)
 
@@ -78,34 +78,38 @@ def blueprint(live: LiveFaults, token: str, hosts: Collection[str]) -> Blueprint
 
     @routes.put("/faults")
     def set_() -> ResponseReturnValue:
-        check(request, token, hosts)
-        return live.set(*_wanted(request.get_json(silent=True)))
+        check_access(request, token, hosts)
+        return live.set(*_requested_set(request.get_json(silent=True)))
 
     @routes.delete("/faults")
     def clear() -> ResponseReturnValue:
-        check(request, token, hosts)
+        check_access(request, token, hosts)
         return live.set(FaultSet(), "clear")
 
-    @routes.errorhandler(Refused)
-    def refuse(error: Refused) -> ResponseReturnValue:
+    @routes.errorhandler(RequestRefused)
+    def refuse(error: RequestRefused) -> ResponseReturnValue:
         return {"error": {"code": error.code, "message": str(error)}}, error.status
 
     return routes
 
 
-def _wanted(body: Any) -> tuple[FaultSet, str]:
-    """The set and what it is called. ``faults``: a set as in a file, or a preset's name."""
-    if not isinstance(body, dict) or not body.keys() <= KEYS or "faults" not in body:
-        raise Refused(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}')
+def _requested_set(body: Any) -> tuple[FaultSet, str]:
+    """The requested set, and its name for people. ``faults`` is a set as in a file, or a preset's name."""
+    if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
+        raise RequestRefused(
+            400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}'
+        )
     given, level = body["faults"], body.get("chaos_level", 1)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
-        raise Refused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
+        raise RequestRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
     try:
-        found = preset(given) if isinstance(given, str) else build_set(given, "faults", REGISTRY)
+        unscaled = preset(given) if isinstance(given, str) else build_set(given, "faults", REGISTRY)
     except FaultSetError as error:
-        raise Refused(400, "bad_faults", str(error)) from None
-    chosen = scaled(found, level)
+        raise RequestRefused(400, "bad_faults", str(error)) from None
+    chosen = scaled(unscaled, level)
     if not chosen.can_be_met:
-        raise Refused(400, "bad_faults", "no fault in it can strike; to remove those set: DELETE /faults")
+        raise RequestRefused(
+            400, "bad_faults", "no fault in it can be met; to remove those set: DELETE /faults"
+        )
     name = given if isinstance(given, str) else str(body.get("source") or "a set")
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"

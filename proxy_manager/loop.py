@@ -1,8 +1,7 @@
-"""The manager's loop: polls the state, takes a step when it changed, survives what fails around it."""
+"""The manager's loop: polls the state, takes a step when it changed, and survives lost servers and files."""
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import threading
@@ -11,20 +10,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from windtunnel.core.sockets import Address
 from windtunnel.state.state import HEARTBEAT_EVERY, State
-from windtunnel.toxiproxy.client import ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
 
-POLL_BUSY_S = 0.002
-POLL_IDLE_S = 0.02
-WATCH_EVERY_S = 0.25
-# longer than any one step may take (settling is bounded), shorter than anybody would wait
+_POLL_BUSY_S = 0.002
+_POLL_IDLE_S = 0.02
+_WATCH_EVERY_S = 0.25
+# Longer than any step may take (settling is bounded), shorter than anybody would wait.
 STEP_BOUND_S = 10.0
-
-log = logging.getLogger("proxy_manager")
 
 
 class Loop:
@@ -71,7 +69,7 @@ class Loop:
             beating.join(HEARTBEAT_EVERY)
 
     def _run_until_lost(self) -> None:
-        """One life with one database and one Toxiproxy: until stopped, or until either is lost."""
+        """Works with one database and one Toxiproxy until it is stopped or either is lost."""
         try:
             self.addresses = self._proxies.ensure()
             with self._open_state() as state:
@@ -104,12 +102,12 @@ class Loop:
                 seen = version
                 reconciler.step()
             now = self._progress = time.monotonic()
-            if now - watched >= WATCH_EVERY_S:
+            if now - watched >= _WATCH_EVERY_S:
                 watched = now
                 self._check_file(inode)
                 reconciler.step()
                 reconciler.watch()
-            self.stop.wait(POLL_BUSY_S if reconciler.status.run else POLL_IDLE_S)
+            self.stop.wait(_POLL_BUSY_S if reconciler.status.run else _POLL_IDLE_S)
 
     def _check_file(self, inode: int) -> None:
         try:
@@ -117,10 +115,10 @@ class Loop:
         except FileNotFoundError:
             same = False
         if not same:
-            raise OSError(f"{self._state_path} was deleted or replaced while in use; it is made anew")
+            raise OSError(f"{self._state_path} was deleted or replaced while in use; it is created again")
 
     def _beat(self) -> None:
-        """The heartbeat has a thread of its own, but stops when the loop is stuck or not ready."""
+        """Writes the heartbeat, from a thread of its own; not while the loop is stuck or not ready."""
         while not self.stop.is_set():
             if self.error is None:
                 with suppress(sqlite3.Error), self._open_state() as state:

@@ -1,4 +1,4 @@
-"""A lane's eight proxies: what shall be (a plan) made true at Toxiproxy, and read back."""
+"""The proxies of a lane: made at Toxiproxy as the plan says, and read back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from windtunnel.core.sockets import Address
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology
-from windtunnel.toxiproxy.client import ProxyState, ToxicState, ToxiproxyClient, ToxiproxyError, same_listen
+from windtunnel.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
+from windtunnel.toxiproxy.client import ToxiproxyClient
 from windtunnel.toxiproxy.planned import PlannedToxic
-
-DOWN = "down"
+from windtunnel.toxiproxy.toxics import DOWN
 
 
 class NotAsPlanned(ToxiproxyError):
-    """What was read back is not what was set."""
+    """The state that was read back is not the one that was set."""
 
 
 class LaneProxies:
@@ -31,15 +31,15 @@ class LaneProxies:
         self._listening: dict[str, str] = {}
 
     def ensure(self) -> dict[str, Address]:
-        """Creates what is missing; where each link's proxy is to be dialled.
+        """Creates the missing proxies; the address at which each link's proxy is to be dialled, by link.
 
-        A port that is taken is replaced the first time; later on it stays what it was, since callers know it.
-        Where the topology says what to listen on, callers know that: it stays, name and port.
+        A port that is taken is replaced the first time. Later a proxy keeps its port, since callers know it.
+        Where the topology names the address to listen on, callers know that: the proxy keeps name and port.
         """
         addresses = {}
         for name, link in self._names.items():
-            told = self._topology.proxy_listen.get(link)
-            known = str(told) if told else self._listening.get(link)
+            configured = self._topology.proxy_listen.get(link)
+            known = str(configured) if configured else self._listening.get(link)
             listen = known or str(self._topology.listen_address(link))
             upstream = str(self._topology.gateways[link])
             proxy = self._client.ensure_proxy(name, listen, upstream, replace_taken=known is None)
@@ -48,12 +48,12 @@ class LaneProxies:
         return addresses
 
     def observe(self) -> dict[str, ProxyState]:
-        """The lane's proxies by link, as the server has them now; a missing one is left out."""
-        found = self._client.proxies()
-        return {link: found[name] for name, link in self._names.items() if name in found}
+        """The lane's proxies by link, as the server has them now, without those that are missing."""
+        states = self._client.proxies()
+        return {link: states[name] for name, link in self._names.items() if name in states}
 
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
-        """Makes the plan, and nothing but the plan, true; what was read back. Raises ``NotAsPlanned``."""
+        """Sets the toxics of the plan, removes all others, and reads them back. Raises ``NotAsPlanned``."""
         observed = self.observe()
         if self._misplaced(observed):
             self.ensure()
@@ -61,35 +61,35 @@ class LaneProxies:
         for link, proxy in observed.items():
             self._apply_to(proxy, [toxic for toxic in plan if toxic.link == link])
         read_back = self.observe()
-        wrong = self.differences(plan, read_back)
-        if wrong:
-            raise NotAsPlanned(f"Toxiproxy is not as it was set: {'; '.join(wrong)}")
-        return describe(read_back)
+        differing = self.differences(plan, read_back)
+        if differing:
+            raise NotAsPlanned(f"Toxiproxy is not as it was set: {'; '.join(differing)}")
+        return toxic_rows(read_back)
 
     def differences(self, plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
         """How what was observed differs from the plan, in words; empty when it does not."""
-        return [*self._misplaced(observed), *differences(plan, observed)]
+        return [*self._misplaced(observed), *_toxic_differences(plan, observed)]
 
     def _misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
-        """The proxies that are not where callers dial them, or do not lead to the gateway."""
-        found = []
+        """The proxies that are not where callers dial them, or do not lead to the gateway, in words."""
+        problems = []
         for link in self._names.values():
             proxy = observed.get(link)
             if proxy is None:
-                found.append(f"{link}: its proxy is gone")
+                problems.append(f"{link}: its proxy is gone")
             elif proxy.upstream != str(self._topology.gateways[link]):
-                found.append(f"{link}: its proxy leads to {proxy.upstream}")
+                problems.append(f"{link}: its proxy leads to {proxy.upstream}")
             elif not same_listen(self._listening.get(link, proxy.listen), proxy.listen):
-                found.append(f"{link}: its proxy listens on {proxy.listen}")
-        return found
+                problems.append(f"{link}: its proxy listens on {proxy.listen}")
+        return problems
 
-    def _apply_to(self, proxy: ProxyState, wanted: Sequence[PlannedToxic]) -> None:
-        toxics = {toxic.name: toxic for toxic in wanted if toxic.kind != DOWN}
-        up = all(toxic.kind != DOWN for toxic in wanted)
+    def _apply_to(self, proxy: ProxyState, plan: Sequence[PlannedToxic]) -> None:
+        toxics = {toxic.name: toxic for toxic in plan if toxic.kind != DOWN}
+        up = all(toxic.kind != DOWN for toxic in plan)
         kept = set()
         for state in proxy.toxics:
             planned = toxics.get(state.name)
-            if planned is not None and _same(planned, state):
+            if planned is not None and _is_planned(planned, state):
                 kept.add(state.name)
             else:
                 self._client.remove_toxic(proxy.name, state.name)
@@ -100,7 +100,7 @@ class LaneProxies:
             self._client.set_enabled(proxy.name, up)
 
     def heal(self) -> list[dict[str, Any]]:
-        """Removes every toxic of the lane and verifies it; what is left (nothing)."""
+        """Removes every toxic of the lane and verifies it; what is left, which is nothing."""
         return self.apply([])
 
     def remove(self) -> None:
@@ -109,33 +109,33 @@ class LaneProxies:
             self._client.delete_proxy(name)
 
 
-def _same(planned: PlannedToxic, state: ToxicState) -> bool:
+def _is_planned(planned: PlannedToxic, state: ToxicState) -> bool:
     attributes = all(state.attributes.get(key) == value for key, value in planned.attributes.items())
     return (
         state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0 and attributes
     )
 
 
-def differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-    """How the proxies that there are differ from the plan in their toxics and in being up or down."""
-    found = []
+def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
+    """How the existing proxies differ from the plan in their toxics and in being up or down, in words."""
+    differing = []
     for link, proxy in observed.items():
-        wanted = [toxic for toxic in plan if toxic.link == link]
-        if proxy.enabled == any(toxic.kind == DOWN for toxic in wanted):
-            found.append(f"{link}: its proxy is {'up' if proxy.enabled else 'down'}")
-        left = list(proxy.toxics)
-        for toxic in (toxic for toxic in wanted if toxic.kind != DOWN):
-            match = next((state for state in left if _same(toxic, state)), None)
+        planned = [toxic for toxic in plan if toxic.link == link]
+        if proxy.enabled == any(toxic.kind == DOWN for toxic in planned):
+            differing.append(f"{link}: its proxy is {'up' if proxy.enabled else 'down'}")
+        unplanned = list(proxy.toxics)
+        for toxic in (toxic for toxic in planned if toxic.kind != DOWN):
+            match = next((state for state in unplanned if _is_planned(toxic, state)), None)
             if match is None:
-                found.append(f"{link}: {toxic.kind} {toxic.stream} is missing")
+                differing.append(f"{link}: {toxic.kind} {toxic.stream} is missing")
             else:
-                left.remove(match)
-        found += [f"{link}: {state.kind} {state.stream} is there unasked" for state in left]
-    return found
+                unplanned.remove(match)
+        differing += [f"{link}: {state.kind} {state.stream} is there unasked" for state in unplanned]
+    return differing
 
 
-def describe(observed: dict[str, ProxyState]) -> list[dict[str, Any]]:
-    """What disturbs the lane at the moment, as plain JSON: every toxic, every proxy that is down."""
+def toxic_rows(observed: dict[str, ProxyState]) -> list[dict[str, Any]]:
+    """Every toxic, and every proxy that is down, as plain JSON."""
     rows: list[dict[str, Any]] = []
     for link, proxy in observed.items():
         if not proxy.enabled:

@@ -5,33 +5,32 @@ A step leases the lane, arms what is requested, heals what is finished and watch
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from proxy_manager import log
+from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.in_force import FaultsInForce
-from proxy_manager.proxies import LaneProxies, describe
+from proxy_manager.proxies import LaneProxies, toxic_rows
 from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.history import Writer, history_file
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
-from windtunnel.toxiproxy.client import ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
 from windtunnel.toxiproxy.planned import PlannedToxic
 
-# a loop that takes a step four times a second was held up if the last one is as long ago
-HELD_UP_AFTER_S = 1.0
-
-log = logging.getLogger("proxy_manager")
+# The loop takes four steps a second, so it was held up if the last one is longer ago.
+_HELD_UP_AFTER_S = 1.0
 
 
 @dataclass
-class Status:
-    """What ``/status`` shows. ``configuration``: of the faults set last, 0 where none were.
+class ManagerStatus:
+    """What ``/status`` shows.
 
-    ``in_force_from``: where in the run in progress it came into force, if it has.
+    ``configuration`` is the number of the one that was set last, 0 where none was; ``in_force_from`` is where
+    in the run in progress it came into force, if it has.
     """
 
     run: str | None = None
@@ -57,18 +56,18 @@ class Reconciler:
         clock: Callable[[], float],
     ) -> None:
         self.state = state
-        self.status = Status()
-        self.settling_s = 0.0  # how long the step in progress may rightly take, beyond the usual
+        self.status = ManagerStatus()
+        self.settling_s = 0.0  # by how much the step in progress may exceed the usual bound
         self._proxies = proxies
         self._gateway = gateway
         self._logs = logs
         self._lab_id = lab_id
         self._lane = lane
         self._clock = clock
-        self._dirty = True
+        self._heal_needed = True
         self._given_up: set[int] = set()
-        self._faults = FaultsInForce(state.configurations, gateway, lab_id, lane)
-        self._looked = self._excused = clock()
+        self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
+        self._last_step = self._held_up_until = clock()
         self._writer: tuple[str, Writer] | None = None
 
     def close(self) -> None:
@@ -96,8 +95,8 @@ class Reconciler:
             if current.state == "requested":
                 self._arm(current, leased)
             else:
-                self._faults.tell(current, leased)
-        elif self._dirty or self.state.toxics_left(self._lab_id, self._lane):
+                self._faults.send(current, leased)
+        elif self._heal_needed or self.state.toxics_left(self._lab_id, self._lane):
             self.heal()
         self.status.run = leased.run_id if leased else None
         self.status.configuration = self._faults.number
@@ -121,34 +120,34 @@ class Reconciler:
         return None
 
     def _note_delay(self) -> None:
-        """What held up the manager (a locked database, a computer that slept) held up the runs too.
+        """Restarts the time in which runs must show life, if the manager itself was held up.
 
-        They have their time anew.
+        A locked database, or a computer that slept, held up the runs too.
         """
         now = self._clock()
-        if abs(now - self._looked) > HELD_UP_AFTER_S:
-            self._excused = now
-        self._looked = now
+        if abs(now - self._last_step) > _HELD_UP_AFTER_S:
+            self._held_up_until = now
+        self._last_step = now
 
     def _shows_life(self, run: RunRow) -> bool:
-        return self._clock() - max(run.heartbeat, self._excused) <= STALE_AFTER
+        return self._clock() - max(run.heartbeat, self._held_up_until) <= STALE_AFTER
 
     # the life of an attempt
 
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
         plan = self.state.toxics(attempt.id)
-        self._dirty = True
+        self._heal_needed = True
         try:
             observed = self._proxies.apply(plan)
             self._gateway.begin(attempt, run.settings_hash)
             self._faults.forget()
-            self._faults.tell(attempt, run)
+            self._faults.send(attempt, run)
         except (ToxiproxyError, GatewayError) as error:
-            if not attempt.disturbed:  # forgotten again if a later try arms it
+            if not attempt.disturbed:  # cleared again if a later step arms it
                 self.state.disturb(attempt.id, str(error))
             raise
         if not self.state.move_attempt(attempt.id, "requested", "armed", self._clock()):
-            self.heal()  # the runner gave up meanwhile
+            self.heal()  # the runner gave up waiting meanwhile
             self._end_at_gateway(attempt)
             return
         self.status.observed = observed
@@ -167,8 +166,8 @@ class Reconciler:
         self.state.move_attempt(attempt.id, "finished", "healed", self._clock(), settled)
 
     def _abandon(self, attempt: AttemptRow) -> None:
-        """Of a run that lost its lease: heal, and let nobody wait for it."""
-        self._dirty = True
+        """Heals and ends an attempt whose run lost its lease, so that nobody waits for it."""
+        self._heal_needed = True
         self.heal()
         self.state.move_attempt(attempt.id, attempt.state, "abandoned", self._clock())
         self._end_at_gateway(attempt)
@@ -177,22 +176,22 @@ class Reconciler:
         try:
             self._gateway.settle(attempt, 0.0)
         except GatewayError as error:
-            log.warning("%s", error)  # the lane is healed; the next attempt takes the gateway over anyhow
+            log.warning("%s", error)  # the lane is healed, and the next attempt takes over the gateway anyway
 
     def heal(self) -> None:
-        """Removes every toxic of the lane, verified."""
+        """Removes every toxic of the lane, and verifies it."""
         self.status.observed = self._proxies.heal()
         self.state.toxics_removed(self._lab_id, self._lane, self._clock())
         self.status.desired = []
         self.status.episode = self.status.attempt = None
-        self._dirty = False
+        self._heal_needed = False
 
     # watching
 
     def take_over(self, reason: str) -> None:
-        """Heals first. An attempt that is being flown was not watched over for a while.
+        """Heals the lane as a successor of a manager that was lost.
 
-        So it is disturbed, and is not armed again.
+        Nobody watched an attempt in progress for a while, so it counts as disturbed and is not armed again.
         """
         self.heal()
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -204,30 +203,30 @@ class Reconciler:
             self._given_up.add(attempt.id)
 
     def watch(self) -> None:
-        """Compares desired and observed once more; repairs, and says that the attempt is disturbed.
+        """Compares desired and observed; repairs a difference, and notes that the attempt is disturbed.
 
-        What is requested or finished (it may have become so this moment) is for ``step`` alone.
+        An attempt that is requested or finished, perhaps only since this moment, is left to ``step``.
         """
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
         if not attempts:
-            wrong = self._proxies.differences([], self._proxies.observe())
-            if wrong:
-                log.warning("found while idle, repaired: %s", "; ".join(wrong))
+            differing = self._proxies.differences([], self._proxies.observe())
+            if differing:
+                log.warning("changed while idle, repaired: %s", "; ".join(differing))
                 self.heal()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
             self.status.observed = self._proxies.apply(self.state.toxics(armed.id))
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
-        """Whether someone else changed what this attempt was armed with; noted on the attempt."""
+        """Whether someone else changed the attempt's toxics; if so, notes it on the attempt."""
         observed = self._proxies.observe()
-        wrong = self._proxies.differences(self.state.toxics(attempt.id), observed)
-        if not wrong:
+        differing = self._proxies.differences(self.state.toxics(attempt.id), observed)
+        if not differing:
             return False
-        reason = f"Toxiproxy was changed during the attempt: {'; '.join(wrong)}"
+        reason = f"Toxiproxy was changed during the attempt: {'; '.join(differing)}"
         log.warning("%s", reason)
         self.state.disturb(attempt.id, reason)
-        self._record(attempt, action, describe(observed), reason)
+        self._record(attempt, action, toxic_rows(observed), reason)
         return True
 
     def _show(self, attempt: AttemptRow) -> None:

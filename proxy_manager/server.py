@@ -8,20 +8,20 @@ from dataclasses import asdict
 from flask import Flask
 from flask.typing import ResponseReturnValue
 
-from proxy_manager.live_faults import LiveFaults, blueprint
+from proxy_manager.live_faults import FaultsEndpoint, faults_blueprint
 from proxy_manager.loop import Loop
 from windtunnel.links.topology import Topology
 from windtunnel.state.state import State
 
-LARGEST_BODY = 1 << 20
+_LARGEST_BODY = 1 << 20
 
 
-def create_app(loop: Loop, topology: Topology, open_state: Callable[[], State], token: str) -> Flask:
-    """``token`` is what a request that changes something must bring."""
+def create_manager_api(loop: Loop, topology: Topology, open_state: Callable[[], State], token: str) -> Flask:
+    """``token`` is what a request that changes something must carry."""
     app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    live = LiveFaults(loop, topology, open_state)
-    app.register_blueprint(blueprint(live, token, {topology.manager.host}))
+    app.config["MAX_CONTENT_LENGTH"] = _LARGEST_BODY
+    live = FaultsEndpoint(loop, topology, open_state)
+    app.register_blueprint(faults_blueprint(live, token, {topology.manager.host}))
 
     @app.get("/health")
     def health() -> ResponseReturnValue:

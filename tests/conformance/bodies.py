@@ -4,16 +4,16 @@ import json
 
 from hypothesis import strategies as st
 
+from tests.conformance.kinds import COMPARED
+
 
 def words(text):
     return text.split()
 
 
 KEYS = st.sampled_from(
-    words(
-        "name NAME listen upstream enabled Logger toxics type stream toxicity attributes"
-        " latency jitter rate bytes delay timeout average_size ſtream x"
-    )
+    words("name NAME listen upstream enabled Logger toxics type stream toxicity attributes ſtream x")
+    + sorted({attribute.name for toxic in COMPARED for attribute in toxic.attributes})
 )
 NUMBERS = st.sampled_from(
     words(
@@ -36,11 +36,11 @@ LISTENS = st.lists(
 
 def objects(values, keys=KEYS):
     pairs = st.lists(st.tuples(keys, values), max_size=5)
-    return pairs.map(lambda found: "{" + ", ".join(f'"{key}": {value}' for key, value in found) + "}")
+    return pairs.map(lambda items: "{" + ", ".join(f'"{key}": {value}' for key, value in items) + "}")
 
 
 def arrays(values):
-    return st.lists(values, max_size=3).map(lambda found: "[" + ",".join(found) + "]")
+    return st.lists(values, max_size=3).map(lambda items: "[" + ",".join(items) + "]")
 
 
 VALUES = st.recursive(NUMBERS | TEXTS | LITERALS, lambda inner: objects(inner) | arrays(inner), max_leaves=6)
@@ -50,13 +50,11 @@ def shaped(**fields):
     """An object with these fields, most of them well-formed."""
     choices = {key: st.one_of(value, value, value, VALUES) for key, value in fields.items()}
     return st.fixed_dictionaries({}, optional=choices).map(
-        lambda found: "{" + ",".join(f'"{key}":{value}' for key, value in found.items()) + "}"
+        lambda items: "{" + ",".join(f'"{key}":{value}' for key, value in items.items()) + "}"
     )
 
 
-KINDS = st.sampled_from(
-    ["latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data", "noop"]
-)
+KINDS = st.sampled_from([toxic.kind for toxic in COMPARED])
 PROXIES = shaped(
     name=st.just('"NAME"'),
     upstream=st.just('"u"'),

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.kinds import COMPARED, WITH_MODULE
+
 FOLDER = Path(__file__).parent
 SECTIONS = (
     *("api_proxies", "api_toxics", "api_population", "differential", "clients"),
-    *("clean_path", "latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data"),
-    *("toxicity", "together", "transfers", "down"),
+    *("clean_path", *WITH_MODULE, "toxicity", "together", "transfers", "down"),
 )
-KINDS = ("slow_close", "reset_peer", "limit_data")
+_KINDS_OF_TWO_WORDS = [toxic.kind for toxic in COMPARED if "_" in toxic.kind]
 SERVERS = {
     "embedded": "the embedded server",
     "real": "the real one",
@@ -49,6 +50,7 @@ By intent, so none of this is compared:
 - `-seed` and `-runtime-metrics` (of the Go runtime) do not exist; `-seed` has no effect on the real server.
   `-proxy-metrics` is `--proxy-metrics`, with the same text at `/metrics`; the real server's file of
   `-config` may be wrong in silence, the embedded one's not.
+- A toxic that the real server lacks (`in_toxiproxy` is false in its file) exists in the embedded one alone.
 - A name that cannot be resolved: the real server's error also names the DNS server that it asked.
 - JSON nested more than about 900 deep is refused by the embedded server, by the real one beyond 10000.
 - Requests that are no proper HTTP are answered by another HTTP library. `X-Toxiproxy-Request-Id` is there,
@@ -98,7 +100,7 @@ def _behaviour(test: ast.FunctionDef) -> str:
     if written:
         return written.splitlines()[0].rstrip(".")
     text = test.name.removeprefix("test_").replace("_", " ")
-    for kind in KINDS:
+    for kind in _KINDS_OF_TWO_WORDS:
         text = text.replace(kind.replace("_", " "), f"`{kind}`")
     return text[0].upper() + text[1:]
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import ROOT
-from windtunnel.toxiproxy.client import ProxyState, ToxiproxyClient
+from windtunnel.toxiproxy.answers import ProxyState
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 DEADLINE_S = 10.0
 
@@ -150,13 +151,13 @@ class Client(socket.socket):
             pieces += piece
         return bytes(pieces)
 
-    def cuts(self, wanted: bytes) -> set[int]:
-        """Reads these bytes; how many had come after each read. A reader that is late sees fewer cuts."""
-        found, cuts = b"", set()
-        while len(found) < len(wanted) and (piece := self.recv(len(wanted) - len(found))):
-            found += piece
-            cuts.add(len(found))
-        assert found == wanted
+    def cuts(self, expected: bytes) -> set[int]:
+        """Reads these bytes; how many had come after each read. A late reader sees fewer cuts."""
+        received, cuts = b"", set()
+        while len(received) < len(expected) and (piece := self.recv(len(expected) - len(received))):
+            received += piece
+            cuts.add(len(received))
+        assert received == expected
         return cuts
 
     def ending(self) -> str:

@@ -3,24 +3,14 @@
 import pytest
 
 from tests.conformance.answers import NO_TOXIC, UNSUITABLE
+from tests.conformance.kinds import COMPARED
+from windtunnel.toxiproxy.toxics import SERVER_TOXICS
 
 
-@pytest.mark.parametrize(
-    ("kind", "attributes"),
-    [
-        ("latency", {"latency": 0, "jitter": 0}),
-        ("bandwidth", {"rate": 0}),
-        ("slow_close", {"delay": 0}),
-        ("timeout", {"timeout": 0}),
-        ("reset_peer", {"timeout": 0}),
-        ("slicer", {"average_size": 0, "size_variation": 0, "delay": 0}),
-        ("limit_data", {"bytes": 0}),
-        ("noop", {}),
-    ],
-)
-def test_the_defaults_of_a_toxic(api, name, proxy, kind, attributes):
+@pytest.mark.parametrize("kind", [compared.kind for compared in COMPARED])
+def test_the_defaults_of_a_toxic(api, name, proxy, kind):
     toxic = {
-        "attributes": attributes,
+        "attributes": {attribute.name: 0 for attribute in SERVER_TOXICS[kind].attributes},
         "name": f"{kind}_downstream",
         "type": kind,
         "stream": "downstream",

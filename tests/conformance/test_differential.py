@@ -143,19 +143,26 @@ def test_routes_and_methods(two, method, path):
 @pytest.mark.skipif(URL_VARIABLE in os.environ, reason="a server that runs has the flags that it has")
 def test_metrics_under_their_flag(two):
     """The text of `/metrics`, where the server was started with its flag for proxy metrics"""
+    # A byte each way opens each of the two connections; the requests follow. A connection is counted once it
+    # has ended, and each direction for itself: only then are the counters a property that can be compared.
+    sizes = (10, 1_234_567)
+    opening = len(sizes)
+    final = {(counted, "upstream"): opening + sum(sizes) for counted in ("received", "sent")} | {
+        (counted, "downstream"): opening for counted in ("received", "sent")
+    }
     texts = []
     for server in (embedded_server(0, "--proxy-metrics"), real_server(real_or_skip(), "-proxy-metrics")):
         with server as url, ToxiproxyClient(url) as client, socket.create_server(("127.0.0.1", 0)) as end:
             address = f"127.0.0.1:{end.getsockname()[1]}"
             line = Line(client, client.ensure_proxy("metered", "127.0.0.1:0", address), listener=end)
-            for size in (10, 1_234_567):
+            for size in sizes:
                 sender, receiver = line.flow("upstream")
                 sender.sendall(bytes(size))
                 assert receiver.read(size) == bytes(size)
                 sender.close()
                 assert receiver.ending() == "closed"
             line.close()
-            until(lambda url=url: "} 1.234579e+06" in metrics_of(url))
+            until(lambda url=url: counters(metrics_of(url)) == final, "the counters of all connections")
             texts.append(re.sub(r"127.0.0.1:\d+", "HOST:PORT", metrics_of(url)))
     assert texts[0] == texts[1]
 
@@ -163,3 +170,9 @@ def test_metrics_under_their_flag(two):
 def metrics_of(url):
     with urllib3.PoolManager() as pool:
         return pool.request("GET", f"{url}/metrics").data.decode()
+
+
+def counters(text):
+    """Bytes by what was counted and direction."""
+    lines = re.findall(r'toxiproxy_proxy_(\w+)_bytes_total{direction="(\w+)".*} (\S+)', text)
+    return {(counted, direction): float(size) for counted, direction, size in lines}

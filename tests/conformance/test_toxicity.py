@@ -11,16 +11,16 @@ CONNECTIONS = 160
 
 def affected(line, stream, flows):
     """How many flows end after 2 bytes of 4 messages; each other one must pass all."""
-    found = []
+    replies = []
     for sender, receiver in flows:
         sender.sendall(b"0123")
-        found.append(receiver.recv(9))
-    assert set(found) <= {b"01", b"0123"}
-    for (sender, receiver), first in zip(flows, found, strict=True):
+        replies.append(receiver.recv(9))
+    assert set(replies) <= {b"01", b"0123"}
+    for (sender, receiver), first in zip(flows, replies, strict=True):
         if first == b"0123":
             sender.sendall(b"4567")
             assert receiver.read(4) == b"4567"
-    return found.count(b"01")
+    return replies.count(b"01")
 
 
 @both_streams

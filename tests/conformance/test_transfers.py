@@ -23,23 +23,23 @@ GENTLE = {
 
 def digest_of(receiver):
     """What arrives until the end."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while piece := receiver.recv(MEGABYTE):
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def transfer(sender, receiver, megabytes, meanwhile=contextlib.nullcontext):
     """Sends random data and the end; whether all arrived."""
     block = random.Random(1).randbytes(MEGABYTE)
-    wanted = hashlib.sha256(block * megabytes).hexdigest()
+    sent = hashlib.sha256(block * megabytes).hexdigest()
     with ThreadPoolExecutor(1) as pool:
         arrived = pool.submit(digest_of, receiver)
         with meanwhile():
             for _ in range(megabytes):
                 sender.sendall(block)
         sender.close()
-        return arrived.result() == wanted
+        return arrived.result() == sent
 
 
 @both_streams

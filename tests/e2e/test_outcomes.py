@@ -120,8 +120,8 @@ def without_slicer(folder: Path) -> Path:
         f"#!{sys.executable}\n"
         "import sys\n"
         "from windtunnel.toxiproxy.embedded.__main__ import main\n"
-        "from windtunnel.toxiproxy.embedded.stages import STAGES\n"
-        "del STAGES['slicer']\n"
+        "from windtunnel.toxiproxy.toxics import SERVER_TOXICS\n"
+        "del SERVER_TOXICS['slicer']\n"
         "sys.exit(main([f'-{word}' if word.startswith('-') else word for word in sys.argv[1:]]))\n"
     )
     program.chmod(0o755)

@@ -13,7 +13,7 @@ from tests.conformance.servers import embedded_server, real_server_path
 from tests.gateway.lab import FREE, until
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.lab.launcher import Lab, LabError
-from windtunnel.lab.toxiproxy import Choice, choose, has_mark
+from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy, has_mark
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
 
@@ -28,7 +28,7 @@ from windtunnel.settings.settings import SettingsError
     ],
 )
 def test_what_is_wanted_is_chosen(wanted: str, environ: dict[str, str], choice: Choice) -> None:
-    assert choose(wanted, environ) == choice
+    assert choose_toxiproxy(wanted, environ) == choice
 
 
 def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
@@ -42,15 +42,17 @@ def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
 def test_a_server_on_the_path_is_preferred_to_the_embedded_one(tmp_path: Path) -> None:
     executable = tmp_path / "toxiproxy-server"
     executable.touch(0o755)
-    assert choose("auto", {"PATH": str(tmp_path)}) == Choice("executable", executable=str(executable))
+    assert choose_toxiproxy("auto", {"PATH": str(tmp_path)}) == Choice(
+        "executable", executable=str(executable)
+    )
 
 
 @pytest.mark.parametrize("url", ["nonsense", "https://127.0.0.1:8474", "http://", "http://10.1.2.3:8474"])
 def test_what_cannot_be_used_is_refused_with_its_name(url: str) -> None:
     with pytest.raises(SettingsError, match="--toxiproxy="):
-        choose(url, {})
+        choose_toxiproxy(url, {})
     with pytest.raises(SettingsError, match="TOXIPROXY_URL="):
-        choose("auto", {"TOXIPROXY_URL": url})
+        choose_toxiproxy("auto", {"TOXIPROXY_URL": url})
 
 
 def test_a_server_without_the_mark_is_another_s() -> None:

@@ -16,7 +16,7 @@ from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from proxy_manager.server import create_app
+from proxy_manager.server import create_manager_api
 from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
 from windtunnel.history.events import ToxicsChanged
@@ -101,9 +101,9 @@ class Plane:
 
 
 def disturbances(client: ToxiproxyClient, topology: Topology) -> Iterator[tuple[str, str]]:
-    found = client.proxies()
+    proxies = client.proxies()
     for link in topology.services:
-        proxy = found[topology.proxy_name(link)]
+        proxy = proxies[topology.proxy_name(link)]
         if not proxy.enabled:
             yield link, "down"
         yield from ((link, toxic.kind) for toxic in proxy.toxics)
@@ -134,7 +134,7 @@ def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[P
 
 
 def app_of(plane: Plane, loop: Loop) -> Flask:
-    return create_app(loop, plane.topology, lambda: State(plane.state.path), TOKEN)
+    return create_manager_api(loop, plane.topology, lambda: State(plane.state.path), TOKEN)
 
 
 @contextmanager

@@ -40,8 +40,8 @@ def error(answer: TestResponse) -> tuple[int, str]:
 
 def faults_set(plane: Plane) -> list[FaultsSet]:
     path = history_file(plane.folder / "logs", "run-1", "gateway", 0)
-    found = list(read_file(path)) if path.exists() else []
-    return [event for event in found if isinstance(event, FaultsSet)]
+    events = list(read_file(path)) if path.exists() else []
+    return [event for event in events if isinstance(event, FaultsSet)]
 
 
 def armed(plane: Plane, attempt: int = 1) -> int:
@@ -126,7 +126,7 @@ def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({"faults": "ligth"}, "did you mean 'light'"),
         (
@@ -140,9 +140,9 @@ def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
         ([], "send"),
     ],
 )
-def test_what_is_no_set_is_refused(client: FlaskClient, body: Any, said: str) -> None:
+def test_what_is_no_set_is_refused(client: FlaskClient, body: Any, message: str) -> None:
     answer = client.put("/faults", json=body, headers=HEADERS)
-    assert answer.status_code == 400 and said in answer.json["error"]["message"]
+    assert answer.status_code == 400 and message in answer.json["error"]["message"]
 
 
 def test_what_the_gateway_cannot_have_is_refused_and_the_one_before_stays(

@@ -16,7 +16,8 @@ from tests.gateway.lab import until
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
 from windtunnel.core.sqlite import connect
 from windtunnel.state.state import State
-from windtunnel.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+from windtunnel.toxiproxy.answers import ToxiproxyError
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
 @pytest.fixture
@@ -30,8 +31,8 @@ def settled(loop: Loop) -> bool:
     return loop.error is None
 
 
-def flown(plane: Plane, attempt: int, meanwhile=lambda: None) -> tuple[str, ...]:
-    """Flies one attempt through a loop that runs; what disturbed it."""
+def complete_attempt(plane: Plane, attempt: int, meanwhile=lambda: None) -> tuple[str, ...]:
+    """Takes one attempt through a running loop; what disturbed it."""
     attempt_id = plane.request(attempt=attempt)
     until(lambda: plane.attempt(attempt_id).state == "armed", "armed", 10)
     meanwhile()
@@ -78,9 +79,9 @@ def test_it_heals_before_it_is_ready_and_at_its_end(real_time: Plane) -> None:
     assert real_time.toxics() == []
 
 
-def test_attempts_are_flown_one_after_the_other(alive: Plane) -> None:
+def test_attempts_run_one_after_the_other(alive: Plane) -> None:
     with looping(alive):
-        assert [flown(alive, number) for number in (1, 2, 3)] == [(), (), ()]
+        assert [complete_attempt(alive, number) for number in (1, 2, 3)] == [(), (), ()]
 
 
 def test_its_end_in_an_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None:
@@ -121,10 +122,10 @@ def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path
             assert {k: p.listen for k, p in plane.proxies.observe().items()} == {
                 link: str(address) for link, address in before.items()
             }
-            assert flown(plane, 1) == ()
-            [reason] = flown(plane, 2, restart)
+            assert complete_attempt(plane, 1) == ()
+            [reason] = complete_attempt(plane, 2, restart)
             assert "had to start over during the attempt" in reason and "Toxiproxy" in reason
-            assert flown(plane, 3) == () and loop.addresses == before
+            assert complete_attempt(plane, 3) == () and loop.addresses == before
     server.__exit__(None, None, None)
 
 
@@ -138,8 +139,8 @@ def test_a_restart_too_quick_to_be_noticed_is_noticed_by_its_traces(alive: Plane
                 alive.client.delete_proxy(alive.name(link))
             until(lambda: len(alive.proxies.observe()) == 8)
 
-        assert "its proxy is gone" in flown(alive, 1, lose_all)[0]
-        assert flown(alive, 2) == () and loop.addresses == before
+        assert "its proxy is gone" in complete_attempt(alive, 1, lose_all)[0]
+        assert complete_attempt(alive, 2) == () and loop.addresses == before
 
 
 def test_without_a_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkeypatch) -> None:

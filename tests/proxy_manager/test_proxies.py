@@ -24,9 +24,9 @@ def plane(tmp_path: Path, toxiproxy: str) -> Iterator[Plane]:
 
 def test_each_link_has_its_proxy_before_its_gateway(plane: Plane) -> None:
     addresses = plane.proxies.ensure()
-    found = plane.client.proxies()
+    proxies = plane.client.proxies()
     for link in LINKS:
-        proxy = found[plane.name(link.name)]
+        proxy = proxies[plane.name(link.name)]
         assert (proxy.listen, proxy.upstream) == (
             str(addresses[link.name]),
             str(plane.topology.gateways[link.name]),

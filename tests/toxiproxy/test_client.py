@@ -8,18 +8,18 @@ import pytest
 from toxiproxy import Toxiproxy
 
 from tests.conformance.servers import embedded_server
-from windtunnel.toxiproxy.client import (
+from windtunnel.toxiproxy.answers import (
     Exists,
-    NotFound,
     ProxyState,
     Rejected,
-    ServerError,
     ToxicState,
-    ToxiproxyClient,
     ToxiproxyError,
+    ToxiproxyNotFound,
+    ToxiproxyServerError,
     Unreachable,
     same_listen,
 )
+from windtunnel.toxiproxy.client import ToxiproxyClient
 
 UPSTREAM = "127.0.0.1:9"
 
@@ -103,7 +103,7 @@ def test_ensure_creates_anew_what_differs(client, proxy):
 
 
 def test_a_taken_port_is_an_error_unless_it_may_be_replaced(client, taken):
-    with pytest.raises(ServerError, match=r"address already in use.*free that port"):
+    with pytest.raises(ToxiproxyServerError, match=r"address already in use.*free that port"):
         client.ensure_proxy("p", taken, UPSTREAM)
     replaced = client.ensure_proxy("p", taken, UPSTREAM, replace_taken=True)
     assert replaced.listen != taken
@@ -134,7 +134,7 @@ def test_errors_have_their_type_and_say_what_to_do(client, proxy):
     with pytest.raises(Rejected, match="invalid toxic type"):
         client.add_toxic("p", "u", "bogus", "upstream", {})
     for call in (client.proxy, lambda name: client.set_enabled(name, True)):
-        with pytest.raises(NotFound, match="proxy not found"):
+        with pytest.raises(ToxiproxyNotFound, match="proxy not found"):
             call("none")
 
 
@@ -185,7 +185,7 @@ def test_what_is_no_toxiproxy_is_a_server_error(stand_in, status, body, error):
             lambda: client.add_toxic("p", "t", "latency", "upstream", {}),
             lambda: client.set_enabled("p", True),
         ):
-            with pytest.raises(ServerError, match=error):
+            with pytest.raises(ToxiproxyServerError, match=error):
                 call()
 
 
@@ -239,7 +239,7 @@ def test_a_bad_url_is_refused(url):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "actual", "same"),
+    ("requested", "actual", "same"),
     [
         ("127.0.0.1:1", "127.0.0.1:1", True),
         ("127.0.0.1:1", "127.0.0.1:2", False),
@@ -251,10 +251,10 @@ def test_a_bad_url_is_refused(url):
         ("toxiproxy:1", "172.18.0.2:2", False),
     ],
 )
-def test_listen_addresses_are_compared_as_the_server_writes_them(wanted, actual, same):
-    assert same_listen(wanted, actual) is same
+def test_listen_addresses_are_compared_as_the_server_writes_them(requested, actual, same):
+    assert same_listen(requested, actual) is same
 
 
-@pytest.mark.parametrize("error", [Unreachable, ServerError, NotFound, Exists, Rejected])
+@pytest.mark.parametrize("error", [Unreachable, ToxiproxyServerError, ToxiproxyNotFound, Exists, Rejected])
 def test_all_errors_are_toxiproxy_errors(error):
     assert issubclass(error, ToxiproxyError)

@@ -37,12 +37,12 @@ def refused(command: list[str], *arguments: str) -> str:
 def test_a_taken_port_ends_it_with_a_reason(command: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = refused(command, "--port", port)
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in said
+        message = refused(command, "--port", port)
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in message
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         (None, "cannot be read: No such file or directory"),
         ("[{]", ":1:3: no JSON: Expecting property name"),
@@ -63,14 +63,14 @@ def test_a_taken_port_ends_it_with_a_reason(command: list[str]) -> None:
     ],
 )
 def test_a_bad_file_ends_it_with_the_place_and_the_reason(
-    tmp_path: Path, text: str | None, said: str
+    tmp_path: Path, text: str | None, reason: str
 ) -> None:
     path = tmp_path / "proxies.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    found = refused(EMBEDDED, "--port", "0", "--config", str(path))
-    assert str(path) in found
-    assert said in found
+    message = refused(EMBEDDED, "--port", "0", "--config", str(path))
+    assert str(path) in message
+    assert reason in message
 
 
 def url_of(server: subprocess.Popen[bytes]) -> str:

@@ -21,7 +21,7 @@ from windtunnel.judging.summary import summarise
 from windtunnel.lab import daemon
 from windtunnel.lab.demo import fly, tell
 from windtunnel.lab.process import python
-from windtunnel.lab.toxiproxy import choose
+from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.links.catalog import TOXIPROXY_PORT
 from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
 from windtunnel.report.reproduce import DEMO_PRESET, command
@@ -69,7 +69,7 @@ def demo(
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
     try:
         configuration = _configuration(out, prompts, given)
-        choice = choose(toxiproxy, configuration.environ)
+        choice = choose_toxiproxy(toxiproxy, configuration.environ)
         load_prompts(configuration.prompts)  # what cannot be flown is said before the lab starts
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
@@ -133,7 +133,7 @@ def lab() -> None:
 def lab_up(toxiproxy: str) -> None:
     """Start a lab and leave it running; then: python -m agent."""
     configuration = load_configuration(os.environ)
-    choose(toxiproxy, configuration.environ)
+    choose_toxiproxy(toxiproxy, configuration.environ)
     sys.exit(daemon.up(configuration, toxiproxy, tell))
 
 

@@ -11,6 +11,7 @@ from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchang
 from windtunnel.judging.judge import RunJudgement
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.planned import PlannedToxic
+from windtunnel.toxiproxy.toxics import toxic
 
 NEAR = 0.2
 
@@ -44,16 +45,22 @@ def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     client_ms = 1000 * float(judgement.started.settings.get("tool_timeout", 0))
     for armed in events:
         if isinstance(armed, AttemptArmed):
-            for toxic in armed.toxics:
-                yield from _toxic(toxic, client_ms)
+            for planned in armed.toxics:
+                yield from _toxic(planned, client_ms)
 
 
-def _toxic(toxic: PlannedToxic, client_ms: float) -> Iterator[str]:
-    if toxic.attributes.get("jitter", 0) > 0:
-        yield f"{toxic.kind} has jitter ({toxic.attributes['jitter']} ms)"
-    ms = toxic.attributes.get(toxic.kind)  # latency and timeout each name their time after themselves
+def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
+    try:
+        known = toxic(planned.kind)
+        attributes = known.complete(planned.attributes)
+    except ValueError as error:
+        yield f"this version does not know a toxic of the run: {error}"
+        return
+    jitter_ms, ms = known.jitter_ms(attributes), known.fixed_delay_ms(attributes)
+    if jitter_ms > 0:
+        yield f"{planned.kind} has jitter ({jitter_ms} ms)"
     if ms and client_ms and abs(ms - client_ms) <= NEAR * client_ms:
-        yield f"a {toxic.kind} of {ms} ms is within 20 % of the client's timeout, {client_ms:g} ms"
+        yield f"a {planned.kind} of {ms} ms is within 20 % of the client's timeout, {client_ms:g} ms"
 
 
 def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:

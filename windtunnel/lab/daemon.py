@@ -21,7 +21,7 @@ import requests
 from windtunnel.core import lock
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
 from windtunnel.lab.process import Process, python, start
-from windtunnel.lab.toxiproxy import Choice, choose
+from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
 from windtunnel.settings.settings import SettingsError
@@ -123,7 +123,7 @@ def keep(toxiproxy: str) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         configuration = load_configuration(os.environ)
-        choice = choose(toxiproxy, configuration.environ)
+        choice = choose_toxiproxy(toxiproxy, configuration.environ)
         with lock.holding(configuration.state.parent):
             _keep(configuration, choice, stop)
     except (LabError, SettingsError, lock.Taken, OSError) as error:

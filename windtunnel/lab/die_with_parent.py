@@ -14,21 +14,21 @@ import sys
 
 from windtunnel.core.lifeline import LIFELINE_VARIABLE
 
-PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if _launcher_is_gone():
-        return  # it died before it could be watched
-    os.environ.setdefault("LOG_LEVEL", "warn")  # or Toxiproxy writes a line for every request
+        return  # it died before this process asked to be killed with it
+    os.environ.setdefault("LOG_LEVEL", "warn")  # at its default Toxiproxy logs every request
     os.execvp(sys.argv[1], sys.argv[1:])
 
 
 def _launcher_is_gone() -> bool:
     descriptor = os.environ.get(LIFELINE_VARIABLE)
-    # nothing is ever said on it: it is readable once the other end is closed
+    # Nothing is ever written to it, so it is readable only once the other end is closed.
     return bool(descriptor) and bool(select.select([int(descriptor or 0)], [], [], 0)[0])
 
 

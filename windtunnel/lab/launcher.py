@@ -68,7 +68,7 @@ class Lab:
 
     def _start(self) -> None:
         url = self._toxiproxy.url
-        if url and not toxiproxy.answers(url):
+        if url and not toxiproxy.toxiproxy_answers(url):
             raise LabError(
                 f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
             )
@@ -121,7 +121,7 @@ class Lab:
                 listener = self._sockets.pop("toxiproxy")
                 address = address_of(listener)
                 listener.close()
-                server = toxiproxy.command(self._toxiproxy.executable, address, path)
+                server = toxiproxy.toxiproxy_command(self._toxiproxy.executable, address, path)
                 self._spawn("toxiproxy", python("windtunnel.lab.die_with_parent", *server), [])
                 if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
                     return

@@ -1,4 +1,4 @@
-"""Which Toxiproxy the lab flies with: one at a URL, one on ``PATH``, or the embedded one."""
+"""Which Toxiproxy the lab uses: one at a URL, one on ``PATH``, or the embedded one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import requests
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.settings.settings import SettingsError
 
-EXECUTABLE = "toxiproxy-server"
+_EXECUTABLE = "toxiproxy-server"
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Choice:
         return {"url": self.url, "executable": self.executable, "embedded": "embedded"}[self.kind]
 
 
-def choose(wanted: str, environ: Mapping[str, str]) -> Choice:
-    """``wanted`` is ``auto``, ``embedded`` or a URL. Raises ``SettingsError`` for anything else."""
-    if wanted == "embedded":
+def choose_toxiproxy(requested: str, environ: Mapping[str, str]) -> Choice:
+    """``requested`` is ``auto``, ``embedded`` or a URL. Raises ``SettingsError`` for anything else."""
+    if requested == "embedded":
         return Choice("embedded")
-    if wanted != "auto":
-        return Choice("url", _checked(wanted, "--toxiproxy"))
+    if requested != "auto":
+        return Choice("url", _checked(requested, "--toxiproxy"))
     if environ.get("TOXIPROXY_URL"):
         return Choice("url", _checked(environ["TOXIPROXY_URL"], "TOXIPROXY_URL"))
-    found = shutil.which(EXECUTABLE, path=environ.get("PATH"))
-    return Choice("executable", executable=found) if found else Choice("embedded")
+    executable = shutil.which(_EXECUTABLE, path=environ.get("PATH"))
+    return Choice("executable", executable=executable) if executable else Choice("embedded")
 
 
-def answers(url: str) -> bool:
-    """Whether a Toxiproxy answers there."""
+def toxiproxy_answers(url: str) -> bool:
+    """Whether a Toxiproxy answers at that URL."""
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -63,20 +63,18 @@ def _checked(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-# A server that was started with our configuration is known by a proxy of it that never listens.
-
-
 def write_mark(path: Path, name: str) -> None:
+    """Writes the configuration of a server to start: one proxy that never listens, by which it is known."""
     mark = {"name": name, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:1", "enabled": False}
     path.write_text(json.dumps([mark]), encoding="utf-8")
 
 
-def command(executable: str, address: Address, mark: Path) -> Sequence[str]:
+def toxiproxy_command(executable: str, address: Address, mark: Path) -> Sequence[str]:
     return [executable, "-host", address.host, "-port", str(address.port), "-config", str(mark)]
 
 
 def has_mark(url: str, name: str) -> bool | None:
-    """Whether the server that answers there is ours (its mark is then removed); None if none answers."""
+    """Whether the server at that URL has our mark, which is then removed; None if none answers."""
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -86,5 +84,5 @@ def has_mark(url: str, name: str) -> bool | None:
         except requests.ConnectionError:
             return None
         except (requests.RequestException, ValueError, TypeError):
-            return False  # something answers, which is no Toxiproxy
+            return False  # what answers is no Toxiproxy
     return marked

@@ -1,11 +1,11 @@
 """What a Toxiproxy server answers: the states that it describes, and its errors by type.
 
 ToxiproxyError
-|- Unreachable    no answer, or none in time
-|- ServerError    5xx, or an answer that is none of Toxiproxy's
-|- NotFound       404: no such proxy or toxic
-|- Exists         409: the name is taken
-`- Rejected       any other 4xx, and names that do not fit in a path
+|- Unreachable             no answer, or none in time
+|- ToxiproxyServerError    5xx, or an answer that Toxiproxy does not give
+|- ToxiproxyNotFound       404: no such proxy or toxic
+|- Exists                  409: the name is taken
+`- Rejected                any other 4xx, and names that do not fit in a path
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # compared, never bound
+_WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # only compared: nothing binds them
 
 
 class ToxiproxyError(Exception):
@@ -26,11 +26,11 @@ class Unreachable(ToxiproxyError):
     """The server does not answer, or not in time."""
 
 
-class ServerError(ToxiproxyError):
+class ToxiproxyServerError(ToxiproxyError):
     """The server failed (5xx), or what answers is no Toxiproxy."""
 
 
-class NotFound(ToxiproxyError):
+class ToxiproxyNotFound(ToxiproxyError):
     """The server knows no such proxy or toxic."""
 
 
@@ -65,11 +65,11 @@ class ProxyState:
 
 
 def field_of(fields: Mapping[str, Any], name: str) -> Any:
-    """The field; raises ``ServerError`` where there is none."""
+    """The field; raises ``ToxiproxyServerError`` where there is none."""
     try:
         return fields[name]
     except (KeyError, TypeError) as error:
-        raise ServerError(
+        raise ToxiproxyServerError(
             f"no {name!r} in the answer, this is not Toxiproxy 2; check TOXIPROXY_URL"
         ) from error
 
@@ -94,21 +94,21 @@ def toxic_state(fields: Mapping[str, Any]) -> ToxicState:
     )
 
 
-def same_listen(wanted: str, actual: str, *, any_port: bool = False) -> bool:
-    """Whether the server's ``host:port`` is what was asked for (a port 0 asks for any).
+def same_listen(requested: str, actual: str, *, any_port: bool = False) -> bool:
+    """Whether the server's ``host:port`` is the requested one; a requested port 0 is any port.
 
-    The server resolves host names and writes wildcards as ``[::]``; of a name only the port is compared.
+    The server resolves host names, so of a name only the port is compared. It writes wildcards as ``[::]``.
     """
-    wanted_host, _, wanted_port = wanted.rpartition(":")
+    requested_host, _, requested_port = requested.rpartition(":")
     actual_host, _, actual_port = actual.rpartition(":")
-    same_port = any_port or wanted_port in ("0", actual_port)
-    return same_port and _same_host(wanted_host.strip("[]"), actual_host.strip("[]"))
+    same_port = any_port or requested_port in ("0", actual_port)
+    return same_port and _same_host(requested_host.strip("[]"), actual_host.strip("[]"))
 
 
-def _same_host(wanted: str, actual: str) -> bool:
-    if wanted in WILDCARDS or actual in WILDCARDS:
-        return wanted in WILDCARDS and actual in WILDCARDS
+def _same_host(requested: str, actual: str) -> bool:
+    if requested in _WILDCARDS or actual in _WILDCARDS:
+        return requested in _WILDCARDS and actual in _WILDCARDS
     try:
-        return ipaddress.ip_address(wanted) == ipaddress.ip_address(actual)
+        return ipaddress.ip_address(requested) == ipaddress.ip_address(actual)
     except ValueError:
         return True

@@ -1,8 +1,9 @@
-"""The client of a Toxiproxy server: the one module that touches toxiproxy-python, and closes its defects.
+"""The client of a Toxiproxy server: the one module that uses toxiproxy-python, and makes up for its defects.
 
 The library sends through module-level ``requests`` to a class-level host and port, without timeouts, and
-obeys HTTP_PROXY. Here it sends through the pool of the client that called it (a context variable says
-which), so that one process can speak to several servers, and every answer is checked before it sees it.
+obeys HTTP_PROXY. Here it sends through the connection pool of the client that called it, which a context
+variable names. So one process can speak to several servers, and every answer is checked before the library
+reads it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ from toxiproxy import api as library
 
 from windtunnel.toxiproxy.answers import (
     Exists,
-    NotFound,
     ProxyState,
     Rejected,
-    ServerError,
     ToxicState,
-    ToxiproxyError,
+    ToxiproxyNotFound,
+    ToxiproxyServerError,
     Unreachable,
     field_of,
     proxy_state,
@@ -35,13 +35,13 @@ from windtunnel.toxiproxy.answers import (
     toxic_state,
 )
 
-TIMEOUT_S = 2.0
-NAME = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
+_TIMEOUT_S = 2.0
+_NAME = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 
 
 @dataclass(frozen=True)
 class _Reply:
-    """What toxiproxy-python needs of an answer."""
+    """The part of an answer that toxiproxy-python reads."""
 
     status_code: int
     content: bytes
@@ -77,12 +77,12 @@ class ToxiproxyClient:
     ``ToxiproxyError``.
     """
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, timeout_s: float = _TIMEOUT_S) -> None:
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
             raise ValueError(f"Toxiproxy's URL must be http://host:port, not {url!r}; set TOXIPROXY_URL")
         self.url = f"http://{parts.netloc}"
-        # urllib3 reads neither HTTP_PROXY nor .netrc, and asks whether a kept connection is still there
+        # urllib3 reads neither HTTP_PROXY nor .netrc, and checks whether a kept connection is still open.
         self._pool = urllib3.HTTPConnectionPool(
             parts.hostname,
             parts.port or 8474,
@@ -116,10 +116,10 @@ class ToxiproxyClient:
     def ensure_proxy(
         self, name: str, listen: str, upstream: str, *, replace_taken: bool = False
     ) -> ProxyState:
-        """The proxy, created or enabled or created anew as needed; its toxics stay if it does.
+        """The proxy, created, enabled or created anew as needed; its toxics stay if it was not created.
 
         With ``replace_taken`` a listen port that another process holds is replaced by a free one of the
-        same host, and a proxy that already listens on another port of that host is taken as it is.
+        same host, and a proxy that already listens on another port of that host stays as it is.
         """
         _checked(name)
         present = self.proxies().get(name)
@@ -130,17 +130,17 @@ class ToxiproxyClient:
             self.delete_proxy(name)
         try:
             return self._create(name, listen, upstream)
-        except ServerError as error:
+        except ToxiproxyServerError as error:
             if not (replace_taken and "address already in use" in str(error)):
                 raise
             return self._create(name, f"{listen.rpartition(':')[0]}:0", upstream)
 
     def delete_proxy(self, name: str) -> None:
-        """Deletes the proxy; one that does not exist is deleted already."""
+        """Deletes the proxy, if it exists."""
         with self._calling():
             try:
                 _handle(name).destroy()
-            except NotFound:
+            except ToxiproxyNotFound:
                 return
 
     def set_enabled(self, name: str, enabled: bool) -> ProxyState:
@@ -156,7 +156,7 @@ class ToxiproxyClient:
     def add_toxic(
         self, proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, int]
     ) -> ToxicState:
-        """Adds a toxic that meets every connection (toxicity 1); returns what the server stored."""
+        """Adds a toxic that affects every connection (toxicity 1); returns what the server stored."""
         with self._calling():
             _handle(proxy).add_toxic(
                 type=kind, name=_checked(name), stream=stream, toxicity=1.0, attributes=dict(attributes)
@@ -164,11 +164,11 @@ class ToxiproxyClient:
             return toxic_state(_last_reply.get().json())
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Removes the toxic; one that does not exist (nor its proxy) is removed already."""
+        """Removes the toxic, if it and its proxy exist."""
         with self._calling():
             try:
                 _handle(proxy).destroy_toxic(_checked(name))
-            except NotFound:
+            except ToxiproxyNotFound:
                 return
 
     def send(self, method: str, path: str, body: object = None) -> _Reply:
@@ -204,7 +204,9 @@ class ToxiproxyClient:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise ServerError(f"what answers at {self.url}{path} is not Toxiproxy; check TOXIPROXY_URL")
+            raise ToxiproxyServerError(
+                f"what answers at {self.url}{path} is not Toxiproxy; check TOXIPROXY_URL"
+            )
         return answer
 
     def _raise_for(self, reply: _Reply, call: str) -> None:
@@ -213,32 +215,34 @@ class ToxiproxyClient:
         message = f"Toxiproxy at {self.url}, {call}: {_error_text(reply)} (HTTP {reply.status_code})"
         match reply.status_code:
             case 404:
-                raise NotFound(f"{message}; someone deleted it, or the server was restarted")
+                raise ToxiproxyNotFound(f"{message}; someone deleted it, or the server was restarted")
             case 409:
                 raise Exists(f"{message}; remove it first or choose another name")
             case code if 400 <= code < 500:
                 raise Rejected(f"{message}; correct the request")
             case _ if "address already in use" in message:
-                raise ServerError(f"{message}; free that port or listen on another")
+                raise ToxiproxyServerError(f"{message}; free that port or listen on another")
             case _:
-                raise ServerError(f"{message}; look at the server's log, restart it if need be")
+                raise ToxiproxyServerError(f"{message}; look at the server's log, restart it if need be")
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
-        """Within it toxiproxy-python speaks to this client's server, and its errors are ours."""
+        """Within the block toxiproxy-python speaks to this client's server, and its errors become ours."""
         token = _caller.set(self)
         try:
             yield
         except library.ProxyExists as error:
             raise Exists(f"Toxiproxy at {self.url}: the proxy exists; delete it first") from error
         except (KeyError, TypeError, ValueError) as error:
-            raise ServerError(f"what answers at {self.url} is not Toxiproxy; check TOXIPROXY_URL") from error
+            raise ToxiproxyServerError(
+                f"what answers at {self.url} is not Toxiproxy; check TOXIPROXY_URL"
+            ) from error
         finally:
             _caller.reset(token)
 
 
 def _checked(name: str) -> str:
-    if not NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise Rejected(
             f"{name!r} cannot name a proxy or toxic: it goes into a path; use letters, digits, '_', '-', '.'"
         )
@@ -254,17 +258,3 @@ def _error_text(reply: _Reply) -> str:
         return str(reply.json()["error"])
     except (ValueError, KeyError, TypeError):
         return reply.content.decode("utf-8", "replace").strip()[:200] or "no reason given"
-
-
-__all__ = [
-    "Exists",
-    "NotFound",
-    "ProxyState",
-    "Rejected",
-    "ServerError",
-    "ToxicState",
-    "ToxiproxyClient",
-    "ToxiproxyError",
-    "Unreachable",
-    "same_listen",
-]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from windtunnel.toxiproxy.toxics import TOXICS
+
 INK = "#1f2933"
 MUTED = "#5f6c7b"
 FAINT = "#d3dae1"
@@ -32,14 +34,7 @@ OUTCOMES: dict[str, str] = {
 NOT_JUDGED = "not judged"
 
 FAULTS: dict[str, str] = {
-    "timeout": "#ee8866",
-    "latency": "#eedd88",
-    "reset_peer": "#ffaabb",
-    "bandwidth": "#77aadd",
-    "slicer": "#99ddff",
-    "limit_data": "#aaaa00",
-    "slow_close": "#bbcc33",
-    "down": "#8f98a3",
+    **{toxic.kind: toxic.color for toxic in TOXICS if toxic.color},
     "server_error": "#7b3294",
     "unavailable": "#a36bb8",
     "rate_limit": "#c2a5cf",

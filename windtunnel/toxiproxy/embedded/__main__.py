@@ -11,19 +11,19 @@ from pathlib import Path
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, listen
 from windtunnel.toxiproxy.embedded.api import VERSION
-from windtunnel.toxiproxy.embedded.population import PopulationError, populate, read_population
+from windtunnel.toxiproxy.embedded.config_file import ConfigFileError, create_proxies, read_config_file
 from windtunnel.toxiproxy.embedded.server import EmbeddedServer
 
-DEFAULT_PORT = 8474
+_DEFAULT_PORT = 8474
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     address = Address(options.host, options.port)
     try:
-        rows = read_population(options.config) if options.config else []
+        rows = read_config_file(options.config) if options.config else []
         listener = listen("toxiproxy", address)
-    except PopulationError as error:
+    except ConfigFileError as error:
         return _failed(str(error))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -31,13 +31,13 @@ def main(arguments: list[str] | None = None) -> int:
     server = EmbeddedServer(
         listener,
         proxy_metrics=options.proxy_metrics,
-        populate=partial(populate, path=options.config, rows=rows),
+        populate=partial(create_proxies, path=options.config, rows=rows),
         ready=partial(_say, f"embedded Toxiproxy {VERSION} listens on {address_of(listener).url}"),
     )
     watch(os.environ, server.stop)
     try:
         server.run()
-    except PopulationError as error:
+    except ConfigFileError as error:
         listener.close()
         return _failed(str(error))
     return 0
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.toxiproxy.embedded", description=__doc__)
     parser.add_argument("--host", default=LOOPBACK, help="host of the HTTP API (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="its port (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=_DEFAULT_PORT, help="its port (default: %(default)s)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="proxies to start with, a JSON array")
     parser.add_argument("--proxy-metrics", action="store_true", help="count bytes, at /metrics")
     return parser.parse_args(arguments)

@@ -16,15 +16,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windtunnel.toxiproxy.embedded.errors import ApiError
-from windtunnel.toxiproxy.embedded.json_text import dump
+from windtunnel.toxiproxy.embedded.go_json import go_json_text
 from windtunnel.toxiproxy.embedded.metrics import CONTENT_TYPE, Metrics
-from windtunnel.toxiproxy.embedded.proxies import ProxyCollection
 from windtunnel.toxiproxy.embedded.proxy import Proxy
+from windtunnel.toxiproxy.embedded.proxy_collection import ProxyCollection
 
 VERSION = "2.12.0"
-METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
-NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
-REQUEST_ID = "X-Toxiproxy-Request-Id"
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
+_NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+_REQUEST_ID = "X-Toxiproxy-Request-Id"
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -53,15 +53,15 @@ def create_api(proxies: ProxyCollection, metrics: Metrics) -> ASGIApp:
         "/version": {"GET": api.version},
     }
     if metrics.enabled:
-        table["/metrics"] = dict.fromkeys(METHODS, api.metrics)
-    routes = [Route(path, api.entry(methods), methods=METHODS) for path, methods in table.items()]
+        table["/metrics"] = dict.fromkeys(_METHODS, api.metrics)
+    routes = [Route(path, api.entry(methods), methods=_METHODS) for path, methods in table.items()]
     app = Starlette(routes=routes, exception_handlers={404: _not_found})
     app.router.redirect_slashes = False
     return _CleanPaths(app)
 
 
 class _CleanPaths:
-    """Sends who asks for ``//proxies`` or ``/proxies/../version`` to the path that is meant."""
+    """Redirects a request for ``//proxies`` or ``/proxies/../version`` to the clean path."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -84,31 +84,31 @@ class _Api:
         self._changing = asyncio.Lock()
 
     def entry(self, methods: dict[str, Handler]) -> Handler:
-        """One path: its handlers by method, no browsers, errors in the API's form."""
+        """The handler of one path: dispatches by method, refuses browsers, gives errors the API's form."""
 
         async def handle(request: Request) -> Response:
             handler = methods.get(request.method)
             if handler is None:
                 return _empty(405, request.method)
             answer = await self._answered(handler, request)
-            answer.headers[REQUEST_ID] = secrets.token_hex(10)
+            answer.headers[_REQUEST_ID] = secrets.token_hex(10)
             return answer
 
         return handle
 
     async def _answered(self, handler: Handler, request: Request) -> Response:
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
-            # a page that a browser shows must not be able to steer the server
-            return PlainTextResponse("User agent not allowed\n", 403, NO_SNIFF)
+            # A page that a browser shows must not be able to change the server.
+            return PlainTextResponse("User agent not allowed\n", 403, _NO_SNIFF)
         try:
-            await request.body()  # kept: who sends slowly must not hold up the others
+            await request.body()  # read before the lock: a slow sender must not hold up the others
             async with self._changing:
                 return await handler(request)
         except ClientDisconnect:
             return Response(status_code=400)
         except ApiError as error:
-            text = dump({"error": error.message, "status": error.status}) + "\n"
-            return PlainTextResponse(text, error.status, NO_SNIFF)
+            text = go_json_text({"error": error.message, "status": error.status}) + "\n"
+            return PlainTextResponse(text, error.status, _NO_SNIFF)
 
     def _proxy(self, request: Request) -> Proxy:
         return self._proxies.get(request.path_params["proxy"])
@@ -124,13 +124,13 @@ class _Api:
         return _answer((await self._proxies.create(await request.body())).json(), 201)
 
     async def populate(self, request: Request) -> Response:
-        done: list[Proxy] = []
+        created: list[Proxy] = []
         problem: dict[str, Any] = {}
         try:
-            await self._proxies.populate(await request.body(), done)
+            await self._proxies.populate(await request.body(), created)
         except ApiError as error:
             problem = {"error": error.message, "status": error.status}
-        listed = [proxy.json() for proxy in done] or None
+        listed = [proxy.json() for proxy in created] or None
         return _answer(problem | {"proxies": listed}, problem.get("status", 201))
 
     async def proxy_show(self, request: Request) -> Response:
@@ -170,13 +170,13 @@ class _Api:
 
 
 def _answer(value: Any, status: int = 200) -> Response:
-    return Response(dump(value), status, media_type="application/json")
+    return Response(go_json_text(value), status, media_type="application/json")
 
 
 def _empty(status: int, method: str) -> Response:
     answer = Response(status_code=status)
     if method == "HEAD":
-        del answer.headers["content-length"]  # unlike a body's, nobody's length is not told
+        del answer.headers["content-length"]  # the real server sends none without a body
     return answer
 
 
@@ -186,4 +186,4 @@ def _clean(path: str) -> str:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("404 page not found\n", 404, NO_SNIFF)
+    return PlainTextResponse("404 page not found\n", 404, _NO_SNIFF)

@@ -1,4 +1,4 @@
-"""What lies between two stages: chunks that wait, a few at most."""
+"""The queue between two toxics of a chain: a few chunks that wait."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from windtunnel.toxiproxy.embedded.stages.base import Chunk
+from windtunnel.toxiproxy.toxics.pipe import Chunk
 
 
-def nobody() -> None:
-    """There is nobody to wake."""
+def wake_nobody() -> None:
+    """The callback of a queue for which nobody waits."""
 
 
 class Output(Protocol):
@@ -20,22 +20,22 @@ class Output(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether who sent must wait until ``on_room`` is called."""
+        """Whether the sender must wait until ``on_room`` is called."""
 
     def put(self, chunk: Chunk) -> None:
-        """Takes it, full or not: who must not wait need not."""
+        """Takes the chunk, full or not: a sender that is interrupted may not wait."""
 
     def end(self) -> None: ...
 
 
 class Channel:
-    """Holds ``capacity`` chunks, and the one in the hand of a sender who waits for room."""
+    """Holds ``capacity`` chunks, and the one of a sender that waits for room."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.ended = False
-        self.on_data: Callable[[], None] = nobody
-        self.on_room: Callable[[], None] = nobody
+        self.on_data: Callable[[], None] = wake_nobody
+        self.on_room: Callable[[], None] = wake_nobody
         self._chunks: deque[Chunk] = deque()
 
     def __bool__(self) -> bool:
@@ -60,6 +60,6 @@ class Channel:
         return chunk
 
     def pour(self, output: Output) -> None:
-        """All that waits goes on at once."""
+        """Passes on all chunks that wait, at once."""
         while self:
             output.put(self.take())

@@ -1,4 +1,4 @@
-"""One accepted connection: a client's end, an upstream's end, and a link in each direction."""
+"""One accepted connection: the client's end, the upstream's end, and a link in each direction."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from windtunnel.toxiproxy.embedded.collection import ToxicCollection
-from windtunnel.toxiproxy.embedded.link import Link
 from windtunnel.toxiproxy.embedded.listening import split_host_port
+from windtunnel.toxiproxy.embedded.toxic_collection import ToxicCollection
+from windtunnel.toxiproxy.embedded.toxic_link import ToxicLink
 
 
-class End(asyncio.Protocol):
-    """One end of a connection: feeds the link that starts here, paces the one that ends here."""
+class ConnectionEnd(asyncio.Protocol):
+    """One end of a connection: feeds the link that starts here, and paces the one that ends here."""
 
     def __init__(self, on_made: Callable[[], None], on_lost: Callable[[], None]) -> None:
         self._on_made = on_made
         self._on_lost = on_lost
         self._early: bytes = b""
         self._ended = False
-        self._outgoing: Link | None = None
-        self._incoming: Link | None = None
+        self._outgoing: ToxicLink | None = None
+        self._incoming: ToxicLink | None = None
         self.transport: asyncio.Transport
         self.lost = False
 
-    def join(self, outgoing: Link, incoming: Link) -> None:
-        """From here on both links run; what came in before goes first."""
+    def join(self, outgoing: ToxicLink, incoming: ToxicLink) -> None:
+        """Starts both links; the data that came in before goes first."""
         self._outgoing, self._incoming = outgoing, incoming
         if self._early:
             outgoing.receive(self._early)
@@ -51,7 +51,7 @@ class End(asyncio.Protocol):
         self._ended = True
         if self._outgoing is not None:
             self._outgoing.end()
-        return True  # the link closes the transports, once all is delivered
+        return True  # keeps the transport open: the link closes it once all is delivered
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = self._ended = True
@@ -70,7 +70,7 @@ class End(asyncio.Protocol):
             self._incoming.unblock()
 
 
-class Connection:
+class ProxyConnection:
     """Dials the upstream for an accepted client, and joins the two under the proxy's toxics."""
 
     def __init__(
@@ -78,15 +78,15 @@ class Connection:
         upstream: str,
         toxics: ToxicCollection,
         count: Callable[[str, str, int], None],
-        on_end: Callable[[Connection], None],
+        on_end: Callable[[ProxyConnection], None],
     ) -> None:
-        self.client = End(self._accepted, self._end_lost)
-        self._upstream: End | None = None
+        self.client = ConnectionEnd(self._accepted, self._end_lost)
+        self._upstream: ConnectionEnd | None = None
         self._address = upstream
         self._toxics = toxics
         self._count = count
         self._on_end = on_end
-        self._links: tuple[tuple[str, Link], ...] = ()
+        self._links: tuple[tuple[str, ToxicLink], ...] = ()
         self._dialling: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
@@ -99,11 +99,13 @@ class Connection:
         self._dialling = asyncio.get_running_loop().create_task(self._open())
 
     async def _open(self) -> None:
-        """Where the upstream does not answer, the client's end is closed."""
+        """Dials the upstream. If it does not answer, the client's end is closed."""
         loop = asyncio.get_running_loop()
         try:
             host, port = split_host_port(self._address)
-            dialled = await loop.create_connection(lambda: End(lambda: None, self._end_lost), host, port)
+            dialled = await loop.create_connection(
+                lambda: ConnectionEnd(lambda: None, self._end_lost), host, port
+            )
         except (OSError, ValueError):
             self.client.transport.close()
             return
@@ -113,22 +115,26 @@ class Connection:
         else:
             self._join(loop, self.client, self._upstream)
 
-    def _join(self, loop: asyncio.AbstractEventLoop, client: End, upstream: End) -> None:
+    def _join(self, loop: asyncio.AbstractEventLoop, client: ConnectionEnd, upstream: ConnectionEnd) -> None:
         near, far = client.transport, upstream.transport
         for toxic in self._toxics:
-            toxic.stage.on_accept((near.get_extra_info("socket"), far.get_extra_info("socket")))
-        up = Link(loop, near, far, self._toxics.chain("upstream"), partial(self._count, "upstream"))
-        down = Link(loop, far, near, self._toxics.chain("downstream"), partial(self._count, "downstream"))
+            toxic.definition.on_accept((near.get_extra_info("socket"), far.get_extra_info("socket")))
+
+        def link(stream: str, source: asyncio.Transport, destination: asyncio.Transport) -> ToxicLink:
+            count = partial(self._count, stream)
+            return ToxicLink(loop, source, destination, self._toxics.chain(stream), count)
+
+        up, down = link("upstream", near, far), link("downstream", far, near)
         self._links = (("upstream", up), ("downstream", down))
-        for direction, link in self._links:
-            self._toxics.open(direction, link)
+        for stream, opened in self._links:
+            self._toxics.open(stream, opened)
         client.join(outgoing=up, incoming=down)
         upstream.join(outgoing=down, incoming=up)
 
     def _end_lost(self) -> None:
-        """With the last end gone nothing is left to do."""
+        """Ends the links and the connection once both ends are gone."""
         if self.client.lost and (self._upstream is None or self._upstream.lost):
-            for direction, link in self._links:
-                self._toxics.close(direction, link)
+            for stream, link in self._links:
+                self._toxics.close(stream, link)
                 link.kill()
             self._on_end(self)

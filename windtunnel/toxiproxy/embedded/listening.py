@@ -1,4 +1,4 @@
-"""Listen addresses as the real server reads them, with its words for what is wrong with one."""
+"""Listen addresses as the real server reads them, with its words for one that it refuses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import socket
 
 from windtunnel.toxiproxy.embedded.errors import ApiError
 
-BACKLOG = 1024
-WILDCARDS = ("", "0.0.0.0", "::")
+_BACKLOG = 1024
+_WILDCARDS = ("", "0.0.0.0", "::")
 
 
 def split_host_port(address: str) -> tuple[str, int]:
@@ -58,7 +58,7 @@ def join_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def resolve(address: str) -> tuple[str, int]:
+async def resolve_address(address: str) -> tuple[str, int]:
     """Host and port with the host's name resolved (IPv4 first); raises ``ValueError``."""
     host, port = split_host_port(address) if address else ("", 0)
     if not host:
@@ -66,15 +66,15 @@ async def resolve(address: str) -> tuple[str, int]:
     try:
         if _only_almost_an_address(host):
             raise socket.gaierror
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         raise ValueError(f"lookup {host}: no such host") from error
-    found.sort(key=lambda info: info[0] != socket.AF_INET)
-    return str(found[0][4][0]), port
+    infos.sort(key=lambda info: info[0] != socket.AF_INET)
+    return str(infos[0][4][0]), port
 
 
 def _only_almost_an_address(host: str) -> bool:
-    """Whether the C library would read an address into it that is none, such as 127.1 or 010.0.0.1."""
+    """Whether the C library takes the text for an address though Go does not: 127.1, 010.0.0.1."""
     try:
         socket.inet_aton(host)
     except (OSError, UnicodeError):
@@ -86,10 +86,10 @@ def _only_almost_an_address(host: str) -> bool:
     return False
 
 
-async def listener(address: str) -> socket.socket:
+async def open_listener(address: str) -> socket.socket:
     """A listening socket; raises ``ApiError`` (500) as the real server does."""
     try:
-        host, port = await resolve(address)
+        host, port = await resolve_address(address)
     except ValueError as error:
         raise ApiError(f"listen tcp: {error}", 500) from error
     try:
@@ -100,7 +100,7 @@ async def listener(address: str) -> socket.socket:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    if host in WILDCARDS and socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+    if host in _WILDCARDS and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)

@@ -1,4 +1,4 @@
-"""The bytes that passed, for Prometheus: what the real server shows under ``-proxy-metrics``."""
+"""The bytes that passed, for Prometheus, as the real server shows them with ``-proxy-metrics``."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 
-LABELS = ("direction", "listener", "proxy", "upstream")
-HELD = ("received", "sent")
-HANDLER = "promhttp_metric_handler_errors_total"
-HANDLER_HELP = "Total number of internal errors encountered by the promhttp metric handler."
+_LABELS = ("direction", "listener", "proxy", "upstream")
+_COUNTED = ("received", "sent")
+_HANDLER = "promhttp_metric_handler_errors_total"
+_HANDLER_HELP = "Total number of internal errors encountered by the promhttp metric handler."
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 class Metrics:
-    """Bytes by their labels; a connection is counted when it has ended. Not ``enabled``: nothing is kept."""
+    """Bytes by their labels. A connection is counted when it has ended; unless ``enabled``, nothing is."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        self._bytes: dict[str, Counter[tuple[str, ...]]] = {held: Counter() for held in HELD}
+        self._bytes: dict[str, Counter[tuple[str, ...]]] = {counted: Counter() for counted in _COUNTED}
 
     def counter(self, proxy: str, listener: str, upstream: str) -> Callable[[str, str, int], None]:
         """Adds, for a direction, to what was ``received`` or ``sent``."""
 
-        def count(direction: str, held: str, size: int) -> None:
+        def count(direction: str, counted: str, size: int) -> None:
             if self.enabled:
-                self._bytes[held][direction, listener, proxy, upstream] += size
+                self._bytes[counted][direction, listener, proxy, upstream] += size
 
         return count
 
@@ -33,14 +33,14 @@ class Metrics:
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
-        yield from _head(HANDLER, HANDLER_HELP)
-        yield from (f'{HANDLER}{{cause="{cause}"}} 0' for cause in ("encoding", "gathering"))
-        for held in HELD:
-            name = f"toxiproxy_proxy_{held}_bytes_total"
-            if self._bytes[held]:
+        yield from _head(_HANDLER, _HANDLER_HELP)
+        yield from (f'{_HANDLER}{{cause="{cause}"}} 0' for cause in ("encoding", "gathering"))
+        for counted in _COUNTED:
+            name = f"toxiproxy_proxy_{counted}_bytes_total"
+            if self._bytes[counted]:
                 yield from _head(name, "")
-            for values, size in sorted(self._bytes[held].items()):
-                labels = ",".join(map('{}="{}"'.format, LABELS, map(_escaped, values)))
+            for values, size in sorted(self._bytes[counted].items()):
+                labels = ",".join(map('{}="{}"'.format, _LABELS, map(_escaped, values)))
                 yield f"{name}{{{labels}}} {_number(size)}"
 
 
@@ -53,7 +53,7 @@ def _escaped(value: str) -> str:
 
 
 def _number(size: int) -> str:
-    """From a million on with an exponent."""
+    """As Prometheus writes it: from a million on with an exponent."""
     if size < 10**6:
         return str(size)
     mantissa, _, exponent = f"{Decimal(size).normalize():e}".partition("e")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from windtunnel.toxiproxy.embedded.collection import ToxicCollection
-from windtunnel.toxiproxy.embedded.connection import Connection, End
+from windtunnel.toxiproxy.embedded.connection import ConnectionEnd, ProxyConnection
 from windtunnel.toxiproxy.embedded.errors import ApiError
-from windtunnel.toxiproxy.embedded.listening import join_host_port, listener, resolve
+from windtunnel.toxiproxy.embedded.listening import join_host_port, open_listener, resolve_address
 from windtunnel.toxiproxy.embedded.metrics import Metrics
+from windtunnel.toxiproxy.embedded.toxic_collection import ToxicCollection
 
 
 class Proxy:
@@ -23,7 +23,7 @@ class Proxy:
         self.toxics = ToxicCollection()
         self._metrics = metrics
         self._server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[ProxyConnection] = set()
 
     def json(self) -> dict[str, Any]:
         return {
@@ -36,10 +36,10 @@ class Proxy:
         }
 
     async def start(self) -> None:
-        """Listens, unless it does already."""
+        """Listens, unless the proxy does already."""
         if self.enabled:
             return
-        listening = await listener(self.listen)
+        listening = await open_listener(self.listen)
         self._server = await asyncio.get_running_loop().create_server(self._accept, sock=listening)
         host, port = listening.getsockname()[:2]
         self.listen = join_host_port(host, port)
@@ -55,9 +55,9 @@ class Proxy:
             connection.abort()
 
     async def differs(self, listen: str, upstream: str) -> bool:
-        """Whether that is another proxy than this one."""
+        """Whether a proxy with these addresses would be another than this one."""
         try:
-            address = join_host_port(*await resolve(listen))
+            address = join_host_port(*await resolve_address(listen))
         except ValueError as error:
             raise ApiError(str(error), 500) from error
         return self.listen != address or self.upstream != upstream
@@ -72,8 +72,8 @@ class Proxy:
         else:
             self.stop()
 
-    def _accept(self) -> End:
+    def _accept(self) -> ConnectionEnd:
         count = self._metrics.counter(self.name, self.listen, self.upstream)
-        connection = Connection(self.upstream, self.toxics, count, self._connections.discard)
+        connection = ProxyConnection(self.upstream, self.toxics, count, self._connections.discard)
         self._connections.add(connection)
         return connection.client

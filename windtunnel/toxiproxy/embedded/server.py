@@ -11,13 +11,13 @@ import uvloop
 
 from windtunnel.toxiproxy.embedded.api import create_api
 from windtunnel.toxiproxy.embedded.metrics import Metrics
-from windtunnel.toxiproxy.embedded.proxies import ProxyCollection
+from windtunnel.toxiproxy.embedded.proxy_collection import ProxyCollection
 
 
 class EmbeddedServer:
     """``run`` serves until ``stop`` (from any thread), SIGTERM or SIGINT; then all proxies are closed.
 
-    ``populate`` creates the first proxies and ``ready`` is called once requests are taken.
+    ``populate`` creates the first proxies; ``ready`` is called once requests are taken.
     """
 
     def __init__(
@@ -62,14 +62,17 @@ class EmbeddedServer:
         try:
             if self._populate:
                 await self._populate(self._proxies)
-            self._ready()  # the socket listens already: who connects now is served in a moment
+            self._ready()  # the socket listens already: a client that connects now is served in a moment
             await self._server.serve(sockets=[self._listener])
         finally:
             self._proxies.stop()
 
 
 def _ignore_after(number: signal.Signals) -> Callable[[], None]:
-    """uvicorn raises the signal that ended it once more when it is done; to end was all that it asked."""
+    """Ignores that signal once uvicorn is done: it raises the signal that ended it once more.
+
+    Returns what restores the handler that was set before.
+    """
     previous = signal.signal(number, lambda *_: None)
 
     def restore() -> None:

@@ -1,30 +1,39 @@
-"""The catalogue of connection faults: one small file for each kind. Pure; imports nothing of ours."""
+"""The catalogue of toxics, one file each: attributes, units, signature, and work in the embedded server.
+
+To add one, write its file and add it to ``TOXICS``: see docs/adding-a-toxic.md. The settings import this
+package, so it imports little of the standard library, and of ours the spelling alone.
+"""
 
 from __future__ import annotations
 
 from windtunnel.core.spelling import nearest
-from windtunnel.toxiproxy.toxics.bandwidth import Bandwidth
+from windtunnel.toxiproxy.toxics.bandwidth import BandwidthToxic
 from windtunnel.toxiproxy.toxics.base import STREAMS, Attribute, ObservedTry, Toxic
-from windtunnel.toxiproxy.toxics.down import Down
-from windtunnel.toxiproxy.toxics.latency import Latency
-from windtunnel.toxiproxy.toxics.limit_data import LimitData
-from windtunnel.toxiproxy.toxics.reset_peer import ResetPeer
-from windtunnel.toxiproxy.toxics.slicer import Slicer
-from windtunnel.toxiproxy.toxics.slow_close import SlowClose
-from windtunnel.toxiproxy.toxics.spec import ToxicSpec, parse, parse_list, streams_of
-from windtunnel.toxiproxy.toxics.timeout import Timeout
+from windtunnel.toxiproxy.toxics.down import DownToxic
+from windtunnel.toxiproxy.toxics.latency import LatencyToxic
+from windtunnel.toxiproxy.toxics.limit_data import LimitDataToxic
+from windtunnel.toxiproxy.toxics.noop import NoopToxic
+from windtunnel.toxiproxy.toxics.reset_peer import ResetToxic
+from windtunnel.toxiproxy.toxics.slicer import SlicerToxic
+from windtunnel.toxiproxy.toxics.slow_close import SlowCloseToxic
+from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse, parse_list, streams_of
+from windtunnel.toxiproxy.toxics.timeout import TimeoutToxic
 
 TOXICS: tuple[Toxic, ...] = (
-    Latency(),
-    Bandwidth(),
-    SlowClose(),
-    Timeout(),
-    ResetPeer(),
-    Slicer(),
-    LimitData(),
-    Down(),
+    LatencyToxic(),
+    BandwidthToxic(),
+    SlowCloseToxic(),
+    TimeoutToxic(),
+    ResetToxic(),
+    SlicerToxic(),
+    LimitDataToxic(),
+    DownToxic(),
 )
 
+# The toxics that a server takes over its API, by kind.
+SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.has_stream}
+
+DOWN = DownToxic.kind
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 
@@ -37,13 +46,14 @@ def toxic(kind: str) -> Toxic:
 
 
 __all__ = [
+    "DOWN",
+    "SERVER_TOXICS",
     "STREAMS",
     "TOXICS",
     "Attribute",
     "ObservedTry",
     "Toxic",
     "ToxicSpec",
-    "nearest",
     "parse",
     "parse_list",
     "streams_of",

@@ -1,4 +1,4 @@
-"""down: the proxy is disabled. A state of the proxy, not a toxic on the server."""
+"""down: the proxy is disabled. A state of the proxy, no toxic of the server."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from windtunnel.toxiproxy.toxics.base import ObservedTry, Toxic
 
 
-class Down(Toxic):
+class DownToxic(Toxic):
     kind = "down"
     meaning = "nothing listens: connections are refused, open ones are closed"
     has_stream = False
+    color = "#8f98a3"
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client's connection was refused, and nothing reached the gateway."""
-        return sighting.client_error == "connection_refused" and not sighting.gateway_complete_request
+        return tried.client_error == "connection_refused" and not tried.gateway_complete_request

@@ -1,13 +1,15 @@
-"""latency: every chunk of data is held back for a while."""
+"""latency: each chunk of data is held back for a while from when it was read."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
-from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.pipe import Interrupted, ToxicStub, seconds_from_ms
 
 
-class Latency(Toxic):
+class LatencyToxic(Toxic):
     kind = "latency"
     meaning = "delays all data by latency +/- jitter"
     main = "latency"
@@ -15,8 +17,36 @@ class Latency(Toxic):
         Attribute("latency", "ms", 300, HOUR_MS, "the delay of each chunk"),
         Attribute("jitter", "ms", 0, HOUR_MS, "how far the delay varies to both sides"),
     )
+    color = "#eedd88"
+    buffer_chunks = 1024
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client's time less the gateway's is about the least delay, or the client's timeout."""
-        least = min(attributes["latency"] - attributes["jitter"], sighting.patience_ms)
-        return least > 0 and sighting.added_ms >= ABOUT * least
+        return tried.delayed_by(attributes["latency"] - attributes["jitter"])
+
+    def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
+        return attributes["latency"]
+
+    def jitter_ms(self, attributes: Mapping[str, int]) -> int:
+        return attributes["jitter"]
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        while (chunk := await stub.receive()) is not None:
+            wait = _delay(stub.attributes) - (stub.now() - chunk.time)
+            try:
+                await stub.sleep(wait)
+            except Interrupted:
+                await stub.send(chunk)
+                raise
+            chunk.time += wait
+            await stub.send(chunk)
+        stub.close()
+
+
+def _delay(attributes: Mapping[str, int]) -> float:
+    """In s."""
+    delay, jitter = attributes["latency"], attributes["jitter"]
+    if jitter > 0:
+        # Drawn for each chunk, not from the lab's seed: the real server does the same.
+        delay += random.randrange(jitter * 2) - jitter
+    return seconds_from_ms(delay)

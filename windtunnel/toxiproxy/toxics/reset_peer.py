@@ -1,25 +1,43 @@
-"""reset_peer: the connection is reset (TCP RST) some time after the first data."""
+"""reset_peer: the connection is reset (TCP RST) some time after the first data, or the end of it."""
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Mapping
 
 from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class ResetPeer(Toxic):
+class ResetToxic(Toxic):
     kind = "reset_peer"
     meaning = "resets the connection after a while"
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 0, HOUR_MS, "time from the first data to the reset"),)
+    color = "#ffaabb"
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """A reset after about N; where the client gives up before, its own read timeout."""
-        sign = "connection_reset" if attributes["timeout"] < sighting.patience_ms else "read_timeout"
-        limit = min(attributes["timeout"], sighting.patience_ms)
+        resets_first = attributes["timeout"] < tried.patience_ms
+        limit_ms = min(attributes["timeout"], tried.patience_ms)
         return (
-            sighting.client_failed
-            and sighting.client_error == sign
-            and sighting.client_ms >= ABOUT * limit
-            and sighting.crossed(stream)
+            tried.client_failed
+            and tried.client_error == ("connection_reset" if resets_first else "read_timeout")
+            and tried.client_ms >= ABOUT * limit_ms
+            and tried.stopped(stream)
         )
+
+    def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
+        # Set on new connections alone: as in the real server, one that was open before the toxic is closed
+        # without a reset.
+        for end in sockets:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        seconds = seconds_from_ms(stub.attributes["timeout"])
+        await stub.receive()
+        await stub.sleep_uninterrupted(seconds)
+        stub.close()

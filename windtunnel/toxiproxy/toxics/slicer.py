@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
 
-from windtunnel.toxiproxy.toxics.base import ABOUT, NOISE_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import NOISE_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub, seconds_from_us
 
 
-class Slicer(Toxic):
+class SlicerToxic(Toxic):
     kind = "slicer"
     meaning = "cuts data into small packets, with a pause after each"
     main = "average_size"
     attributes = (
-        # 0 makes the server recurse without end
+        # An average of 0 makes the real server recurse without end.
         Attribute("average_size", "bytes", 64, 1_000_000, "average size of a packet", minimum=1),
         Attribute("size_variation", "bytes", 0, 1_000_000, "how far the size varies; below average_size"),
         Attribute("delay", "us", 1000, 60_000_000, "pause after each packet"),
     )
+    color = "#99ddff"
+    go_integer = "int"
 
     def problem(self, values: Mapping[str, int]) -> str | None:
         if values["size_variation"] >= values["average_size"]:
             return f"size_variation must be below average_size ({values['average_size']})"
         return None
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Downstream: the pauses that a reply of that size takes at least; without a pause, no sign.
 
         Upstream, as for bandwidth: only a client that gave up before the request was through.
         """
         if stream == "upstream":
-            return sighting.client_error == "read_timeout" and sighting.crossed(stream)
+            return tried.gave_up_on_request()
         largest = attributes["average_size"] + attributes["size_variation"]
-        pauses = max(0, -(-sighting.reply_bytes // largest) - 1)
-        needed = min(pauses * attributes["delay"] / 1000, sighting.patience_ms)
-        return needed >= NOISE_MS and sighting.added_ms >= ABOUT * needed
+        pauses = max(0, -(-tried.reply_bytes // largest) - 1)
+        return tried.delayed_by(pauses * attributes["delay"] / 1000, NOISE_MS)
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        while (chunk := await stub.receive()) is not None:
+            for start, end in _cuts(len(chunk.data), stub.attributes):
+                await stub.send(Chunk(chunk.data[start:end], chunk.time))
+                try:
+                    await stub.sleep(seconds_from_us(stub.attributes["delay"]))
+                except Interrupted:
+                    await stub.send(Chunk(chunk.data[end:], chunk.time))
+                    raise
+        stub.close()
+
+
+def _cuts(size: int, attributes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Start and end of each packet: halves, until one has the average size, give or take the variation."""
+    # Sizes outside of these bounds crash the real server.
+    average = max(1, attributes["average_size"])
+    variation = min(attributes["size_variation"], average)
+    uncut = [(0, size)]
+    while uncut:
+        start, end = uncut.pop()
+        if end - start - average <= variation:
+            yield start, end
+            continue
+        middle = start + (end - start) // 2
+        if variation > 0:
+            middle += random.randrange(variation * 2) - variation
+        uncut += [(middle, end), (start, middle)]

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 
-class SlowClose(Toxic):
+class SlowCloseToxic(Toxic):
     kind = "slow_close"
     meaning = "delays the close of the connection"
     main = "delay"
     attributes = (Attribute("delay", "ms", 300, HOUR_MS, "time by which the close is held back"),)
+    color = "#bbcc33"
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Never: an HTTP client knows where its reply ends and does not wait for the close."""
         return False
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        while (chunk := await stub.receive()) is not None:
+            await stub.send(chunk)
+        await stub.sleep(seconds_from_ms(stub.attributes["delay"]))
+        stub.close()

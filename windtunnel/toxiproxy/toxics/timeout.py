@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 
-class Timeout(Toxic):
+class TimeoutToxic(Toxic):
     kind = "timeout"
     meaning = "stops all data, then closes the connection (0: never closes it)"
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the connection is closed; 0: never"),)
+    color = "#ee8866"
+    closes_when_removed = True
 
-    def observed(self, stream: str, attributes: Mapping[str, int], sighting: ObservedTry) -> bool:
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client fails after about M; upstream no whole request arrived, downstream a reply was lost."""
-        limit = min(attributes["timeout"] or sighting.patience_ms, sighting.patience_ms)
-        return sighting.client_failed and sighting.client_ms >= ABOUT * limit and sighting.crossed(stream)
+        limit_ms = min(attributes["timeout"] or tried.patience_ms, tried.patience_ms)
+        return tried.client_failed and tried.client_ms >= ABOUT * limit_ms and tried.stopped(stream)
+
+    def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
+        return attributes["timeout"]
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        seconds = seconds_from_ms(stub.attributes["timeout"])
+        # The time starts anew with each chunk that is dropped.
+        while await stub.receive(seconds if seconds > 0 else None) is not None:
+            pass
+        stub.close()

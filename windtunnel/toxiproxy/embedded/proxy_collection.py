@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from windtunnel.toxiproxy.embedded import errors
-from windtunnel.toxiproxy.embedded.decode import BOOL, STRING, field, fields, kind_of, opaque, read_fields
-from windtunnel.toxiproxy.embedded.json_text import first_value
+from windtunnel.toxiproxy.embedded.go_decode import (
+    BOOL,
+    STRING,
+    kind_of,
+    opaque,
+    read_fields,
+    scalar_field,
+    scalar_fields,
+)
+from windtunnel.toxiproxy.embedded.go_json import first_value
 from windtunnel.toxiproxy.embedded.metrics import Metrics
 from windtunnel.toxiproxy.embedded.proxy import Proxy
 
 _TEXTS = {"name": STRING, "listen": STRING, "upstream": STRING}
 _PROXY = "toxiproxy.Proxy"
-_FIELDS = fields("Proxy", _TEXTS | {"enabled": BOOL}) | {"Logger": opaque("Proxy.Logger", "zerolog.Logger")}
+_FIELDS = scalar_fields("Proxy", _TEXTS | {"enabled": BOOL}) | {
+    "Logger": opaque("Proxy.Logger", "zerolog.Logger")
+}
 _ROW = f'struct {{ {_PROXY}; Enabled *bool "json:\\"enabled\\"" }}'
-_ROW_FIELDS = fields(".Proxy", _TEXTS) | {
-    "enabled": field(".enabled", BOOL),
+_ROW_FIELDS = scalar_fields(".Proxy", _TEXTS) | {
+    "enabled": scalar_field(".enabled", BOOL),
     "Logger": opaque(".Proxy.Logger", "zerolog.Logger"),
 }
 
@@ -37,24 +47,24 @@ class ProxyCollection:
             raise errors.proxy_not_found() from None
 
     async def create(self, body: bytes) -> Proxy:
-        found = read_fields(first_value(body), _PROXY, _FIELDS)
-        _require(found)
-        if found["name"] in self._proxies:
+        fields = read_fields(first_value(body), _PROXY, _FIELDS)
+        _require(fields)
+        if fields["name"] in self._proxies:
             raise errors.proxy_already_exists()
-        return await self._add(found)
+        return await self._add(fields)
 
     async def update(self, name: str, body: bytes) -> Proxy:
         proxy = self.get(name)
-        found = read_fields(first_value(body), _PROXY, _FIELDS)
+        fields = read_fields(first_value(body), _PROXY, _FIELDS)
         await proxy.update(
-            found.get("listen", proxy.listen),
-            found.get("upstream", proxy.upstream),
-            found.get("enabled", proxy.enabled),
+            fields.get("listen", proxy.listen),
+            fields.get("upstream", proxy.upstream),
+            fields.get("enabled", proxy.enabled),
         )
         return proxy
 
     async def populate(self, body: bytes, done: list[Proxy]) -> None:
-        """Creates the proxies that are absent or differ; ``done`` has those finished, even if it raises."""
+        """Creates the proxies that are absent or differ; ``done`` gets each one that is there then."""
         value = first_value(body)
         if value is not None and not isinstance(value, list):
             kind = kind_of(value)

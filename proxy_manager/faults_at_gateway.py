@@ -1,18 +1,15 @@
-"""The fault set in force at the gateway: brought there from ``state.db`` when one was set on the lab."""
+"""The fault set that the gateway has: sent there from ``state.db`` when one was set on the lab."""
 
 from __future__ import annotations
 
-import logging
-
+from proxy_manager import log
 from proxy_manager.gateway_control import FaultsRefused, GatewayControl
 from windtunnel.state.configurations import ConfigurationRow, Configurations
 from windtunnel.state.state import AttemptRow, RunRow
 
-log = logging.getLogger("proxy_manager")
 
-
-class FaultsInForce:
-    """Of one lane. ``read`` comes first in each step. Raises ``GatewayError``, ``sqlite3.Error``."""
+class FaultsAtGateway:
+    """Those of one lane. Call ``read`` first in each step. Raises ``GatewayError``, ``sqlite3.Error``."""
 
     def __init__(
         self, configurations: Configurations, gateway: GatewayControl, lab_id: str, lane: int
@@ -21,31 +18,32 @@ class FaultsInForce:
         self._gateway = gateway
         self._lab = (lab_id, lane)
         self._latest: ConfigurationRow | None = None
-        self._told: tuple[str, int] | None = None  # run and configuration, as the gateway has them
-        self._since: tuple[tuple[str, int], str] | None = None
+        self._sent: tuple[str, int] | None = None  # run and number of the configuration at the gateway
+        self._since: tuple[tuple[str, int], str] | None = None  # since when it is there, in words
 
     def read(self) -> None:
+        """Reads which configuration was set last."""
         self._latest = self._configurations.latest(*self._lab)
 
     @property
     def number(self) -> int:
-        """Of the faults set last, 0 where none were."""
+        """The number of the configuration that was set last; 0 where none was."""
         return self._latest.number if self._latest else 0
 
     def since(self, run_id: str | None) -> str | None:
-        """Where in that run they came into force, None if they have not."""
+        """Where in that run the gateway got the last configuration; None if it has not."""
         if self._since is None or self._since[0] != (run_id, self.number):
             return None
         return self._since[1]
 
     def forget(self) -> None:
-        """The gateway may be another one now."""
-        self._told = None
+        """Sends the configuration again with the next attempt: the gateway may have been restarted."""
+        self._sent = None
 
-    def tell(self, attempt: AttemptRow, run: RunRow) -> None:
-        """Has the gateway take those that were set since the run began, unless it has them."""
+    def send(self, attempt: AttemptRow, run: RunRow) -> None:
+        """Sends the gateway the configuration that was set since the run began, unless it has it."""
         latest = self._latest
-        if latest is None or latest.created < run.created or self._told == (run.run_id, latest.number):
+        if latest is None or latest.created < run.created or self._sent == (run.run_id, latest.number):
             return
         try:
             self._gateway.set_faults(attempt, latest.number, latest.faults)
@@ -54,7 +52,7 @@ class FaultsInForce:
             self._configurations.refuse(latest, str(error))
             self.read()
             return
-        self._told = (run.run_id, latest.number)
-        if self._since is None or self._since[0] != self._told:
+        self._sent = (run.run_id, latest.number)
+        if self._since is None or self._since[0] != self._sent:
             place = f"run {run.run_id}, prompt {attempt.episode}, attempt {attempt.attempt}"
-            self._since = (self._told, place)
+            self._since = (self._sent, place)

@@ -1,4 +1,4 @@
-"""JSON as the real server reads and writes it: the first value of a body; its own form of text."""
+"""JSON as the real server reads and writes it: the first value of a body; its own way to write numbers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 from windtunnel.toxiproxy.embedded.errors import bad_request_body
-from windtunnel.toxiproxy.embedded.json_scan import complaint
+from windtunnel.toxiproxy.embedded.go_json_errors import go_json_error
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number as it was written: what it may be depends on the field."""
+class NumberText:
+    """A number as it was written: the field that it is for decides how it is read."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Object:
-    """A JSON object with its keys in order; one may come twice."""
+class JsonObject:
+    """A JSON object with its keys in order; a key may come twice."""
 
     pairs: list[tuple[str, Any]]
 
@@ -39,12 +39,12 @@ def first_value(body: bytes) -> Any:
     try:
         value = _DECODER.raw_decode(text)[0]
     except ValueError as error:
-        raise bad_request_body(complaint(body) or str(error)) from None
+        raise bad_request_body(go_json_error(body) or str(error)) from None
     except RecursionError:
         raise bad_request_body("exceeded max depth") from None
-    # Python reads "1." as a 1 with something after it
-    if isinstance(value, Number) and (wrong := complaint(body)):
-        raise bad_request_body(wrong)
+    # Python reads "1." as the number 1 with something after it, where Go sees an error.
+    if isinstance(value, NumberText) and (error_text := go_json_error(body)):
+        raise bad_request_body(error_text)
     return value
 
 
@@ -56,19 +56,19 @@ def as_float32(text: str) -> float:
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
-# from here to there a number is written without an exponent
-SMALLEST_PLAIN = as_float32("1e-6")
-SMALLEST_LARGE = as_float32("1e21")
+# Go writes a number without an exponent from the first of these up to the second.
+_SMALLEST_PLAIN = as_float32("1e-6")
+_SMALLEST_LARGE = as_float32("1e21")
 
 
-def dump(value: Any) -> str:
-    """The value as JSON without spaces."""
+def go_json_text(value: Any) -> str:
+    """The value as Go writes it: JSON without spaces, with floats in single precision."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_string(key)}:{dump(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{_string(key)}:{go_json_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(dump, value)) + "]"
+        return "[" + ",".join(map(go_json_text, value)) + "]"
     if isinstance(value, float):
         return _float32(value)
     return json.dumps(value)
@@ -79,9 +79,9 @@ def _string(text: str) -> str:
 
 
 def _float32(value: float) -> str:
-    """The shortest decimal that gives that float32."""
+    """The shortest decimal that reads as that float32."""
     short = Decimal(next(text for n in range(1, 10) if as_float32(text := f"{value:.{n}g}") == value))
-    if value and not SMALLEST_PLAIN <= abs(value) < SMALLEST_LARGE:
+    if value and not _SMALLEST_PLAIN <= abs(value) < _SMALLEST_LARGE:
         mantissa, _, exponent = f"{short.normalize():e}".partition("e")
         return f"{mantissa}e{int(exponent):+}"
     return f"{short.normalize():f}"
@@ -91,8 +91,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _whole(pairs: list[tuple[str, Any]]) -> Object:
-    return Object([(_characters(key), _strings(value)) for key, value in pairs])
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    return JsonObject([(_characters(key), _strings(value)) for key, value in pairs])
 
 
 def _strings(value: Any) -> Any:
@@ -102,17 +102,17 @@ def _strings(value: Any) -> Any:
 
 
 def _characters(text: str) -> str:
-    """Half a surrogate pair is no character."""
+    """Replaces each half of a surrogate pair, which is no character."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def _each_byte(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that are no UTF-8 become one replacement character each."""
+    """Replaces each byte that is no UTF-8 by a replacement character of its own."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd", error.start + 1
 
 
 codecs.register_error("toxiproxy.each", _each_byte)
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_whole, parse_int=Number, parse_float=Number, parse_constant=_no_constant
+    object_pairs_hook=_object, parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant
 )

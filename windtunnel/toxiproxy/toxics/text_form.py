@@ -15,9 +15,10 @@ from windtunnel.toxiproxy.toxics.base import STREAMS, Toxic
 
 @dataclass(frozen=True)
 class ToxicSpec:
-    """A kind with all its attributes, and the streams it may take (``down``: downstream, for form's sake).
+    """A kind with all its attributes, and the streams of which it takes one.
 
-    ``str`` gives the canonical text, which parses to an equal spec.
+    ``down``, which has no stream, names downstream alone. ``str`` gives the canonical text, which parses to
+    an equal spec.
     """
 
     kind: str
@@ -26,7 +27,7 @@ class ToxicSpec:
 
     def __str__(self) -> str:
         known = toxics.toxic(self.kind)
-        place = f"@{self.streams[0]}" if known.has_stream and len(self.streams) == 1 else ""
+        stream = f"@{self.streams[0]}" if known.has_stream and len(self.streams) == 1 else ""
         defaults = {attribute.name: attribute.default for attribute in known.attributes}
         others = {name: value for name, value in self.attributes.items() if name != known.main}
         if not self.attributes:
@@ -35,11 +36,11 @@ class ToxicSpec:
             values = f":{self.attributes[known.main or '']}"
         else:
             values = ":" + ";".join(f"{name}={value}" for name, value in self.attributes.items())
-        return self.kind + place + values
+        return self.kind + stream + values
 
 
 def parse(text: str) -> ToxicSpec:
-    """The spec that the text says, defaults filled in; raises ``ValueError`` that names what is wrong."""
+    """The spec that the text describes, defaults filled in; raises ``ValueError`` that names the mistake."""
     head, colon, values = text.strip().partition(":")
     kind, at, stream = head.partition("@")
     known = toxics.toxic(kind.strip())
@@ -62,7 +63,7 @@ def parse_list(text: str) -> tuple[ToxicSpec, ...]:
 
 
 def streams_of(known: Toxic, stream: object, where: str) -> tuple[str, ...]:
-    """The streams meant by one's name or by None; raises ``ValueError`` that starts with ``where``."""
+    """The stream of that name, or all for None; raises ``ValueError`` that starts with ``where``."""
     if not known.has_stream:
         if stream is not None:
             raise ValueError(f"{where}: {known.kind} has no stream; leave it out")

@@ -1,19 +1,19 @@
-"""Where JSON text is broken, in the words of the real server (which is written in Go)."""
+"""What is wrong with broken JSON, in the words of the real server, which is written in Go."""
 
 from __future__ import annotations
 
-SPACE = b" \t\r\n"
-DIGITS = b"0123456789"
-LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
+_SPACE = b" \t\r\n"
+_DIGITS = b"0123456789"
+_LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 
 
 class _Broken(Exception):
-    """The complaint is its text."""
+    """The scan ends here; the text says what is wrong."""
 
 
-def complaint(data: bytes) -> str | None:
-    """What is wrong with the first JSON value of the data; None if it is sound. Raises nothing."""
-    if not data.strip(SPACE):
+def go_json_error(data: bytes) -> str | None:
+    """Go's error for the first JSON value of the data; None if it is sound. Raises nothing."""
+    if not data.strip(_SPACE):
         return "EOF"
     try:
         _Scanner(data).value()
@@ -28,7 +28,10 @@ class _Scanner:
         self._at = 0
 
     def value(self) -> None:
-        """Passes over one value. Its open objects and arrays are kept in a list: nesting may be deep."""
+        """Passes over one value.
+
+        The objects and arrays that are open are kept in a list, not in recursion: nesting may be deep.
+        """
         opened: list[bytes] = []
         while True:
             first = self._next_after_space()
@@ -45,15 +48,15 @@ class _Scanner:
                 return
 
     def _after_value(self, opened: list[bytes]) -> bool:
-        """Passes over what closes here; whether another value must follow."""
+        """Passes over the brackets that close after a value; whether another value must follow."""
         while opened:
             closing = opened[-1]
-            found = self._next_after_space()
-            if found == ord(","):
+            byte = self._next_after_space()
+            if byte == ord(","):
                 self._at += 1
                 self._key(closing)
                 return True
-            if found != closing[0]:
+            if byte != closing[0]:
                 raise self._invalid(
                     "after array element" if closing == b"]" else "after object key:value pair"
                 )
@@ -74,8 +77,8 @@ class _Scanner:
     def _scalar(self, first: int) -> None:
         if first == ord('"'):
             self._string()
-        elif first in LITERALS:
-            self._literal(LITERALS[first])
+        elif first in _LITERALS:
+            self._literal(_LITERALS[first])
         elif first in b"-0123456789":
             self._number()
         else:
@@ -83,11 +86,11 @@ class _Scanner:
 
     def _string(self) -> None:
         self._at += 1
-        while (found := self._next()) != ord('"'):
-            if found < 0x20:
+        while (byte := self._next()) != ord('"'):
+            if byte < 0x20:
                 raise self._invalid("in string literal")
             self._at += 1
-            if found == ord("\\"):
+            if byte == ord("\\"):
                 self._escape()
         self._at += 1
 
@@ -100,30 +103,30 @@ class _Scanner:
             self._need(b"0123456789abcdefABCDEF", "in \\u hexadecimal character escape")
 
     def _literal(self, word: bytes) -> None:
-        for position, wanted in enumerate(word):
-            where = f"in literal {word.decode()} (expecting {chr(wanted)!r})"
+        for position, letter in enumerate(word):
+            where = f"in literal {word.decode()} (expecting {chr(letter)!r})"
             self._need(word[position : position + 1], where)
 
     def _number(self) -> None:
         if self._next() == ord("-"):
             self._at += 1
         first = self._next()
-        self._need(DIGITS, "in numeric literal")
+        self._need(_DIGITS, "in numeric literal")
         if first != ord("0"):
             self._digits()
         if self._peek() == ord("."):
             self._at += 1
-            self._need(DIGITS, "after decimal point in numeric literal")
+            self._need(_DIGITS, "after decimal point in numeric literal")
             self._digits()
         if self._peek() in (ord("e"), ord("E")):
             self._at += 1
             if self._next() in b"+-":
                 self._at += 1
-            self._need(DIGITS, "in exponent of numeric literal")
+            self._need(_DIGITS, "in exponent of numeric literal")
             self._digits()
 
     def _digits(self) -> None:
-        while (found := self._peek()) is not None and found in DIGITS:
+        while (byte := self._peek()) is not None and byte in _DIGITS:
             self._at += 1
 
     def _need(self, allowed: bytes, where: str) -> None:
@@ -135,26 +138,26 @@ class _Scanner:
         return self._data[self._at] if self._at < len(self._data) else None
 
     def _next(self) -> int:
-        found = self._peek()
-        if found is None:
+        byte = self._peek()
+        if byte is None:
             raise _Broken("unexpected EOF")
-        return found
+        return byte
 
     def _next_after_space(self) -> int:
-        while (found := self._next()) in SPACE:
+        while (byte := self._next()) in _SPACE:
             self._at += 1
-        return found
+        return byte
 
     def _invalid(self, where: str) -> _Broken:
         return _Broken(f"invalid character {_quoted(self._next())} {where}")
 
 
-_NAMED = dict(zip("\a\b\f\n\r\t\v\\'", (rf"\{letter}" for letter in "abfnrtv\\'"), strict=True))
+_ESCAPES = dict(zip("\a\b\f\n\r\t\v\\'", (rf"\{letter}" for letter in "abfnrtv\\'"), strict=True))
 
 
 def _quoted(byte: int) -> str:
-    """A byte as Go quotes the character of that number."""
+    """The character of that number, quoted as Go does."""
     char = chr(byte)
-    if char.isprintable() or char in _NAMED:
-        return f"'{_NAMED.get(char, char)}'"
+    if char.isprintable() or char in _ESCAPES:
+        return f"'{_ESCAPES.get(char, char)}'"
     return rf"'\x{byte:02x}'" if byte < 0x80 else rf"'\u{byte:04x}'"

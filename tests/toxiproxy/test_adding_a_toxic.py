@@ -1,0 +1,82 @@
+"""docs/adding-a-toxic.md, followed word by word in a copy of the sources."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs" / "adding-a-toxic.md").read_text(encoding="utf-8")
+CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
+CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
+COPIED = ("tests/__init__.py", "tests/support.py", "tests/conformance", "tests/toxiproxy", "windtunnel")
+
+# What the rest of the lab makes of a toxic of which nothing but those two files tells it.
+DERIVED = """
+from windtunnel.cli.reference import toxics_page
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.fault_set import load_set
+from windtunnel.report.charts.palette import fault_color
+from windtunnel.settings.settings import Settings
+from windtunnel.toxiproxy.toxics import parse, toxic
+
+assert str(parse("stall@upstream:500")) == "stall@upstream:500"
+[spec] = Settings(seed=1, toxics="stall:500").toxic_specs
+assert spec.attributes == {"delay": 500, "bytes": 20}
+[entry] = load_set("toxics: [{toxic: stall, with: {delay: 7}}]", "the page", REGISTRY).toxics
+assert (entry.id, entry.spec.attributes["delay"]) == ("stall", 7)
+assert toxic("stall").fixed_delay_ms(spec.attributes) == 500
+assert fault_color("stall") == "#44aa99"
+assert "| `delay` (main) | ms | 300 | 0 to 3600000 | how long the data stands still |" in toxics_page()
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources, to which the page's files and list entries are added."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in COPIED:
+        (tree / name).parent.mkdir(exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tree / name)
+    (tree / CODE_FILE).write_text(CODE, encoding="utf-8")
+    (tree / TEST_FILE).write_text(TEST, encoding="utf-8")
+    listed = (tree / LIST_FILE).read_text(encoding="utf-8")
+    for diff in DIFFS:
+        before = re.sub(r"^\+.*\n", "", diff, flags=re.MULTILINE).replace("\n ", "\n")[1:]
+        assert listed.count(before) == 1
+        listed = listed.replace(before, re.sub(r"^.", "", diff, flags=re.MULTILINE))
+    (tree / LIST_FILE).write_text(listed, encoding="utf-8")
+    return tree
+
+
+def succeeds(tree: Path, *arguments: str) -> None:
+    environ = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *arguments]
+    ended = subprocess.run(
+        command, cwd=tree, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_its_test_passes_and_so_do_those_that_every_toxic_goes_through(tree: Path) -> None:
+    succeeds(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/toxiproxy/toxics")
+
+
+def test_everything_else_derives_from_the_list(tree: Path) -> None:
+    succeeds(tree, "-c", DERIVED)
+
+
+def test_it_is_about_forty_lines_long() -> None:
+    body = CODE[CODE.index("class StallToxic") :]
+    assert len(body.splitlines()) <= 42
