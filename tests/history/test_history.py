@@ -38,16 +38,9 @@ from windtunnel.history.events import (
     ToxicsChanged,
     WorldRead,
 )
-from windtunnel.history.history import (
-    HistoryError,
-    Torn,
-    Writer,
-    history_file,
-    parse_line,
-    read_file,
-    read_run,
-    strip_control,
-)
+from windtunnel.history.logs import strip_control
+from windtunnel.history.reader import HistoryError, Torn, parse_line, read_file, read_run
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
@@ -245,7 +238,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from windtunnel.history.events import Note
-from windtunnel.history.history import Writer
+from windtunnel.history.writer import Writer
 writer = Writer(Path(sys.argv[1]))
 while True:
     writer.write(Note(1.0, "info", "x" * 100_000))
@@ -267,7 +260,7 @@ FULL = f"""
 import resource, sys
 from pathlib import Path
 from windtunnel.history.events import Note
-from windtunnel.history.history import Writer
+from windtunnel.history.writer import Writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
 writer = Writer(Path(sys.argv[1]))
 try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from windtunnel.history.events import Note
-from windtunnel.history.history import HistoryError, Writer
+from windtunnel.history.reader import HistoryError
+from windtunnel.history.writer import Writer
 from windtunnel.history.tail import Tail
 
 

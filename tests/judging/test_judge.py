@@ -18,7 +18,8 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from windtunnel.history.history import Writer, history_file, read_run
+from windtunnel.history.reader import read_run
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.judging.judge import judge_episode, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,15 @@ from windtunnel.history.events import (
     ToolCallRefused,
     ToolTry,
 )
-from windtunnel.history.history import strip_control
+
+
+# Bidirectional overrides reorder a line, and no console can encode surrogates: they go too.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def strip_control(text: str) -> str:
+    """Without control characters, for the console; line feeds and tabs stay."""
+    return _CONTROL.sub("", text)
 
 
 class JsonLog:

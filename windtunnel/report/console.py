@@ -15,7 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.history.history import strip_control
+from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle import Outcome

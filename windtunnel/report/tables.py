@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.history.history import strip_control
+from windtunnel.history.logs import strip_control
 from windtunnel.judging.ledger import EntryLedger
 from windtunnel.judging.summary import FaultCount, Summary
 

@@ -19,7 +19,7 @@ from windtunnel.history.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.history.history import HistoryError
+from windtunnel.history.reader import HistoryError
 from windtunnel.judging.evidence import FaultRecord, TryEvidence, Unexplained, gather
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
