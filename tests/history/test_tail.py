@@ -6,8 +6,8 @@ import pytest
 
 from windtunnel.history.events import Note
 from windtunnel.history.reader import HistoryError
-from windtunnel.history.writer import Writer
 from windtunnel.history.tail import Tail
+from windtunnel.history.writer import Writer
 
 
 def note(message):

@@ -143,7 +143,7 @@ def a_run():
 def test_a_run_is_judged_episode_by_episode():
     judged = judge_run(a_run())
     assert [one.outcome for one in judged.episodes] == ["success", "false_success"]
-    assert judged.episodes[0].faults[0].observed
+    assert judged.episodes[0].faults[0].reached("observed")
     assert (judged.stray, judged.differences) == (0, [])
 
 

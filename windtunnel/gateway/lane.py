@@ -68,7 +68,7 @@ class Run:
         if number == self.configuration:
             return
         self.tally, self.configuration = self._armed_with(faults), number
-        self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump())))
+        self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids)))
 
     def _armed_with(self, faults: FaultSet) -> FaultMatcher:
         entries = [*_error_prob(self.settings), *faults.faults]

@@ -13,7 +13,7 @@ from windtunnel.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
-    ToolCall,
+    ToolCalled,
     ToolTry,
     WorldRead,
 )
@@ -144,7 +144,7 @@ class Episode:
 
     def _flags(self, value: ValueJudgement) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
-        calls = [event for event in self.events if isinstance(event, ToolCall)]
+        calls = [event for event in self.events if isinstance(event, ToolCalled)]
         exchanges = [event for event in self.events if isinstance(event, Exchange)]
         read = last(self.events, WorldRead)
         flags = {

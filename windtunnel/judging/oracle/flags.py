@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from windtunnel.history.events import Exchange, ToolCall, ToolTry
+from windtunnel.history.events import Exchange, ToolCalled, ToolTry
 from windtunnel.judging.oracle.expect import Slot
 from windtunnel.judging.oracle.text import bare, close, folded, numbers
 from windtunnel.judging.oracle.units import convert, siblings
@@ -33,14 +33,16 @@ def is_late(effect: Effect, tries: Iterable[ToolTry]) -> bool:
     return not in_progress and any(one.end < at and one.error is not None for one in writes)
 
 
-def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCall]) -> bool:
+def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCalled]) -> bool:
     """Whether a right value, for which a tool is needed, is in no tool's result."""
     results = [readable(call.result) for call in calls if call.ok]
     wanting = [one for one in slots if one.right and one.slot.grounded]
     return any(not any(_holds_option(one, text) for text in results) for one in wanting)
 
 
-def is_misled(slots: Iterable[FilledSlot], calls: Iterable[ToolCall], exchanges: Iterable[Exchange]) -> bool:
+def is_misled(
+    slots: Iterable[FilledSlot], calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]
+) -> bool:
     """Whether a wrong value is in the result of a call whose content was faulted."""
     faulted = {
         (one.attempt, one.link, one.fingerprint, one.call)

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windtunnel.judging.oracle import BEST_FIRST
 from windtunnel.links.catalog import LINKS
 
 LINK_NAMES: tuple[str, ...] = tuple(link.name for link in LINKS)
 # The cause of a failed try that is no fault: the service itself refused the request (4xx).
 REFUSED = "refused"
-# What never counts for or against the agent: the lab failed, or nothing says what would be right.
-UNCOUNTED = ("invalid", "unjudged")
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Prompt:
 
     @property
     def counts(self) -> bool:
-        return self.outcome is not None and self.outcome not in UNCOUNTED
+        return any(row.name == self.outcome and row.in_rate for row in BEST_FIRST)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
 from windtunnel.report.charts.groups import group_of
 
-SELF_TEST = "self-test subject: scripted model"
 E = TypeVar("E")
 
 
@@ -41,7 +40,7 @@ def run_data(events: Sequence[Event]) -> RunData:
     return RunData(
         run_id=begin.run_id,
         seed=begin.seed,
-        subject=_subject(begin),
+        subject=begin.subject_shown,
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),
@@ -61,11 +60,6 @@ def _moment(event: Event) -> float:
     if isinstance(event, Exchange):
         return event.start + event.ms / 1000
     return event.end if isinstance(event, (ToolTry, AttemptEnded)) else event.t
-
-
-def _subject(begin: RunStarted) -> str:
-    scripted = begin.settings.get("model") == "scripted" and SELF_TEST not in begin.subject
-    return f"{begin.subject}, {SELF_TEST}" if scripted else begin.subject
 
 
 def _unfinished(events: Sequence[Event]) -> str | None:
@@ -133,7 +127,7 @@ class _Seen:
         """
         if self.route == "direct":
             return None, None
-        acted = (record for record in records if record.injected or record.source == "toxic")
+        acted = (record for record in records if record.source == "toxic" or record.reached("injected"))
         mine = [record for record in acted if self._is_in(record)]
         refused = bool(self.error and self.error.startswith("http_"))
         possible = [record for record in mine if not refused or _may_answer(record)]

@@ -8,7 +8,15 @@ from matplotlib.axes import Axes
 
 from windtunnel.report.charts.data import Prompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
-from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, OUTCOMES, in_order, outcome_color
+from windtunnel.report.charts.palette import (
+    ACCENT,
+    FAINT,
+    INK,
+    MUTED,
+    OUTCOME_COLORS,
+    in_order,
+    outcome_color,
+)
 from windtunnel.report.charts.style import (
     LEFT,
     Heading,
@@ -46,7 +54,7 @@ def _one_run(sheet: Page, run: RunData) -> None:
     seconds_axis(axes, run.length)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
-    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
+    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOME_COLORS)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
