@@ -74,6 +74,7 @@ class Unexplained:
 
     attempt: int
     link: str
+    fingerprint: str
     call: int
     try_: int
     error: str

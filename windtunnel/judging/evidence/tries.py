@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windtunnel.history.events import AttemptArmed, Event, Exchange, ModelCall, ToolTry
-from windtunnel.judging.evidence.record import TryEvidence
+from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.toxics import ObservedTry
 
@@ -22,6 +22,7 @@ class RecordedTry:
     fingerprint: str
     call: int
     try_: int
+    start: float
     ms: float
     timeout_ms: float
     status: int | None
@@ -58,6 +59,10 @@ class RecordedTry:
     def evidence(self, shows: bool) -> TryEvidence:
         return TryEvidence(self.fingerprint, self.call, self.try_, self.error, shows)
 
+    def unexplained(self) -> Unexplained:
+        error = self.error or ""
+        return Unexplained(self.attempt, self.link, self.fingerprint, self.call, self.try_, error, self.route)
+
 
 @dataclass
 class EpisodeRecords:
@@ -89,12 +94,13 @@ def records_of(events: Sequence[Event]) -> EpisodeRecords:
 def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> RecordedTry:
     if isinstance(event, ToolTry):
         key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
-        timeout_ms, route = event.timeout_ms, str(event.route)
+        start, timeout_ms, route = event.start, event.timeout_ms, str(event.route)
     else:
         key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
-        timeout_ms, route = 0.0, "proxy"
+        start, timeout_ms, route = event.t - event.ms / 1000, 0.0, "proxy"
     return RecordedTry(
         *key,
+        start=start,
         ms=event.ms,
         timeout_ms=timeout_ms,
         status=event.status,

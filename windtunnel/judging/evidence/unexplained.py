@@ -18,7 +18,7 @@ def unexplained_tries(records: EpisodeRecords) -> Iterable[Unexplained]:
     for tried in records.tries:
         toxic = toxics.get((tried.attempt, tried.link)) if tried.route == "proxy" else None
         if tried.error is not None and not _explained(tried, toxic):
-            yield Unexplained(tried.attempt, tried.link, tried.call, tried.try_, tried.error, tried.route)
+            yield tried.unexplained()
 
 
 def _explained(tried: RecordedTry, toxic: PlannedToxic | None) -> bool:

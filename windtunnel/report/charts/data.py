@@ -15,7 +15,7 @@ REFUSED = "refused"
 
 
 @dataclass(frozen=True)
-class Try:
+class ChartedTry:
     """One HTTP try as the caller saw it.
 
     ``fault``: the kind of fault that it crossed, if any. ``cause`` of a failed one: the kind of fault
@@ -44,7 +44,7 @@ class FaultSpan:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ChartedPrompt:
     """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any.
 
     ``response_ms`` is the time that the agent worked on it, all attempts together, without arming and
@@ -72,8 +72,8 @@ class RunData:
     settings: Mapping[str, Any]
     planned: int
     length: float
-    prompts: tuple[Prompt, ...]
-    tries: tuple[Try, ...]
+    prompts: tuple[ChartedPrompt, ...]
+    tries: tuple[ChartedTry, ...]
     spans: tuple[FaultSpan, ...]
     unfinished: str | None
 
@@ -85,11 +85,11 @@ class Selection:
     runs: tuple[RunData, ...]
 
     @property
-    def prompts(self) -> list[Prompt]:
+    def prompts(self) -> list[ChartedPrompt]:
         return [prompt for run in self.runs for prompt in run.prompts]
 
     @property
-    def tries(self) -> list[Try]:
+    def tries(self) -> list[ChartedTry]:
         return [one for run in self.runs for one in run.tries]
 
     @property

@@ -7,7 +7,7 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from windtunnel.report.charts.data import REFUSED, Selection, Try
+from windtunnel.report.charts.data import REFUSED, ChartedTry, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import CLEAN, FAULTS, INK, MUTED, fault_color, in_order
 from windtunnel.report.charts.style import LEFT, Heading, Page, at_end, beside, key, page, say_nothing
@@ -35,7 +35,7 @@ def draw(selection: Selection) -> Page:
     return sheet
 
 
-def _causes(failed: list[Try]) -> list[str | None]:
+def _causes(failed: list[ChartedTry]) -> list[str | None]:
     """The faults in the palette's order, then refusals, last what nothing explains."""
     faults = {one.cause for one in failed if one.cause not in (None, REFUSED)}
     others = [other for other in (REFUSED, None) if any(one.cause == other for one in failed)]
@@ -52,7 +52,7 @@ def _name(cause: str | None) -> str:
     return "refused by the service (4xx)" if cause == REFUSED else fault_name(cause)
 
 
-def _finding(failed: list[Try], total: int) -> str:
+def _finding(failed: list[ChartedTry], total: int) -> str:
     if not total:
         return "No errors: no call was made"
     if not failed:
@@ -64,7 +64,7 @@ def _finding(failed: list[Try], total: int) -> str:
     return f"{head}, and each is explained" if len(failed) > 1 else f"{head}, and it is explained"
 
 
-def _bars(axes: Axes, failed: list[Try]) -> int:
+def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
     totals = Counter(one.error or "" for one in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
@@ -82,7 +82,7 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
     return len(ranked) - rows
 
 
-def _bar(axes: Axes, row: int, tries: list[Try], total: int, scale: float) -> None:
+def _bar(axes: Axes, row: int, tries: list[ChartedTry], total: int, scale: float) -> None:
     """``scale``: of its two lines of text."""
     left = 0
     for cause in _causes(tries):

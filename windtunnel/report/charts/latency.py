@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from windtunnel.links.catalog import MODEL_LINK
-from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
+from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
@@ -49,7 +49,7 @@ def draw(selection: Selection) -> Page:
     return sheet
 
 
-def _panel(axes: Axes, selection: Selection, name: str, tries: list[Try], below: bool) -> None:
+def _panel(axes: Axes, selection: Selection, name: str, tries: list[ChartedTry], below: bool) -> None:
     mine = [one for one in tries if one.link == name]
     latency_axis(axes, [one.ms for one in tries], vertical=True)
     low, high = axes.get_ylim()
@@ -66,7 +66,7 @@ def _panel(axes: Axes, selection: Selection, name: str, tries: list[Try], below:
     axes.tick_params(labelbottom=below, length=0)
 
 
-def _finding(tries: list[Try]) -> str:
+def _finding(tries: list[ChartedTry]) -> str:
     tools = [one for one in tries if one.link != MODEL_LINK.name]
     if not tools:
         return "No tool was called"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import Prompt, RunData, Selection
+from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
 from windtunnel.report.charts.palette import (
     ACCENT,
@@ -77,7 +77,7 @@ def draw_running_rate(axes: Axes, run: RunData) -> None:
     _label_end(axes, shares[-1], sure[-1], len(shares))
 
 
-def _so_far(counted: list[Prompt]) -> list[int]:
+def _so_far(counted: list[ChartedPrompt]) -> list[int]:
     """How many had succeeded after each."""
     successes, total = [], 0
     for prompt in counted:

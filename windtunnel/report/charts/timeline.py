@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
+from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
 from windtunnel.report.charts.style import beside, latency_axis, seconds_axis
 from windtunnel.report.charts.text import duration
@@ -45,7 +45,7 @@ def draw_spread(axes: Axes, selection: Selection) -> None:
     axes.set_xlabel("latency of each try (logarithmic)")
 
 
-def _spread_row(axes: Axes, row: int, tries: Sequence[Try], low: float) -> None:
+def _spread_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) -> None:
     x = [max(one.ms, low) for one in tries]
     y = [row + _jitter(index) for index in range(len(tries))]
     size = 20.0 if len(tries) < 60 else 8.0

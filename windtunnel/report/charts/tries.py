@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
-from windtunnel.report.charts.data import Selection, Try
+from windtunnel.report.charts.data import ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
 from windtunnel.report.charts.text import words
 
@@ -31,7 +31,7 @@ def shade(axes: Axes, selection: Selection, link: str, low: float, high: float) 
         axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, alpha=alpha, zorder=1)
 
 
-def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try], crowd: int) -> None:
+def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[ChartedTry], crowd: int) -> None:
     """A dot for each try that got a reply, a cross for each that failed, the smaller the ``crowd`` is."""
     size = 16.0 if crowd < 150 else 9.0 if crowd < 800 else 5.0
     fine = [point for point, one in zip(points, tries, strict=True) if one.error is None]
