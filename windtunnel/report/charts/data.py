@@ -90,7 +90,7 @@ class Selection:
 
     @property
     def tries(self) -> list[ChartedTry]:
-        return [one for run in self.runs for one in run.tries]
+        return [tried for run in self.runs for tried in run.tries]
 
     @property
     def spans(self) -> list[FaultSpan]:

@@ -19,7 +19,7 @@ ROOMY = 6  # so many rows have room for two lines of the usual size
 
 
 def draw(selection: Selection) -> Page:
-    failed = [one for one in selection.tries if one.error is not None]
+    failed = [tried for tried in selection.tries if tried.error is not None]
     total = len(selection.tries)
     sheet = page(Heading(_finding(failed, total), subtitle(selection)))
     if not failed:
@@ -37,8 +37,8 @@ def draw(selection: Selection) -> Page:
 
 def _causes(failed: list[ChartedTry]) -> list[str | None]:
     """The faults in the palette's order, then refusals, last what nothing explains."""
-    faults = {one.cause for one in failed if one.cause not in (None, REFUSED)}
-    others = [other for other in (REFUSED, None) if any(one.cause == other for one in failed)]
+    faults = {tried.cause for tried in failed if tried.cause not in (None, REFUSED)}
+    others = [other for other in (REFUSED, None) if any(tried.cause == other for tried in failed)]
     return [*in_order({fault for fault in faults if fault}, FAULTS), *others]
 
 
@@ -57,7 +57,7 @@ def _finding(failed: list[ChartedTry], total: int) -> str:
         return "No errors: no call was made"
     if not failed:
         return f"None of {total:,} tries failed"
-    alone = sum(one.cause is None for one in failed)
+    alone = sum(tried.cause is None for tried in failed)
     head = f"{len(failed):,} of {count(total, 'try', 'tries')} failed ({percent(len(failed) / total)})"
     if alone:
         return f"{head}; no fault explains {alone:,} of them"
@@ -66,13 +66,12 @@ def _finding(failed: list[ChartedTry], total: int) -> str:
 
 def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
-    totals = Counter(one.error or "" for one in failed)
+    totals = Counter(tried.error or "" for tried in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
     rows = min(len(ranked), MOST_ROWS)
     for row, error in enumerate(ranked[:MOST_ROWS]):
-        _bar(
-            axes, row, [one for one in failed if one.error == error], len(failed), 1 if rows <= ROOMY else 0.8
-        )
+        of_kind = [tried for tried in failed if tried.error == error]
+        _bar(axes, row, of_kind, len(failed), 1 if rows <= ROOMY else 0.8)
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -86,11 +85,11 @@ def _bar(axes: Axes, row: int, tries: list[ChartedTry], total: int, scale: float
     """``scale``: of its two lines of text."""
     left = 0
     for cause in _causes(tries):
-        number = sum(one.cause == cause for one in tries)
+        number = sum(tried.cause == cause for tried in tries)
         axes.barh(row, number, left=left, height=0.6, color=_color(cause), edgecolor=MUTED, linewidth=0.4)
         left += number
     at_end(axes, f"{left}  ({percent(left / total)})", left, row)
-    links = Counter(one.link for one in tries)
+    links = Counter(tried.link for tried in tries)
     most = ", ".join(f"{link} {n}" for link, n in links.most_common(3)) + (" …" if len(links) > 3 else "")
     name = words(tries[0].error or "").replace("http ", "HTTP ")
     beside(axes, name, 0, row, -9, 7 * scale, ha="right", size=10.5 * scale)

@@ -33,8 +33,8 @@ def draw(selection: Selection) -> Page:
 
 def tally(selection: Selection) -> dict[str, int]:
     """Outcome to count, in the palette's order; what has no verdict counts as not judged."""
-    found = Counter(prompt.outcome or NOT_JUDGED for prompt in selection.prompts)
-    return {name: found[name] for name in in_order(set(found), OUTCOME_COLORS)}
+    counts = Counter(prompt.outcome or NOT_JUDGED for prompt in selection.prompts)
+    return {name: counts[name] for name in in_order(set(counts), OUTCOME_COLORS)}
 
 
 def _finding(counts: dict[str, int], total: int) -> str:
