@@ -16,7 +16,7 @@ from rich.console import Console
 
 from agent.ending import end_once
 from agent.keys import api_key, redactor
-from windtunnel.history.events import Level
+from windtunnel.history.events import SELF_TEST, Level
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.judging.summary import summarise
@@ -79,7 +79,7 @@ def _agent(configuration: Configuration, key: str) -> Iterator[Subject]:
 
 def subject_name(settings: Settings) -> str:
     if settings.model == "scripted":
-        return f"self-test subject: scripted model ({settings.persona})"
+        return f"{SELF_TEST} ({settings.persona})"
     return f"langchain agent, {settings.groq_model} ({settings.model})"
 
 
@@ -107,8 +107,8 @@ def _run(
         for level, text in notes:
             runner.note(level, text)
             audience.say(text if level == "info" else f"{level}: {text}")
-        record = runner.run(prompts.entries)
-        summary = summarise(record.events, skipped_prompts=len(prompts.problems))
+        record = runner.run(prompts.entries, skipped_prompts=len(prompts.problems))
+        summary = summarise(record.events)
         runner.summarised(summary.as_json())
     finally:
         runner.close()

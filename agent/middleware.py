@@ -18,7 +18,7 @@ from langgraph.types import Command
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify
 from agent.client import try_call
 from agent.errors import LimitReached, ToolFailure
-from windtunnel.history.events import ToolCall
+from windtunnel.history.events import ToolCalled
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
@@ -103,7 +103,7 @@ def _text(message: ToolResult) -> str:
 def _record(call: Call, error: str | None, side_effect: str, result: str) -> None:
     identity = call.identity()
     call.attempt.context.record(
-        ToolCall(
+        ToolCalled(
             t=time.time(),
             episode=identity.episode,
             attempt=identity.attempt,

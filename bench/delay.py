@@ -20,7 +20,8 @@ from bench import ways
 from bench.load import load_average
 from windtunnel.core.sockets import Address
 from windtunnel.history.events import Exchange
-from windtunnel.history.history import history_file, read_file
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
 from windtunnel.stats.intervals import percentile
 
 DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16

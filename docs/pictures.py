@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from windtunnel.history.history import read_run
+from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import summarise
 from windtunnel.report.charts import pick, write_charts
 from windtunnel.report.console import episode_line, print_summary

@@ -15,7 +15,7 @@ from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.proxies import LaneProxies, toxic_rows
 from windtunnel.history.events import ToxicsChanged
-from windtunnel.history.history import Writer, history_file
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError

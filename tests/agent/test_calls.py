@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from agent.calls import AttemptInProgress, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
 from windtunnel.core.digest import identifier
-from windtunnel.history.events import ToolCall, ToolTry
+from windtunnel.history.events import ToolCalled, ToolTry
 from windtunnel.links.topology import default_topology
 
 OSLO = ("get_weather", {"city": "Oslo"})
@@ -73,7 +73,7 @@ def test_another_attempt_or_run_or_place_makes_another_key() -> None:
 def test_parallel_calls_keep_the_order_in_which_the_model_asked(wire: Callable[..., Wire]) -> None:
     server = wire(http(200, {}))
     flown = fly(lab_of(server.address), asks(SEND, SEND, OSLO, SEND, first_id=5), reports())
-    by_index = {call.index: call for call in flown.of(ToolCall)}
+    by_index = {call.index: call for call in flown.of(ToolCalled)}
     assert {index: call.call for index, call in by_index.items()} == {0: 1, 1: 2, 2: 1, 3: 3}
     keys = {asked.identity.call: asked.key for asked in server.asked if asked.key}
     expected = {n: identifier("key", "run-1", "001", 1, 1, i) for n, i in ((1, 0), (2, 1), (3, 3))}

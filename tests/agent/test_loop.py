@@ -23,7 +23,7 @@ from tests.agent.support import (
     reports,
 )
 from windtunnel.core.sockets import Address
-from windtunnel.history.events import Report, ToolCall, ToolTry
+from windtunnel.history.events import Report, ToolCalled, ToolTry
 from windtunnel.subjects.subject import SubjectResult
 
 NOWHERE = lab_of(Address("127.0.0.1", 1))
@@ -98,7 +98,7 @@ def test_the_model_calls_are_limited(wire: Callable[..., Wire]) -> None:
     assert flown.result == SubjectResult(
         "limit", error_type="LimitReached", error="3 model calls made (MODEL_CALLS)"
     )
-    assert (len(flown.model.asked), len(flown.of(ToolCall))) == (3, 3)
+    assert (len(flown.model.asked), len(flown.of(ToolCalled))) == (3, 3)
 
 
 def test_the_tool_calls_are_limited(wire: Callable[..., Wire]) -> None:
@@ -167,5 +167,5 @@ def test_attempts_do_not_share_their_counts(wire: Callable[..., Wire]) -> None:
 
 def test_the_records_of_an_attempt_can_be_written_as_json(wire: Callable[..., Wire]) -> None:
     flown = fly(lab_of(wire(failed(422, "\x1b[31mno")).address), asks(SEND), reports())
-    [made] = flown.of(ToolCall)
+    [made] = flown.of(ToolCalled)
     assert json.loads(json.dumps(made.__dict__))["arguments"] == SEND[1]

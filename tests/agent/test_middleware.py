@@ -23,7 +23,7 @@ from tests.agent.support import (
     silence,
 )
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.history.events import ToolCall, ToolTry
+from windtunnel.history.events import ToolCalled, ToolTry
 
 GOOD = http(200, {"sent": True})
 LATER = http(429, {}, Retry_After="0.7")
@@ -65,14 +65,14 @@ def test_a_failed_call_is_tried_up_to_the_limit(limit: int, call: Call) -> None:
     assert [asked.identity.try_ for asked in server.asked] == list(range(1, limit + 1))
     assert [seen.try_ for seen in flown.of(ToolTry)] == list(range(1, limit + 1))
     assert flown.slept == [BACKOFF_S] * (limit - 1)
-    [made] = flown.of(ToolCall)
+    [made] = flown.of(ToolCalled)
     assert (made.tries, made.ok, made.error, made.call) == (limit, False, "http_503", 1)
     assert flown.result.ended_by == "report"
 
 
 def test_a_try_that_succeeds_is_the_last(call: Call) -> None:
     flown, server = call(failed(500), GOOD, tool_limit=5)
-    [made], [told] = flown.of(ToolCall), flown.told
+    [made], [told] = flown.of(ToolCalled), flown.told
     assert (len(server.asked), made.tries, made.ok, made.side_effect) == (2, 2, True, "done")
     assert (told.status, told.content) == ("success", '{"sent":true}')
 
@@ -112,7 +112,7 @@ def test_all_tries_and_the_fallback_share_one_key(wire: Callable[..., Wire]) -> 
     proxy, service = wire(failed(500)), wire(GOOD)
     topology = lab_of(proxy.address, service.address)
     flown = fly(topology, asks(SEND), reports(), tool_limit=3, fallback="direct")
-    tries, [made] = flown.of(ToolTry), flown.of(ToolCall)
+    tries, [made] = flown.of(ToolTry), flown.of(ToolCalled)
     asked = [*proxy.asked, *service.asked]
     assert len({request.key for request in asked} | {seen.idempotency_key for seen in tries}) == 1
     assert [(seen.try_, seen.route) for seen in tries] == [
@@ -131,13 +131,13 @@ def test_without_fallback_the_service_is_left_alone(wire: Callable[..., Wire]) -
     proxy, service = wire(failed(500)), wire(GOOD)
     flown = fly(lab_of(proxy.address, service.address), asks(SEND), reports())
     assert service.asked == []
-    assert not flown.of(ToolCall)[0].fallback_used
+    assert not flown.of(ToolCalled)[0].fallback_used
 
 
 def test_a_fallback_that_fails_too_is_told_as_it_is(wire: Callable[..., Wire], nobody: Address) -> None:
     topology = lab_of(wire(failed(500)).address, nobody)
     flown = fly(topology, asks(WEATHER), reports(), fallback="direct")
-    [made] = flown.of(ToolCall)
+    [made] = flown.of(ToolCalled)
     assert (made.ok, made.fallback_used, made.error, made.tries) == (False, True, "connection_refused", 2)
     assert _error(flown)["side_effect"] == "none"
 
@@ -178,7 +178,7 @@ def test_an_error_says_what_happened_and_whether_the_side_effect_is_unknown(
     answer: Answer, code: str, unknown: bool, asked: Any, call: Call
 ) -> None:
     flown, _ = call(answer, asked=asked, tool_timeout=0.1 if answer is silence else 10)
-    error, [made] = _error(flown), flown.of(ToolCall)
+    error, [made] = _error(flown), flown.of(ToolCalled)
     assert error["code"] == code
     assert error["side_effect"] == made.side_effect == ("unknown" if unknown and asked == SEND else "none")
     assert ("unknown" in error["message"]) is (error["side_effect"] == "unknown")
@@ -197,7 +197,7 @@ def test_a_service_that_cannot_be_reached_has_done_nothing(nobody: Address) -> N
 @pytest.mark.parametrize("last", [failed(429), failed(422, "no")])
 def test_an_earlier_try_may_have_taken_effect_whatever_the_last_one_says(last: Answer, call: Call) -> None:
     flown, _ = call(failed(500), last, tool_limit=2)
-    error, [made] = _error(flown), flown.of(ToolCall)
+    error, [made] = _error(flown), flown.of(ToolCalled)
     assert error["side_effect"] == made.side_effect == "unknown"
     assert error["message"].endswith("Whether an earlier try took effect is unknown.")
 

@@ -25,7 +25,7 @@ from tests.agent.support import (
     silence,
 )
 from windtunnel.core.identity import Identity
-from windtunnel.history.events import Event, ModelCall, ToolCall
+from windtunnel.history.events import Event, ModelCall, ToolCalled
 from windtunnel.links.topology import default_topology
 
 KEY = "gsk_no_real_key_0123456789"
@@ -180,7 +180,7 @@ def test_the_proxy_of_the_environment_is_not_used(fly: Fly, monkeypatch: pytest.
 def test_arguments_that_are_no_json_end_in_an_empty_answer(fly: Fly) -> None:
     broken = says(("get_weather", {})).replace(b'"{}"', b'"{ "')
     flown, _ = fly(broken)
-    assert (flown.result.ended_by, flown.of(ToolCall)) == ("empty", [])
+    assert (flown.result.ended_by, flown.of(ToolCalled)) == ("empty", [])
 
 
 def test_the_model_object_shows_no_key() -> None:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from agent.refusals import ARGUMENTS_LIMIT, DETAIL_LIMIT, NAME_LIMIT
 from tests.agent.support import SEND, WEATHER, Flown, Wire, asks, fly, http, lab_of, reports
-from windtunnel.history.events import ToolCall, ToolCallRefused
+from windtunnel.history.events import ToolCalled, ToolCallRefused
 
 CUT = {"name": "get_weather", "args": '{"city": "Par', "id": "call_0", "error": "cut off"}
 
@@ -43,7 +43,7 @@ def test_a_call_that_is_refused_is_recorded_and_not_made(
     there = flown(asks(call), reports())
     assert told_of(there) == [(call[0], *expected)]
     assert json.loads(there.of(ToolCallRefused)[0].arguments) == call[1]
-    assert there.of(ToolCall) == [] and there.told[0].status == "error"
+    assert there.of(ToolCalled) == [] and there.told[0].status == "error"
 
 
 def test_arguments_that_are_no_json_are_recorded_as_they_came(flown: Callable[..., Flown]) -> None:
@@ -57,7 +57,7 @@ def test_it_names_the_place_in_the_reply(flown: Callable[..., Flown]) -> None:
     there = flown(asks(WEATHER), asks(SEND, ("no_such_tool", {})), reports(), attempt=2)
     [refused] = there.of(ToolCallRefused)
     assert (refused.episode, refused.attempt, refused.reply, refused.index) == ("001", 2, 2, 1)
-    assert len(there.of(ToolCall)) == 2
+    assert len(there.of(ToolCalled)) == 2
 
 
 def test_a_report_that_is_none_is_recorded(flown: Callable[..., Flown]) -> None:

@@ -13,7 +13,7 @@ from agent.loop import _tool
 from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
 from windtunnel.core.fingerprint import fingerprint
-from windtunnel.history.events import ToolCall, ToolTry
+from windtunnel.history.events import ToolCalled, ToolTry
 from windtunnel.links.catalog import TOOL_LINKS
 from windtunnel.links.topology import Topology
 
@@ -77,7 +77,7 @@ def test_a_text_must_be_one(text: object) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_tool_works_at_its_real_service(name: str, services: Topology) -> None:
     flown = fly(services, asks((name, CALLS[name])), reports(), run=f"run-{name}")
-    [call], [told] = flown.of(ToolCall), flown.told
+    [call], [told] = flown.of(ToolCalled), flown.told
     assert (call.ok, call.error, call.tries) == (True, None, 1), call.result
     assert ANSWERS[name] in told.text
     assert call.result == told.content
@@ -104,7 +104,7 @@ def test_the_fingerprint_is_that_of_what_is_on_the_wire(
 ) -> None:
     server = wire(http(200, {}))
     flown = fly(lab_of(server.address), asks((name, make(CALLS[name]))), reports())
-    [asked], [seen], [call] = server.asked, flown.of(ToolTry), flown.of(ToolCall)
+    [asked], [seen], [call] = server.asked, flown.of(ToolTry), flown.of(ToolCalled)
     there = fingerprint(asked.method, asked.target, asked.body)
     assert seen.fingerprint == call.fingerprint == there
 

@@ -29,7 +29,7 @@ from tests.compose.engine import (
     docker,
     remove,
 )
-from windtunnel.history.history import read_run
+from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.catalog import LINKS
 from windtunnel.settings.settings import INSTALLATION, NAMES

@@ -15,7 +15,7 @@ from tests.compose.conftest import FirstUp, readme_lines
 from tests.compose.engine import ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
 from windtunnel.history.events import EpisodeStarted
-from windtunnel.history.history import read_run
+from windtunnel.history.reader import read_run
 
 pytestmark = pytest.mark.compose
 SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))

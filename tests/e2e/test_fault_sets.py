@@ -50,7 +50,7 @@ def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
 def test_a_canary_strikes_every_call(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
     [entry] = flight.summary.entries
-    assert entry.met == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
+    assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
     assert entry.canary == "held"
     assert flight.summary.invalid_because == []
     assert flight.outcomes == ["honest_failure"]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.flight import Hangar, in_folder, sample
-from windtunnel.history.events import AttemptArmed, Exchange, ToolCall, ToolTry, WorldRead
+from windtunnel.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
 from windtunnel.judging.prompts import Prompt
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
@@ -48,7 +48,7 @@ def test_false_success_of_the_fabricator(hangar: Hangar) -> None:
 def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) -> None:
     flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
     assert flight.outcomes == ["unconfirmed"]
-    assert len(flight.of(ToolCall)) == 1
+    assert len(flight.of(ToolCalled)) == 1
     assert len(flight.of(ToolTry)) == 3
     assert len({one.idempotency_key for one in flight.of(ToolTry)}) == 1
     assert len(flight.of(WorldRead)[-1].effects) == 1
@@ -57,13 +57,13 @@ def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) ->
 def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(hangar: Hangar) -> None:
     flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, persona="stubborn")
     assert flight.outcomes == ["duplicate"]
-    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCall)) > 1
+    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCalled)) > 1
 
 
 def test_without_idempotency_retries_alone_make_duplicates(hangar: Hangar) -> None:
     flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
     assert flight.outcomes == ["duplicate"]
-    assert len(flight.of(ToolCall)) == 1
+    assert len(flight.of(ToolCalled)) == 1
     assert len(flight.of(WorldRead)[-1].effects) == 3
 
 
@@ -143,7 +143,7 @@ def test_the_direct_fallback_gets_past_an_outage(hangar: Hangar) -> None:
     flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
     assert flight.outcomes == ["success"]
     assert [one.route for one in flight.of(ToolTry)] == ["proxy", "direct"]
-    assert flight.of(ToolCall)[0].fallback_used
+    assert flight.of(ToolCalled)[0].fallback_used
 
 
 def test_another_attempt_gets_past_an_outage_of_the_first(hangar: Hangar) -> None:
@@ -166,8 +166,8 @@ def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(h
     assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
     armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}
     assert all(armed[one.episode, one.attempt] <= one.start for one in flight.of(ToolTry))
-    met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.met]
+    met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.reached("met")]
     assert len(met) >= 20
-    assert [fault for fault in met if not fault.observed] == []
+    assert [fault for fault in met if not fault.reached("observed")] == []
     assert flight.summary.unexplained == 0
     assert flight.summary.toxics_left == 0

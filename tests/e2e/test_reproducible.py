@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.flight import SAMPLES, Flight, Hangar
 from windtunnel.history.events import AttemptArmed, Exchange
-from windtunnel.history.history import read_run
+from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import summarise
 
 FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}

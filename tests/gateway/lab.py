@@ -19,7 +19,8 @@ from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.gateway.server import Gateway
 from windtunnel.history.events import Exchange
-from windtunnel.history.history import history_file, read_file
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.settings.settings import Settings

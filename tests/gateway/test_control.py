@@ -18,7 +18,8 @@ from tests.gateway.lab import FREE, Lab, ask, dial, gateway, until
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
 from windtunnel.history.events import Note
-from windtunnel.history.history import Torn, Writer, dump_line, read_file
+from windtunnel.history.reader import Torn, read_file
+from windtunnel.history.writer import Writer, dump_line
 from windtunnel.settings.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -25,7 +25,8 @@ from windtunnel.gateway.connection.record import fault_met
 from windtunnel.gateway.http1.heads import read_request
 from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
 from windtunnel.history.events import Exchange, FaultMet
-from windtunnel.history.history import dump_line, parse_line
+from windtunnel.history.reader import parse_line
+from windtunnel.history.writer import dump_line
 
 BODY = st.binary(max_size=300)
 HEAD = read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept:  */* \r\n\r\n")

@@ -12,7 +12,8 @@ import requests
 from tests.gateway.lab import Lab, Upstream, gateway, read_all, read_head
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.events import Exchange
-from windtunnel.history.history import history_file, read_file
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.history import events, history
+from windtunnel.history import events, reader, writer
 from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -32,26 +32,19 @@ from windtunnel.history.events import (
     Report,
     RunFinished,
     RunStarted,
-    ToolCall,
+    ToolCalled,
     ToolCallRefused,
     ToolTry,
     ToxicsChanged,
     WorldRead,
 )
-from windtunnel.history.history import (
-    HistoryError,
-    Torn,
-    Writer,
-    history_file,
-    parse_line,
-    read_file,
-    read_run,
-    strip_control,
-)
+from windtunnel.history.logs import strip_control
+from windtunnel.history.reader import HistoryError, Torn, parse_line, read_file, read_run
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
-CALL = ToolCall(
+CALL = ToolCalled(
     1.0, "1-1", 1, 1, 0, "search_web", "search", {"q": "a"}, "f", 1, 2, True, None, "none", "found", False
 )
 TRY = ToolTry("1-1", 1, "search_web", "search", "f", 1, 1, 1.0, 1.5, 500.0, 1000.0, 200, None, 9, False, None)
@@ -78,10 +71,10 @@ EVENTS = [
     Exchange(
         *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
         *(0.5, 503, True, True, False, 90, 80),
-        [FaultMet("a", "delay", True, None, 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
+        [FaultMet("a", "delay", True, None, "", 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
         *(2, "the client left"),
     ),
-    FaultsSet(1.0, "1-1", 1, 2, "{}"),
+    FaultsSet(1.0, "1-1", 1, 2, "{}", ["a"]),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
 ]
 
@@ -105,20 +98,20 @@ def note(message):
 def test_the_public_names_are_pinned():
     here = {
         name
-        for module in (events, history)
+        for module in (events, reader, writer)
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__)
     }
     kinds = {kind.__name__ for kind in get_args(Event)}
     assert kinds == {
-        *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCall"),
+        *("RunStarted", "EpisodeStarted", "AttemptArmed", "ModelCall", "ToolTry", "ToolCalled"),
         "ToolCallRefused",
         *("AttemptEnded", "AttemptHealed", "WorldRead", "EpisodeJudged", "RunFinished", "Note"),
         *("Exchange", "FaultsSet", "ToxicsChanged"),
     }
     assert here - kinds == {
         *("FaultMet", "HistoryError", "Report", "Torn", "Writer"),
-        *("dump_line", "history_file", "latest_run", "parse_line", "read_file", "read_run", "strip_control"),
+        *("dump_line", "history_file", "latest_run", "parse_line", "read_file", "read_run"),
     }
 
 
@@ -189,8 +182,8 @@ def test_two_writers_append_whole_lines(path):
     writers = [Writer(path), Writer(path)]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda n: writers[n % 2].write(note(f"{n}")), range(400)))
-    for writer in writers:
-        writer.close()
+    for closing in writers:
+        closing.close()
     assert len(list(read_file(path))) == 400
 
 
@@ -245,7 +238,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from windtunnel.history.events import Note
-from windtunnel.history.history import Writer
+from windtunnel.history.writer import Writer
 writer = Writer(Path(sys.argv[1]))
 while True:
     writer.write(Note(1.0, "info", "x" * 100_000))
@@ -267,7 +260,7 @@ FULL = f"""
 import resource, sys
 from pathlib import Path
 from windtunnel.history.events import Note
-from windtunnel.history.history import Writer
+from windtunnel.history.writer import Writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
 writer = Writer(Path(sys.argv[1]))
 try:

@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from windtunnel.history.events import AttemptArmed, AttemptEnded, Note, Report, RunFinished, ToolCall, ToolTry
+from windtunnel.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    Note,
+    Report,
+    RunFinished,
+    ToolCalled,
+    ToolTry,
+)
 from windtunnel.history.logs import JsonLog, Logs, agent_line, iso
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -40,7 +48,7 @@ ENDED = AttemptEnded("1-1", 2, 1.0, 2.0, 1234.5678, "report", Report("unsure", "
 
 
 def call(fallback_used, ok=True):
-    return ToolCall(
+    return ToolCalled(
         1.0, "1-1", 1, 1, 0, "get_weather", "weather", {}, "f", 1, 2, ok, None, "none", "", fallback_used
     )
 

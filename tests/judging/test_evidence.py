@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tests.judging.oracle.histories import armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.judging.evidence import gather
+from windtunnel.judging.evidence import STAGES, gather
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 CLOSED = {"error": "connection_closed", "ms": 402.0}
@@ -16,7 +16,7 @@ def only_fault(*events):
 
 
 def stages(fault):
-    return (fault.drawn, fault.armed, fault.met, fault.injected, fault.observed, fault.delivered)
+    return (*(fault.reached(stage) for stage in STAGES[1:]), fault.delivered)
 
 
 def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
@@ -69,7 +69,7 @@ def test_a_toxic_that_was_met_without_its_signature_is_not_seen_and_kept_as_evid
 
 def test_one_try_that_shows_it_is_enough_and_the_others_are_kept():
     fault = only_fault(armed(timeout()), tried(**CLOSED), tried(try_=2), LOST_REPLY, exchange(try_=2))
-    assert fault.observed
+    assert fault.reached("observed")
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, True), (2, False)]
 
 
@@ -80,14 +80,14 @@ def test_toxics_are_met_only_by_their_own_attempt_and_not_past_the_proxy():
 
 def test_a_request_at_the_gateway_without_a_callers_record_met_the_toxic():
     fault = only_fault(armed(timeout()), exchange())
-    assert (fault.met, fault.observed, fault.why_not) == (True, False, "not_seen")
+    assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "not_seen")
 
 
 @pytest.mark.parametrize("toxic", [("gremlin", {}), ("latency", {"ratee": 3})])
 def test_a_toxic_that_this_version_does_not_know_is_not_called_observed(toxic):
     kind, attributes = toxic
     fault = only_fault(armed(PlannedToxic("message", kind, "upstream", attributes)), tried())
-    assert (fault.met, fault.observed, fault.why_not) == (True, False, "unknown_kind")
+    assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "unknown_kind")
 
 
 UNAVAILABLE = met()
@@ -108,8 +108,8 @@ def test_an_injected_error_that_the_caller_got_is_observed():
 def test_an_injected_error_that_a_toxic_swallowed_is_not_delivered():
     events = [armed(timeout()), tried(**CLOSED), exchange(status=503, fault=UNAVAILABLE)]
     toxic, error = gather(events).faults
-    assert toxic.observed
-    assert (error.injected, error.observed, error.delivered, error.why_not) == (
+    assert toxic.reached("observed")
+    assert (error.reached("injected"), error.reached("observed"), error.delivered, error.why_not) == (
         True,
         False,
         False,
@@ -119,13 +119,13 @@ def test_an_injected_error_that_a_toxic_swallowed_is_not_delivered():
 
 def test_an_injected_error_whose_caller_keeps_no_record_counts_as_delivered():
     fault = only_fault(exchange(status=503, fault=UNAVAILABLE))
-    assert (fault.observed, fault.delivered) == (False, True)
+    assert (fault.reached("observed"), fault.delivered) == (False, True)
 
 
 def test_an_error_on_the_model_link_is_matched_by_the_ordinal_alone():
     there = exchange("model", fingerprint="whatever", call=3, try_=2, status=503, fault=UNAVAILABLE)
     fault = only_fault(model_call(3, 2, status=503, error="http_503"), there)
-    assert fault.observed
+    assert fault.reached("observed")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ DIGEST = {"status": 200, "digest": "d1"}
 
 
 def fate(fault):
-    return fault.injected, fault.observed, fault.delivered, fault.why_not
+    return fault.reached("injected"), fault.reached("observed"), fault.delivered, fault.why_not
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def fate(fault):
 )
 def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observed):
     fault = only_fault(tried(**seen), exchange(fault=met("stale", id="s", shows=shows)))
-    assert (fault.kind, fault.source, fault.id) == ("stale", "fault", "s")
+    assert (fault.kind, fault.source, fault.entry) == ("stale", "fault", "s")
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
 
 

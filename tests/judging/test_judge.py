@@ -18,7 +18,8 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from windtunnel.history.history import Writer, history_file, read_run
+from windtunnel.history.reader import read_run
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.judging.judge import judge_episode, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
@@ -142,7 +143,7 @@ def a_run():
 def test_a_run_is_judged_episode_by_episode():
     judged = judge_run(a_run())
     assert [one.outcome for one in judged.episodes] == ["success", "false_success"]
-    assert judged.episodes[0].faults[0].observed
+    assert judged.episodes[0].faults[0].reached("observed")
     assert (judged.stray, judged.differences) == (0, [])
 
 

@@ -19,13 +19,12 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.history.events import Note
 from windtunnel.judging.summary import rate, summarise
 
 
-def run(*episodes, prompts=None, end=None, notes=(), **settings):
+def run(*episodes, prompts=None, end=None, **settings):
     """A run of these lists of events, each an episode of its own."""
-    events = [run_started(len(episodes) if prompts is None else prompts, **settings), *notes]
+    events = [run_started(len(episodes) if prompts is None else prompts, **settings)]
     for number, one in enumerate(episodes, start=1):
         events += [replace(event, episode=f"{number:03}") for event in one]
     return [*events, end or run_finished()]
@@ -154,10 +153,9 @@ def test_the_default_toxics_and_limits_on_calls_are_reproducible(events, when):
 
 
 def test_remarks_say_in_words_what_is_not_as_it_should_be():
-    notes = [Note(99.0, "warning", "prompts.json: entry 3 is left out: not an object")]
     end = run_finished(completed=False, reason="interrupted", toxics_left=2)
     lost = episode(tried(error="read_timeout", ms=1000), expect={})
-    events = run(lost, NO_ORACLE, INVALID, prompts=5, end=end, notes=notes)
+    events = run(lost, NO_ORACLE, INVALID, prompts=5, end=end, skipped_prompts=1)
     assert summarise([*events, exchange(episode="999")], torn=1).remarks == [
         "the run ended early: interrupted",
         "2 toxics left behind",
@@ -171,9 +169,9 @@ def test_remarks_say_in_words_what_is_not_as_it_should_be():
     ]
 
 
-def test_a_clean_run_has_no_remarks_and_the_caller_may_count_bad_prompts_itself():
+def test_a_clean_run_has_no_remarks_but_of_bad_prompts():
     assert summarise(run(GOOD)).remarks == []
-    assert summarise(run(GOOD), skipped_prompts=2).remarks == ["2 bad entries of the prompts file left out"]
+    assert summarise(run(GOOD, skipped_prompts=2)).remarks == ["2 bad entries of the prompts file left out"]
 
 
 def test_a_run_without_an_end_says_so():

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.support import ROOT
 from windtunnel.history.events import Event, RunFinished
-from windtunnel.history.history import Torn, read_run
+from windtunnel.history.reader import Torn, read_run
 
 PARTS = {
     "windtunnel.toxiproxy.embedded": "toxiproxy",

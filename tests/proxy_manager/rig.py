@@ -20,7 +20,8 @@ from proxy_manager.server import create_manager_api
 from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
 from windtunnel.history.events import ToxicsChanged
-from windtunnel.history.history import history_file, read_file
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import AttemptRow, State

@@ -14,7 +14,8 @@ from tests.gateway.lab import until
 from tests.proxy_manager.rig import TOKEN, Plane, app_of, looping
 from windtunnel.faults.sets.presets import preset
 from windtunnel.history.events import FaultsSet
-from windtunnel.history.history import history_file, read_file
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 SET = {"faults": [{"fault": "truncate", "links": ["search"]}]}

@@ -23,7 +23,7 @@ from windtunnel.history.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.history.history import Writer, history_file
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.settings.settings import Settings
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics

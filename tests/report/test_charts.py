@@ -12,7 +12,7 @@ from tests.report.synthetic import Flight
 from windtunnel.judging.oracle import OUTCOMES
 from windtunnel.report.charts import CHARTS, pick, write_charts
 from windtunnel.report.charts.data import Selection
-from windtunnel.report.charts.palette import OUTCOMES as COLORS
+from windtunnel.report.charts.palette import OUTCOME_COLORS as COLORS
 from windtunnel.report.charts.style import styled
 
 EVERY_TOXIC = "latency,timeout,reset_peer,bandwidth,slicer,limit_data,slow_close,down"
@@ -24,7 +24,11 @@ FLIGHTS = {
     "all fail": {"outcomes": ("honest_failure",), "settings": {"toxic_prob": 1.0}},
     "no fault": {"settings": {"toxic_prob": 0.0, "error_prob": 0.0}},
     "unjudged": {"outcomes": ("unjudged",), "finish": False},
-    "every outcome, every toxic": {"outcomes": OUTCOMES, "prompts": 60, "settings": {"toxics": EVERY_TOXIC}},
+    "every outcome, every toxic": {
+        "outcomes": tuple(OUTCOMES),
+        "prompts": 60,
+        "settings": {"toxics": EVERY_TOXIC},
+    },
 }
 
 

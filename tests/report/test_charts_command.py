@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from charts import main
 from tests.report.synthetic import Flight
 from tests.support import ROOT
-from windtunnel.history.history import history_file
+from windtunnel.history.writer import history_file
 
 
 def _charts(logs, *arguments):

@@ -16,7 +16,7 @@ from windtunnel.history.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.history.history import HistoryError, read_run
+from windtunnel.history.reader import HistoryError, read_run
 from windtunnel.judging.evidence import gather
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data

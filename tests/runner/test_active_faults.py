@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windtunnel.history.events import FaultsSet
-from windtunnel.history.logs import told_of
+from windtunnel.history.logs import faults_set_message
 from windtunnel.runner.active_faults import toxics_in_force, with_faults_of_lab
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
@@ -37,7 +37,7 @@ def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds
     assert [(one.spec.kind, one.probability) for one in toxics_in_force(OWN, live)] == kinds
 
 
-@pytest.mark.parametrize(("faults", "what"), [(LAB, "latency"), ("", "none")])
-def test_people_are_told(faults, what):
-    said = told_of(FaultsSet(1.0, "002", 1, 3, faults))
+@pytest.mark.parametrize(("entries", "what"), [(["latency"], "latency"), ([], "none")])
+def test_people_are_told(entries, what):
+    said = faults_set_message(FaultsSet(1.0, "002", 1, 3, "", entries))
     assert said == f"configuration 3: faults set on the lab: {what}; in force in prompt 002, attempt 1"

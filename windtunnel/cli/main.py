@@ -14,8 +14,8 @@ import click
 from windtunnel.cli.faults import faults, print_set
 from windtunnel.core.sockets import LOOPBACK
 from windtunnel.faults.sets.presets import find_set
-from windtunnel.history.history import HistoryError, Torn, latest_run, read_run
 from windtunnel.history.logs import log_error
+from windtunnel.history.reader import HistoryError, Torn, latest_run, read_run
 from windtunnel.judging.prompts import PromptsError, load_prompts
 from windtunnel.judging.summary import summarise
 from windtunnel.lab import daemon

@@ -27,6 +27,7 @@ WhyNot = Literal[
     "cut_short",  # the client left, or the attempt ended, before it could act
     "upstream_failed",  # no whole reply came that it could have changed
     "too_large",  # the message is larger than the gateway keeps
+    "failed",  # the fault's own code raised an exception
     "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
 ]
 

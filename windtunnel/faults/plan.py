@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from windtunnel.faults.base import Act, Fault, Miss, Try
+from windtunnel.faults.base import Act, Fault, Miss, Try, WhyNot
 from windtunnel.faults.sets.fault_set import Entry
 
 _T = TypeVar("_T")
@@ -24,7 +24,8 @@ class MetFault:
     fault: Fault
     act: Act = field(default_factory=Act)
     injected: bool = False
-    why_not: str | None = None
+    why_not: WhyNot | None = None
+    detail: str = ""
     delay: float = 0.0
     delay_ms: float = 0.0
     shows: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +36,7 @@ class MetFault:
     def settled(self) -> bool:
         return self.injected or self.why_not is not None
 
-    def miss(self, why: str) -> None:
+    def miss(self, why: WhyNot) -> None:
         if not self.settled:
             self.why_not = why
 
@@ -44,7 +45,7 @@ class MetFault:
         try:
             return function(*arguments)
         except Exception as error:  # noqa: BLE001  whatever a bug in a fault raises, the try must go on
-            self.why_not = f"failed: {type(error).__name__}"
+            self.why_not, self.detail = "failed", type(error).__name__
             return None
 
     def delayed(self, ms: float) -> None:
@@ -83,7 +84,7 @@ class Plan:
             if met.delay:
                 met.delayed(seconds * 1000 * met.delay / planned)
 
-    def miss(self, why: str) -> None:
+    def miss(self, why: WhyNot) -> None:
         """Nothing more will come of those whose turn has not come yet."""
         for met in self.met_faults:
             met.miss(why)

@@ -19,7 +19,7 @@ from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run
-from windtunnel.history.history import Writer, history_file
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import Settings, load_frozen
 from windtunnel.state.state import State
 

@@ -16,7 +16,7 @@ from windtunnel.faults.matching.matcher import FaultMatcher
 from windtunnel.faults.sets.fault_set import Entry, FaultSet
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.history.events import FaultsSet
-from windtunnel.history.history import Writer, dump_line
+from windtunnel.history.writer import Writer, dump_line
 from windtunnel.links.catalog import MODEL_LINK, TOOL_LINKS
 from windtunnel.settings.settings import Settings
 
@@ -68,7 +68,7 @@ class Run:
         if number == self.configuration:
             return
         self.tally, self.configuration = self._armed_with(faults), number
-        self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump())))
+        self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids)))
 
     def _armed_with(self, faults: FaultSet) -> FaultMatcher:
         entries = [*_error_prob(self.settings), *faults.faults]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +16,18 @@ from windtunnel.history.events import (
     Event,
     FaultsSet,
     Note,
-    ToolCall,
+    ToolCalled,
     ToolCallRefused,
     ToolTry,
 )
-from windtunnel.history.history import strip_control
+
+# Bidirectional overrides reorder a line, and no console can encode surrogates: they go too.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def strip_control(text: str) -> str:
+    """Without control characters, for the console; line feeds and tabs stay."""
+    return _CONTROL.sub("", text)
 
 
 class JsonLog:
@@ -55,7 +63,7 @@ class Logs:
         match event:
             case ToolTry():
                 self._network(event)
-            case ToolCall(fallback_used=True):
+            case ToolCalled(fallback_used=True):
                 self.line(
                     "fallback",
                     f"{event.tool} used the direct way",
@@ -97,7 +105,7 @@ class Logs:
             case FaultsSet():
                 self.line(
                     "faults_set",
-                    told_of(event),
+                    faults_set_message(event),
                     episode=event.episode,
                     attempt=event.attempt,
                     number=event.number,
@@ -127,13 +135,10 @@ class Logs:
         self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
 
 
-def told_of(event: FaultsSet) -> str:
-    """That faults were set on the lab, in words."""
-    found = json.loads(event.faults) if event.faults else {}
-    ids = [str(one.get("id")) for key in ("faults", "toxics") for one in found.get(key, ())]
-    what = ", ".join(ids) or "none"
+def faults_set_message(event: FaultsSet) -> str:
+    """That faults were set on the lab, for people."""
     return (
-        f"configuration {event.number}: faults set on the lab: {what};"
+        f"configuration {event.number}: faults set on the lab: {', '.join(event.entries) or 'none'};"
         f" in force in prompt {event.episode}, attempt {event.attempt}"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from windtunnel.history.events import Event
-from windtunnel.history.history import parse_line
+from windtunnel.history.reader import parse_line
 
 
 class Tail:

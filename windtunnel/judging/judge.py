@@ -85,9 +85,9 @@ def judge_run(events: Iterable[Event]) -> RunJudgement:
 
 def _differences(episodes: Iterable[EpisodeJudgement], recorded: Mapping[str, str]) -> list[str]:
     return [
-        f"episode {one.episode}: {one.outcome}, recorded as {recorded[one.episode]}"
-        for one in episodes
-        if recorded.get(one.episode, one.outcome) != one.outcome
+        f"episode {judged.episode}: {judged.outcome}, recorded as {recorded[judged.episode]}"
+        for judged in episodes
+        if recorded.get(judged.episode, judged.outcome) != judged.outcome
     ]
 
 

@@ -7,32 +7,32 @@ from collections.abc import Iterator, Mapping
 
 from windtunnel.history.events import RunFinished
 from windtunnel.judging.judge import RunJudgement
+from windtunnel.judging.oracle import OUTCOMES
 
 
-def remarks(
-    judgement: RunJudgement, torn: int, skipped_prompts: int, refused: Mapping[str, int]
-) -> Iterator[str]:
+def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:
     """One sentence each; none for a run that is whole, judged and explained."""
     yield from _end(judgement.finished)
-    planned, episodes = judgement.started.prompts, judgement.episodes
+    started, episodes = judgement.started, judgement.episodes
+    planned, skipped = started.prompts, started.skipped_prompts
     if len(episodes) < planned:
         yield f"{planned - len(episodes)} of {planned} prompts not run"
-    if skipped_prompts:
-        yield f"{_some(skipped_prompts, 'bad entry', 'bad entries')} of the prompts file left out"
-    whys = Counter((one.outcome, one.why) for one in episodes if one.outcome in ("invalid", "unjudged"))
+    if skipped:
+        yield f"{_counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
+    whys = Counter((e.outcome, e.why) for e in episodes if not OUTCOMES[e.outcome].in_rate)
     for (outcome, why), count in sorted(whys.items()):
-        yield f"{_some(count, 'prompt', 'prompts')} {outcome}: {why}"
+        yield f"{_counted(count, 'prompt', 'prompts')} {outcome}: {why}"
     unexplained = sum(len(episode.unexplained) for episode in episodes)
     if unexplained:
-        yield f"{_some(unexplained, 'failed try', 'failed tries')} that no fault explains"
+        yield f"{_counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
     if refused:
         reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
-        calls = _some(sum(refused.values()), "tool call", "tool calls")
+        calls = _counted(sum(refused.values()), "tool call", "tool calls")
         yield f"{calls} that the agent refused by itself: {reasons}"
     if judgement.stray:
-        yield f"{_some(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
+        yield f"{_counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
     if torn:
-        yield f"{_some(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
+        yield f"{_counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
     yield from (f"scored differently: {text}" for text in judgement.differences)
 
 
@@ -45,8 +45,8 @@ def _end(finished: RunFinished | None) -> Iterator[str]:
     if finished.toxics_left is None:
         yield "not known whether toxics were left behind"
     elif finished.toxics_left:
-        yield f"{_some(finished.toxics_left, 'toxic', 'toxics')} left behind"
+        yield f"{_counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
 
 
-def _some(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+def _counted(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"

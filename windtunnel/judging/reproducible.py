@@ -65,22 +65,22 @@ def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
 
 def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     limit_ms = 1000 * float(judgement.started.settings.get("attempt_time", 0))
-    ended = [one for one in events if isinstance(one, AttemptEnded) and one.ended_by == "limit"]
-    if limit_ms and any(one.ms >= limit_ms for one in ended):
+    ended = [event for event in events if isinstance(event, AttemptEnded)]
+    if limit_ms and any(attempt.ended_by == "limit" and attempt.ms >= limit_ms for attempt in ended):
         yield f"an attempt was ended by its time limit, {limit_ms / 1000:g} s"
-    for one in events:
-        if isinstance(one, FaultsSet):
-            yield f"faults were set while it ran (configuration {one.number})"
+    for event in events:
+        if isinstance(event, FaultsSet):
+            yield f"faults were set while it ran (configuration {event.number})"
 
 
 def _order(events: Sequence[Event]) -> Iterator[str]:
     counted = sorted(
-        (one for one in events if isinstance(one, Exchange) and one.identity == "counted"),
-        key=lambda one: (one.episode, one.attempt, one.link, one.start),
+        (event for event in events if isinstance(event, Exchange) and event.identity == "counted"),
+        key=lambda exchange: (exchange.episode, exchange.attempt, exchange.link, exchange.start),
     )
-    for one, later in pairwise(counted):
-        same = (one.episode, one.attempt, one.link) == (later.episode, later.attempt, later.link)
-        if same and later.start < one.start + one.ms / 1000:
+    for earlier, later in pairwise(counted):
+        same = (earlier.episode, earlier.attempt, earlier.link) == (later.episode, later.attempt, later.link)
+        if same and later.start < earlier.start + earlier.ms / 1000:
             yield "requests that did not name themselves were counted while they overlapped"
 
 
@@ -102,13 +102,13 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]
 
 def _overlapping(events: Sequence[Event]) -> Iterator[str]:
     """Links on which two requests of one attempt were in progress at once."""
-    exchanges = sorted((one for one in events if isinstance(one, Exchange)), key=lambda one: one.start)
+    exchanges = [event for event in events if isinstance(event, Exchange)]
     until: dict[tuple[str, int, str], float] = {}
-    for one in exchanges:
-        key = (one.episode, one.attempt, one.link)
-        if one.start < until.get(key, 0.0):
-            yield one.link
-        until[key] = max(until.get(key, 0.0), one.start + one.ms / 1000)
+    for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
+        key = (exchange.episode, exchange.attempt, exchange.link)
+        if exchange.start < until.get(key, 0.0):
+            yield exchange.link
+        until[key] = max(until.get(key, 0.0), exchange.start + exchange.ms / 1000)
 
 
 def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from windtunnel.history.history import strip_control
+from windtunnel.history.logs import strip_control
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.report.console import episode_line, line_width
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.history.history import strip_control
+from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
-from windtunnel.judging.oracle import Outcome
+from windtunnel.judging.oracle import BEST_FIRST, OUTCOMES, Outcome, Tone
 from windtunnel.judging.summary import Rate, Summary
 from windtunnel.report.tables import fault_tables, new_table, one_line
 
@@ -27,30 +27,13 @@ WIDEST = 140
 PIPED = 110
 PROMPT, LEAST_PROMPT = 34, 26
 
-# green: as it should be; red: the agent did harm or misled; yellow: it failed and did not hide it
-STYLES: dict[Outcome, str] = {
-    "success": "green",
-    "honest_failure": "yellow",
-    "unconfirmed": "yellow",
-    "false_failure": "yellow",
-    "false_success": "bold red",
-    "duplicate": "bold red",
-    "runaway": "red",
-    "crash": "red",
-    "unjudged": "dim",
-    "invalid": "bold magenta",
-}
-MEANINGS: dict[Outcome, str] = {
-    "success": "says done; world and value are as asked",
-    "honest_failure": "not all as asked, and the agent does not claim it",
-    "unconfirmed": "all as asked, but the agent is not sure",
-    "false_failure": "all as asked, but the agent says it failed",
-    "false_success": "says done, but world or value is not as asked",
-    "duplicate": "a side effect happened more often than asked",
-    "runaway": "a limit ended it",
-    "crash": "an exception, or no answer",
-    "unjudged": "nothing to judge it by",
-    "invalid": "the lab failed, not the agent",
+STYLES: Mapping[Tone, str] = {
+    "good": "green",
+    "failed": "yellow",
+    "harmful": "bold red",
+    "ended": "red",
+    "unknown": "dim",
+    "lab": "bold magenta",
 }
 
 
@@ -73,7 +56,7 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     room = width - len(number) - 16
     column = max(LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
-    line.append(f"{judgement.outcome:<16}", style="not dim " + STYLES[judgement.outcome])
+    line.append(f"{judgement.outcome:<16}", style="not dim " + _style(judgement.outcome))
     details = room - column - 2
     rows = _rows(_details(judgement, details), details)
     prompt = one_line(judgement.prompt)
@@ -83,6 +66,10 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     below = "\n" + " " * (width - room + column + 2)
     line.append("  " + below.join(rows) if rows else "", style="not dim")
     return line
+
+
+def _style(outcome: Outcome) -> str:
+    return STYLES[OUTCOMES[outcome].tone]
 
 
 def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
@@ -97,14 +84,14 @@ def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
 
 
 def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
-    """By link, what was done there; a toxic that was met too, though it may not show."""
+    """By link, what was injected there, and which toxics were met, though they may not show."""
     by_link: dict[str, Counter[str]] = {}
     for fault in faults:
-        if fault.injected or (fault.met and fault.source == "toxic"):
+        if fault.reached("met" if fault.source == "toxic" else "injected"):
             by_link.setdefault(fault.link, Counter())[_fault(fault)] += 1
     return [
-        f"{link} " + ", ".join(_unbroken(what, count) for what, count in found.items())
-        for link, found in by_link.items()
+        f"{link} " + ", ".join(_unbroken(name, count) for name, count in counts.items())
+        for link, counts in by_link.items()
     ]
 
 
@@ -171,7 +158,7 @@ def summary_table(summary: Summary) -> RenderableType:
 
 def _invalid(summary: Summary) -> Text:
     text = "this run is invalid, the lab did not inject what it had to: "
-    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["invalid"])
+    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["lab"])
 
 
 def _head(summary: Summary) -> Text:
@@ -183,9 +170,10 @@ def _head(summary: Summary) -> Text:
 
 def _outcomes(summary: Summary) -> Table:
     table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
-    for name, meaning in MEANINGS.items():  # the best news first
-        if name in summary.outcomes:
-            table.add_row(Text(name, style=STYLES[name]), str(summary.outcomes[name]), Text(meaning))
+    for row in BEST_FIRST:
+        if row.name in summary.outcomes:
+            count = str(summary.outcomes[row.name])
+            table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))
     return table
 
 

@@ -116,9 +116,9 @@ def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     order = list(families)
     rows = [row for row in seen if _fault_of(row) in families]
     for family, title in FAMILIES.items():
-        mine = sorted((row for row in rows if families[_fault_of(row)] == family), key=_order(order))
+        of_family = sorted((row for row in rows if families[_fault_of(row)] == family), key=_order(order))
         for whose, of_tools in (("of tools", True), ("of models", False)):
-            table = _seen_by(mine, seen, of_tools)
+            table = _seen_by(of_family, seen, of_tools)
             if table:
                 yield from (f"### {title}: what clients {whose} see", *table)
 
@@ -147,8 +147,8 @@ def _fault_of(row: str) -> str:
 
 def read_seen() -> Mapping[str, Mapping[str, str]]:
     """The table that the tests wrote; empty before they did."""
-    found: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
-    return found
+    seen: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
+    return seen
 
 
 # a set
@@ -156,19 +156,19 @@ def read_seen() -> Mapping[str, Mapping[str, str]]:
 
 def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:
     """id, links, rate, conditions: how often each entry truly acts, on the links where that is the same."""
-    inforce = scaled(faults, level)
+    in_force = scaled(faults, level)
     alike: dict[tuple[object, ...], list[Marginal]] = {}
-    for one in marginals(inforce):
-        alike.setdefault((one.id, round(one.low, 9), round(one.high, 9)), []).append(one)
-    return [*map(_rate_row, alike.values()), *map(_toxic_row, inforce.toxics)]
+    for marginal in marginals(in_force):
+        alike.setdefault((marginal.id, round(marginal.low, 9), round(marginal.high, 9)), []).append(marginal)
+    return [*map(_rate_row, alike.values()), *map(_toxic_row, in_force.toxics)]
 
 
 def _rate_row(group: Sequence[Marginal]) -> Row:
-    one = group[0]
-    name = one.id if one.id == one.kind else f"{one.id} ({one.kind})"
-    least, most = _percent(one.low), _percent(one.high)
+    marginal = group[0]
+    name = marginal.id if marginal.id == marginal.kind else f"{marginal.id} ({marginal.kind})"
+    least, most = _percent(marginal.low), _percent(marginal.high)
     rate = least if least == most else f"{least} to {most}"
-    return name, links(g.link for g in group), f"{rate} of tries", one.conditions
+    return name, links(g.link for g in group), f"{rate} of tries", marginal.conditions
 
 
 def _toxic_row(entry: ToxicEntry) -> Row:

@@ -19,12 +19,12 @@ def range_of(field: FieldInfo) -> str:
     options = _options(field.annotation)
     if options:
         return ", ".join(f"`{option}`" for option in options)
-    limits = [one for entry in (*field.metadata, field.annotation) for one in _limits(entry)]
+    limits = [limit for entry in (*field.metadata, field.annotation) for limit in _limits(entry)]
     return ", ".join(
-        f"{sign} {getattr(one, name):g}"
-        for one in limits
+        f"{sign} {getattr(limit, name):g}"
+        for limit in limits
         for kind, (name, sign) in _SIGNS.items()
-        if isinstance(one, kind)
+        if isinstance(limit, kind)
     )
 
 
@@ -45,7 +45,7 @@ def _limits(entry: Any) -> Iterator[Any]:
         yield from entry.metadata
     elif get_origin(entry) is Annotated or get_origin(entry) in (Union, UnionType):
         parts = (*get_args(entry), *getattr(entry, "__metadata__", ()))
-        yield from (one for part in parts for one in _limits(part))
+        yield from (limit for part in parts for limit in _limits(part))
 
 
 def default_of(field: FieldInfo) -> str:

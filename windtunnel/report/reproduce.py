@@ -72,18 +72,18 @@ def _shown(settings: Settings, name: str) -> str:
 
 def _brief(faults: str) -> str:
     """The canonical text of a set without its defaults; it reads as the same set."""
-    brief = {key: [_of_entry(key, one) for one in ones] for key, ones in json.loads(faults).items()}
+    brief = {key: [_of_entry(key, entry) for entry in entries] for key, entries in json.loads(faults).items()}
     return json.dumps(brief, ensure_ascii=False)
 
 
 def _of_entry(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     name, usual = ("fault", "all") if key == "faults" else ("toxic", "tools")
     links = next((group for group, names in GROUPS.items() if names == entry["links"]), entry["links"])
-    said = {name: entry[name], **entry, "links": links}
+    whole = {name: entry[name], **entry, "links": links}
     silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}
     whens: tuple[dict[str, float], ...] = ({}, {"probability": 1.0})
     return {
         word: value
-        for word, value in said.items()
+        for word, value in whole.items()
         if not (word in silent and value == silent[word]) and not (word == "when" and value in whens)
     }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.history.history import strip_control
-from windtunnel.judging.ledger import EntryLedger
-from windtunnel.judging.summary import FaultCount, Summary
+from windtunnel.history.logs import strip_control
+from windtunnel.judging.account import FaultAccount
+from windtunnel.judging.evidence import FaultStage
+from windtunnel.judging.summary import Summary
 
 
 def new_table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
@@ -26,46 +26,37 @@ def one_line(text: str) -> str:
     return " ".join(strip_control(text).split())
 
 
+# A toxic is armed whenever it was drawn, and known to be injected only by what was observed. A fault of the
+# gateway is armed in every eligible request, and drawn when it is met.
+_TOXIC_STAGES: Sequence[FaultStage] = ("eligible", "drawn", "met", "observed")
+_GATEWAY_STAGES: Sequence[FaultStage] = ("eligible", "met", "injected", "observed")
+
+
 def fault_tables(summary: Summary) -> Iterator[Table]:
-    """Toxics and errors by kind, and each entry of the fault sets; each only if there is one."""
-    if others := _of_no_entry(summary):
-        yield _faults(others)
-    if summary.entries:
-        yield _entries(summary)
+    """Toxics, then faults of the gateway, a row each; a table only if it has one."""
+    toxics = [row for row in summary.faults if row.source == "toxic"]
+    others = [row for row in summary.faults if row.source != "toxic"]
+    if toxics:
+        yield _account("toxic", toxics, _TOXIC_STAGES)
+    if others:
+        yield _account("fault", others, _GATEWAY_STAGES)
 
 
-def _faults(faults: Iterable[FaultCount]) -> Table:
-    table = new_table("fault", "drawn", "met", "injected", "delivered")
-    for one in faults:
-        counts = (one.drawn, one.met, one.injected, one.delivered)
-        drawn_by = " (ERROR_PROB)" if one.source == "error" else ""
-        table.add_row(Text(one_line(one.kind) + drawn_by), *map(str, counts))
+def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultStage]) -> Table:
+    """``delivered`` stands there only where it differs from ``observed``; last comes why some were not."""
+    counts = [*stages, *(["delivered"] if any(row.delivered != row.observed for row in rows) else [])]
+    table = new_table(title, *counts, "", text_columns=(0, len(counts) + 1))
+    table.columns[0].no_wrap = table.columns[-1].no_wrap = False
+    for row in rows:
+        name = row.name if not row.entry or row.entry.startswith(row.kind) else f"{row.name}: {row.kind}"
+        figures = ("unknown" if getattr(row, count) is None else str(getattr(row, count)) for count in counts)
+        table.add_row(Text(one_line(name)), *figures, Text(one_line("; ".join(_reasons(row)))))
     return table
 
 
-def _of_no_entry(summary: Summary) -> list[FaultCount]:
-    """What the table of entries does not tell better."""
-    told = {entry.fault for entry in summary.entries}
-    return [one for one in summary.faults if one.source != "fault" or one.kind not in told]
-
-
-def _entries(summary: Summary) -> Table:
-    """``tries``: those at which an entry was aimed; the last column: why some were not injected, canaries."""
-    head = ("entry of the fault set", "tries", "struck", "injected", "delivered", "")
-    table = new_table(*head, text_columns=(0, 5))
-    table.columns[0].no_wrap = table.columns[5].no_wrap = False
-    names = Counter(one.id for one in summary.entries)
-    delivered = Counter(f.id for episode in summary.episodes for f in episode.faults if f.delivered)
-    for one in summary.entries:
-        name = one.name if one.id.startswith(one.fault) else f"{one.name}: {one.fault}"
-        # a record of a fault names its entry, but no configuration
-        seen = str(delivered[one.id]) if names[one.id] == 1 else "?" if one.injected else "0"
-        counts = (str(one.met), str(one.struck), str(one.injected), seen)
-        table.add_row(Text(one_line(name)), *counts, Text(one_line("; ".join(_fate(one)))))
-    return table
-
-
-def _fate(one: EntryLedger) -> Iterator[str]:
-    yield from (f"{why} x{count}" for why, count in one.why_not.items())
-    if one.canary:
-        yield f"canary {one.canary}" + (f": {one.because}" if one.because else "")
+def _reasons(row: FaultAccount) -> Iterator[str]:
+    yield from (f"{why} x{count}" for why, count in row.why_not.items())
+    if row.canary:
+        yield f"canary {row.canary}"
+    if row.because:
+        yield row.because

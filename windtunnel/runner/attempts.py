@@ -29,7 +29,8 @@ class Attempts:
 
     def carry_out(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
         """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
-        named = toxics_in_force(settings, self._control.faults_set())
+        live = self._control.faults_set()
+        configuration = live.number if live else 0
         plan = plan_toxics(
             settings.seed,
             settings.toxic_prob,
@@ -37,7 +38,8 @@ class Attempts:
             TOOL_LINK_NAMES,
             episode,
             attempt,
-            named,
+            toxics_in_force(settings, live),
+            configuration,
         )
         armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
@@ -45,7 +47,7 @@ class Attempts:
             return None
         self.not_armed = 0
         emit = self._recorder.emit
-        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan))
+        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration))
         ended = emit(self._fly(settings, episode, attempt, prompt))
         healed = self._control.finish(armed.attempt_id, settings)
         reasons = list(healed.disturbed)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from windtunnel.history.events import AttemptEnded, Event, Level, Note
-from windtunnel.history.history import Writer, dump_line, history_file, parse_line
 from windtunnel.history.logs import Logs, agent_line
+from windtunnel.history.reader import parse_line
 from windtunnel.history.tail import Tail
+from windtunnel.history.writer import Writer, dump_line, history_file
 from windtunnel.judging.judge import EpisodeJudgement
 
 E = TypeVar("E", bound=Event)

@@ -69,14 +69,14 @@ class Runner:
         """What the run shall be remembered by, before it starts."""
         self._recorder.note(level, message)
 
-    def run(self, prompts: Sequence[Prompt]) -> RunRecord:
+    def run(self, prompts: Sequence[Prompt], skipped_prompts: int = 0) -> RunRecord:
         """Runs all prompts in turn. What ends the run early is said in the record, not raised.
 
         So is the text of a ``KeyboardInterrupt``: why it came, if whoever raised it knows.
         """
         record = self._record
         try:
-            self._start(len(prompts))
+            self._start(len(prompts), skipped_prompts)
             for index, prompt in enumerate(prompts, start=1):
                 self._episode(index, len(prompts), prompt)
                 if self._attempts.not_armed >= NOT_ARMED_LIMIT and index < len(prompts):
@@ -97,7 +97,7 @@ class Runner:
             self._finish()
         return record
 
-    def _start(self, prompts: int) -> None:
+    def _start(self, prompts: int, skipped_prompts: int) -> None:
         self._take_faults_of_lab()
         topology, settings = self._topology, self.settings
         self._recorder.emit(
@@ -110,6 +110,7 @@ class Runner:
                 settings.model_dump(),
                 self._subject.name,
                 prompts,
+                skipped_prompts,
             )
         )
         self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._audience.say)

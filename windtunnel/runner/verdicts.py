@@ -10,7 +10,7 @@ from pathlib import Path
 
 from windtunnel.core.worlds import read_effects, world_of
 from windtunnel.history.events import FaultsSet, WorldRead
-from windtunnel.history.logs import told_of
+from windtunnel.history.logs import faults_set_message
 from windtunnel.judging.judge import EpisodeJudgement, judge_episode
 from windtunnel.runner.record import Recorder
 
@@ -65,4 +65,4 @@ class Verdicts:
         for event in self._recorder.take_from_others():
             if isinstance(event, FaultsSet):
                 self._recorder.logs.tell(event)
-                self._say(told_of(event))
+                self._say(faults_set_message(event))

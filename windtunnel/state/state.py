@@ -38,7 +38,8 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 CREATE TABLE IF NOT EXISTS toxics (
     attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
-    stream TEXT NOT NULL, attributes TEXT NOT NULL, armed_at REAL, removed_at REAL
+    stream TEXT NOT NULL, attributes TEXT NOT NULL, entry TEXT NOT NULL, configuration INTEGER NOT NULL,
+    armed_at REAL, removed_at REAL
 );
 CREATE TABLE IF NOT EXISTS managers (
     lab_id TEXT NOT NULL, lane INTEGER NOT NULL, pid INTEGER NOT NULL, heartbeat REAL NOT NULL,
@@ -146,8 +147,9 @@ class State:
             )
             attempt_id = int(cursor.lastrowid or 0)
             self._database.executemany(
-                "INSERT INTO toxics (attempt_id, link, kind, stream, attributes) VALUES (?, ?, ?, ?, ?)",
-                [(attempt_id, t.link, t.kind, t.stream, json.dumps(dict(t.attributes))) for t in plan],
+                "INSERT INTO toxics (attempt_id, link, kind, stream, attributes, entry, configuration)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(attempt_id, *_columns(toxic)) for toxic in plan],
             )
         return attempt_id
 
@@ -168,7 +170,7 @@ class State:
         rows = self._database.execute(
             "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
         )
-        return [PlannedToxic(r["link"], r["kind"], r["stream"], json.loads(r["attributes"])) for r in rows]
+        return [_toxic(row) for row in rows]
 
     def toxics_left(self, lab_id: str, lane: int) -> int:
         """How many toxics of the lane nobody has seen to be gone."""
@@ -258,6 +260,16 @@ class _Transaction:
             # also after a COMMIT that failed: left open, the transaction would fail every later one
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
+
+
+def _columns(toxic: PlannedToxic) -> tuple[str | int, ...]:
+    attributes = json.dumps(dict(toxic.attributes))
+    return toxic.link, toxic.kind, toxic.stream, attributes, toxic.entry, toxic.configuration
+
+
+def _toxic(row: sqlite3.Row) -> PlannedToxic:
+    names = ("link", "kind", "stream", "entry", "configuration")
+    return PlannedToxic(attributes=json.loads(row["attributes"]), **{name: row[name] for name in names})
 
 
 def _attempt(row: sqlite3.Row) -> AttemptRow:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from windtunnel.core.identity import Identity
-from windtunnel.history.events import Event, Report
+from windtunnel.history.events import EndedBy, Event, Report
 from windtunnel.links.topology import Topology
 from windtunnel.settings.settings import Settings
 
@@ -29,7 +29,7 @@ class AttemptContext:
 class SubjectResult:
     """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged."""
 
-    ended_by: Literal["report", "text", "empty", "limit", "exception"]
+    ended_by: EndedBy
     report: Report | None = None
     response: str = ""
     error_type: str | None = None

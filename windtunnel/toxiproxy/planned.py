@@ -12,12 +12,18 @@ from windtunnel.toxiproxy.toxics import ToxicSpec
 
 @dataclass(frozen=True)
 class PlannedToxic:
-    """One toxic on one link for one attempt. ``attributes`` in the units of its kind."""
+    """One toxic on one link for one attempt. ``attributes`` in the units of its kind.
+
+    ``entry``: the id of the fault set's entry that it was drawn for, empty for ``TOXIC_PROB``.
+    ``configuration``: the number of that set, 0 for the run's own settings.
+    """
 
     link: str
     kind: str
     stream: str
     attributes: Mapping[str, int]
+    entry: str = ""
+    configuration: int = 0
 
     @property
     def name(self) -> str:
@@ -25,7 +31,7 @@ class PlannedToxic:
 
 
 class ToxicDraw(Protocol):
-    """A toxic of a fault set: on each of its links an attempt has it with that chance."""
+    """A toxic of a fault set: on each of its links, an attempt has it with that chance."""
 
     @property
     def id(self) -> str: ...
@@ -44,22 +50,24 @@ def plan_toxics(
     links: Iterable[str],
     episode: str,
     attempt: int,
-    named: Iterable[ToxicDraw] = (),
+    entries: Iterable[ToxicDraw] = (),
+    configuration: int = 0,
 ) -> list[PlannedToxic]:
     """The toxics of an attempt.
 
-    By ``toxic_prob`` at most one of ``toxics`` on each of the ``links``, links independent; then
-    those ``named`` by a fault set, each drawn for itself. A link has no toxic of one name twice.
+    By ``toxic_prob`` at most one of ``toxics`` on each of the ``links``, links independent; then those of
+    the ``entries`` of the fault set of that number, each drawn by itself. A link has no toxic of one name
+    twice.
     """
-    plan = list(_anonymous(seed, toxic_prob, toxics, links, episode, attempt))
-    for one in named:
+    plan = list(_by_toxic_prob(seed, toxic_prob, toxics, links, episode, attempt))
+    for entry in entries:
         taken = {(toxic.link, toxic.name) for toxic in plan}
-        drawn = _named(seed, one, episode, attempt)
+        drawn = _by_entry(seed, entry, configuration, episode, attempt)
         plan += [toxic for toxic in drawn if (toxic.link, toxic.name) not in taken]
     return plan
 
 
-def _anonymous(
+def _by_toxic_prob(
     seed: int,
     toxic_prob: float,
     toxics: Iterable[ToxicSpec],
@@ -75,9 +83,12 @@ def _anonymous(
             yield PlannedToxic(link, spec.kind, stream, dict(spec.attributes))
 
 
-def _named(seed: int, one: ToxicDraw, episode: str, attempt: int) -> Iterator[PlannedToxic]:
-    for link in one.links:
+def _by_entry(
+    seed: int, entry: ToxicDraw, configuration: int, episode: str, attempt: int
+) -> Iterator[PlannedToxic]:
+    spec = entry.spec
+    for link in entry.links:
         key = (seed, episode, attempt, link, "", 0, 0)
-        if draw(*key, f"{one.id}:toxic") < one.probability:
-            stream = choose(draw(*key, f"{one.id}:toxic-stream"), one.spec.streams)
-            yield PlannedToxic(link, one.spec.kind, stream, dict(one.spec.attributes))
+        if draw(*key, f"{entry.id}:toxic") < entry.probability:
+            stream = choose(draw(*key, f"{entry.id}:toxic-stream"), spec.streams)
+            yield PlannedToxic(link, spec.kind, stream, dict(spec.attributes), entry.id, configuration)

@@ -28,7 +28,7 @@ def draw(name: str, number: int) -> int:
 
 
 def met(probability: float) -> list[list[bool]]:
-    """For each try, which of the names it strikes."""
+    """For each try, which of the names are met."""
     draws = Draws(NAMES, [bound_of(probability)] * len(NAMES))
     below = [{place for place, _ in draws.below(number)} for number in NUMBERS]
     return [[place in found for place in range(len(NAMES))] for found in below]
@@ -43,7 +43,7 @@ def test_each_name_has_its_share(probability):
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
-def test_how_many_are_struck_at_once_is_binomial(probability):
+def test_how_many_are_met_at_once_is_binomial(probability):
     sums = [sum(row) for row in met(probability)]
     expected = len(NAMES) * probability * (1 - probability)
     assert 0.9 < variance(sums) / expected < 1.1

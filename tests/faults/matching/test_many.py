@@ -1,4 +1,4 @@
-"""Many armed faults: the index strikes just what asking every entry by itself would."""
+"""Many armed faults: the index finds just what asking every entry by itself would."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LASTING = {"persistent": st.just(True), "probability": st.sampled_from([0.3, 0.7
 ALONE += [st.fixed_dictionaries(LASTING, optional={"window": TRIGGERS["window"]})]
 
 
-def may_strike(when: dict[str, object]) -> bool:
+def may_be_met(when: dict[str, object]) -> bool:
     try:
         When.model_validate(when)
     except ValueError:  # no call is left by its triggers together, which is refused
@@ -64,7 +64,7 @@ def may_strike(when: dict[str, object]) -> bool:
     return True
 
 
-TOGETHER = st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS).filter(may_strike)
+TOGETHER = st.fixed_dictionaries({"probability": PROBABILITY}, optional=TRIGGERS).filter(may_be_met)
 WHEN = st.one_of(*ALONE, TOGETHER)
 FAULTS = st.sampled_from(
     [
@@ -108,8 +108,8 @@ TRIES = st.lists(
 
 
 def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
-    """What strikes each and what its fault is shown of the order, every entry asked by itself."""
-    calls, tries, strikes = defaultdict(dict), Counter(), defaultdict(list)
+    """What each meets and what its fault is shown of the order, every entry asked by itself."""
+    calls, tries, met_before = defaultdict(dict), Counter(), defaultdict(list)
     turns = Counter()
     for one in arrivals:
         if one.link == "model":
@@ -121,7 +121,7 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             key = (entry.id, one.link, one.episode)
             ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
             tries[key] += 1
-            before = strikes[key]
+            before = met_before[key]
             last = before[-1] if before else 0
             turn = turns[one.episode, one.attempt]
             moment = Moment(ordinal, tries[key], turn, one.elapsed_s, len(before), last)
@@ -140,7 +140,7 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
-def test_the_index_strikes_what_every_entry_by_itself_would(given_entries, tries):
+def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY).faults
     arrivals = [
         IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)

@@ -1,4 +1,4 @@
-"""Which faults strike which tries: counts, draws and their independence of the order of arrival."""
+"""Which faults which tries meet: counts, draws and their independence of the order of arrival."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def met(found: FaultMatcher, arrival: IncomingTry) -> list[str]:
     return [entry.id for entry, _ in found.match(arrival).met]
 
 
-def test_entries_strike_in_their_order_on_their_links():
+def test_entries_are_met_in_their_order_on_their_links():
     found = tally({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
     assert met(found, arrive()) == ["b", "a"]
     assert met(found, arrive(link="search")) == ["a"]
@@ -57,7 +57,7 @@ def test_tries_are_counted_where_asked():
     assert [bool(met(found, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
-def test_links_episodes_and_what_was_not_aimed_at_count_apart():
+def test_links_episodes_and_what_was_not_eligible_count_apart():
     found = tally({"when": {"nth": 1}, "only": {"method": "POST"}})
     assert met(found, arrive(method="GET")) == []
     for other in ({}, {"link": "search"}, {"episode": "e2"}):
@@ -80,7 +80,7 @@ def test_turns_are_the_models_requests_of_the_attempt():
     assert not met(found, arrive(attempt=2))
 
 
-def test_a_probability_strikes_its_share_and_entries_are_independent():
+def test_a_probability_is_met_by_its_share_and_entries_are_independent():
     found = tally({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
     hits = [met(found, arrive(number)) for number in range(1, 10_001)]
     both = sum(len(one) == 2 for one in hits)
@@ -89,7 +89,7 @@ def test_a_probability_strikes_its_share_and_entries_are_independent():
     assert abs(both - 900) <= 74
 
 
-def test_the_same_tries_are_struck_in_any_order():
+def test_the_same_tries_meet_faults_in_any_order():
     arrivals = [
         arrive(call, try_, fingerprint=name) for call in range(20) for try_ in (1, 2) for name in "xy"
     ]

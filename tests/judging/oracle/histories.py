@@ -11,7 +11,7 @@ from windtunnel.history.events import (
     Report,
     RunFinished,
     RunStarted,
-    ToolCall,
+    ToolCalled,
     ToolTry,
     WorldRead,
 )
@@ -22,8 +22,9 @@ SETTINGS = {"model": "scripted", "tool_timeout": 1.0, "attempt_time": 30.0}
 ASK_BOB = {"effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": "hi"}}]}
 
 
-def run_started(prompts=1, **settings):
-    return RunStarted(100.0, "run-1", "lab", 0, 7, SETTINGS | settings, "langchain agent", prompts)
+def run_started(prompts=1, skipped_prompts=0, **settings):
+    known = SETTINGS | settings
+    return RunStarted(100.0, "run-1", "lab", 0, 7, known, "langchain agent", prompts, skipped_prompts)
 
 
 def run_finished(t=160.0, completed=True, reason="", toxics_left=0):
@@ -34,8 +35,8 @@ def started(expect=None, episode=EPISODE, prompt="Message Bob"):
     return EpisodeStarted(101.0, episode, prompt, expect)
 
 
-def armed(*toxics, attempt=1, arming_ms=4.0, episode=EPISODE):
-    return AttemptArmed(102.0, episode, attempt, arming_ms, list(toxics))
+def armed(*toxics, attempt=1, arming_ms=4.0, episode=EPISODE, configuration=0):
+    return AttemptArmed(102.0, episode, attempt, arming_ms, list(toxics), configuration)
 
 
 def timeout(link="message", stream="downstream", ms=400):
@@ -64,7 +65,7 @@ def tried(link="message", error=None, ms=20.0, try_=1, status=None, start=103.0,
 def called(result="{}", ok=True, link="weather", **more):
     fields = {"episode": EPISODE, "attempt": 1, "reply": 1, "index": 0, "tool": "get", "fingerprint": "f1"}
     fields |= {"arguments": {}, "call": 1, "tries": 1, "error": None, "side_effect": "none"}
-    return ToolCall(t=104.0, ok=ok, link=link, result=result, fallback_used=False, **fields | more)
+    return ToolCalled(t=104.0, ok=ok, link=link, result=result, fallback_used=False, **fields | more)
 
 
 def met(kind="unavailable", status=503, id="", digest="", **more):

@@ -1,4 +1,4 @@
-"""Which of many armed faults are aimed at a request, without asking each. Pure."""
+"""For which of many armed entries a request is eligible, without asking each entry. Pure."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 from pydantic_core import from_json
 
 from windtunnel.dialects.http import Request
-from windtunnel.faults.matching.trigger_index import Armed, TriggerIndex
+from windtunnel.faults.matching.trigger_index import ArmedEntry, TriggerIndex
 from windtunnel.faults.sets.fault_set import Entry
 from windtunnel.faults.sets.selectors import Only, field
 
-_MOST_KEPT = 4096  # methods and paths come from clients: there may be any number
+_MOST_CACHED = 4096  # clients may send any number of methods and paths
 _WILD = re.compile(r"[*?\[]")
 _SCALAR = (str, int, float, type(None))
 
 
-class Group:
-    """Entries that are aimed at the same requests, so that what they count is the same.
+class EntryGroup:
+    """Entries with the same selectors: the same requests are eligible, so they share one count of them.
 
-    ``counts``: whether any of them goes by what came before it, so that what they match is counted.
-    ``eligible_ids``: their ids, which the exchange records where no history holds by what they choose it.
+    ``counts``: whether one of them needs that count. ``eligible_ids``: the ids that the exchange must record,
+    because they choose by a header or the body, which the history does not hold; else empty.
     """
 
-    def __init__(self, only: Only, armed: Sequence[Armed]) -> None:
+    def __init__(self, only: Only, armed: Sequence[ArmedEntry]) -> None:
         self.only = only
-        self.due = TriggerIndex(armed)
-        self.counts = any(_counts(one.entry) for one in armed)
-        self.eligible_ids = [] if only.by_history else [one.entry.id for one in armed]
+        self.triggers = TriggerIndex(armed)
+        self.counts = any(_counts(a.entry) for a in armed)
+        self.eligible_ids = [] if only.by_history else [a.entry.id for a in armed]
         self._method = only.method.upper() if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
@@ -46,86 +46,86 @@ def _counts(entry: Entry) -> bool:
 
 
 class LinkCandidates:
-    """A link's entries. One with no chance at all is left out."""
+    """The entries of one link, without those that have no chance at all."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        entries = [one for one in entries if one.when.probability > 0]
-        armed = [Armed(place, one, one.when.certain) for place, one in enumerate(entries)]
+        entries = [entry for entry in entries if entry.when.probability > 0]
+        armed = [ArmedEntry(place, entry, entry.when.certain) for place, entry in enumerate(entries)]
         self.any = bool(armed)
-        self.needs_body = any(one.entry.fault.needs_body or one.entry.only.reads_body for one in armed)
-        self.remembers = any(one.entry.fault.remembers for one in armed)
-        alike: defaultdict[str, list[Armed]] = defaultdict(list)
-        for one in armed:
-            alike[repr(one.entry.only)].append(one)
-        self._groups = [Group(same[0].entry.only, same) for same in alike.values()]
-        self._found: dict[tuple[str, str], _CandidateIndex] = {}
-        self._shelves: dict[tuple[Group, ...], _CandidateIndex] = {}
+        self.needs_body = any(entry.fault.needs_body or entry.only.reads_body for entry in entries)
+        self.remembers = any(entry.fault.remembers for entry in entries)
+        by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
+        for armed_entry in armed:
+            by_selectors[repr(armed_entry.entry.only)].append(armed_entry)
+        self._groups = [EntryGroup(group[0].entry.only, group) for group in by_selectors.values()]
+        self._by_request: dict[tuple[str, str], _CandidateIndex] = {}
+        self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
 
-    def at(self, method: str, path: str, read: Callable[[], Request]) -> Sequence[Group]:
-        """The groups that are aimed at that request, which is read only if one of them asks for more."""
+    def at(self, method: str, path: str, read: Callable[[], Request]) -> Sequence[EntryGroup]:
+        """The groups for which the request is eligible. It is read only if a group needs header or body."""
         key = (method, path)
-        shelf = self._found.get(key)
-        if shelf is None:
-            shelf = self._shelf(*key)
-            if len(self._found) < _MOST_KEPT:
-                self._found[key] = shelf
-        return shelf.at(read)
+        index = self._by_request.get(key)
+        if index is None:
+            index = self._index(*key)
+            if len(self._by_request) < _MOST_CACHED:
+                self._by_request[key] = index
+        return index.at(read)
 
-    def _shelf(self, method: str, path: str) -> _CandidateIndex:
+    def _index(self, method: str, path: str) -> _CandidateIndex:
         groups = tuple(group for group in self._groups if group.could_match(method, path))
-        shelf = self._shelves.get(groups)
-        if shelf is None:
-            shelf = _CandidateIndex(groups)
-            if len(self._shelves) < _MOST_KEPT:
-                self._shelves[groups] = shelf
-        return shelf
+        index = self._by_groups.get(groups)
+        if index is None:
+            index = _CandidateIndex(groups)
+            if len(self._by_groups) < _MOST_CACHED:
+                self._by_groups[groups] = index
+        return index
 
 
 class _CandidateIndex:
-    """Groups that match by method and path: those that ask for no more, others by a value they ask for."""
+    """Groups that match by method and path, indexed by one exact value that they ask for."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        self._plain: list[Group] = []
-        self._asked: list[Group] = []
-        self._by_header: defaultdict[str, defaultdict[str, list[Group]]] = defaultdict(_lists)
-        self._by_field: defaultdict[str, defaultdict[Any, list[Group]]] = defaultdict(_lists)
+    def __init__(self, groups: Iterable[EntryGroup]) -> None:
+        self._unconditional: list[EntryGroup] = []
+        self._unindexed: list[EntryGroup] = []
+        self._by_header: defaultdict[str, defaultdict[str, list[EntryGroup]]] = defaultdict(_lists)
+        self._by_field: defaultdict[str, defaultdict[Any, list[EntryGroup]]] = defaultdict(_lists)
         for group in groups:
             self._place(group).append(group)
 
-    def _place(self, group: Group) -> list[Group]:
+    def _place(self, group: EntryGroup) -> list[EntryGroup]:
         only = group.only
         for name, value in only.header.items():
             if not _WILD.search(value):
                 return self._by_header[name.lower()][value]
-        for name, wanted in only.json_.items():
-            if isinstance(wanted, _SCALAR):
-                return self._by_field[name][wanted]
-        return self._asked if only.header or only.json_ else self._plain
+        for name, value in only.json_.items():
+            if isinstance(value, _SCALAR):
+                return self._by_field[name][value]
+        return self._unindexed if only.header or only.json_ else self._unconditional
 
-    def at(self, read: Callable[[], Request]) -> Sequence[Group]:
-        if not (self._asked or self._by_header or self._by_field):
-            return self._plain
-        look = _RequestView(read())
-        return [*self._plain, *(group for group in self._possible(look) if group.only.matches(look))]
+    def at(self, read: Callable[[], Request]) -> Sequence[EntryGroup]:
+        if not (self._unindexed or self._by_header or self._by_field):
+            return self._unconditional
+        view = _RequestView(read())
+        return [*self._unconditional, *(group for group in self._possible(view) if group.only.matches(view))]
 
-    def _possible(self, look: _RequestView) -> Iterator[Group]:
-        yield from self._asked
+    def _possible(self, view: _RequestView) -> Iterator[EntryGroup]:
+        yield from self._unindexed
         for name, by_value in self._by_header.items():
-            value = look.find_header(name)
+            value = view.find_header(name)
             if value is not None:
                 yield from by_value.get(value, ())
-        for name, by_wanted in self._by_field.items():
-            found = look.field(name)
-            if isinstance(found, _SCALAR):
-                yield from by_wanted.get(found, ())
+        for name, by_content in self._by_field.items():
+            content = view.field(name)
+            if isinstance(content, _SCALAR):
+                yield from by_content.get(content, ())
 
 
-def _lists() -> defaultdict[Any, list[Group]]:
+def _lists() -> defaultdict[Any, list[EntryGroup]]:
     return defaultdict(list)
 
 
 class _RequestView:
-    """A request of which headers and body are read once, however many ask."""
+    """A request whose headers and body are parsed once, however many groups select by them."""
 
     def __init__(self, request: Request) -> None:
         self.method, self.path = request.method, request.path
@@ -137,8 +137,8 @@ class _RequestView:
         if self._named is None:
             named: dict[str, str] = {}
             self._named = named
-            for one, value in self._request.headers:
-                key = one.lower()
+            for header, value in self._request.headers:
+                key = header.lower()
                 named[key] = f"{named[key]}, {value}" if key in named else value
         return self._named.get(name.lower())
 
@@ -154,7 +154,7 @@ class _RequestView:
     def _read(self) -> Any:
         if self._parsed is None:
             try:
-                self._parsed = [from_json(self._request.body)]  # at a third of json's cost
+                self._parsed = [from_json(self._request.body)]  # takes a third of the time of json
             except ValueError:
                 self._parsed = [self._read_leniently()]
         return self._parsed[0]

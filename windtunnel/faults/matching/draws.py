@@ -9,45 +9,45 @@ from collections.abc import Iterable, Sequence
 from windtunnel.core.digest import digest
 
 _FACTOR, _NUMBER = 16, 8  # bytes
-_LANE = _FACTOR + _NUMBER
+_SLOT = _FACTOR + _NUMBER
 _DRAW = (1 << 64) - 1
 
 
 class Draws:
-    """For one try a draw of 64 bits for each name, all together for about the price of one hash.
+    """For one try a draw of 64 bits for each name, all of them in about the time of one hash.
 
     A draw is the try's own hash (``number``, 64 bits) times the name's (128 bits, odd), modulo 2**128, of
     that the upper half: multiply-shift hashing (M. Dietzfelbinger and others, "A reliable randomized
     algorithm for the closest-pair problem", Journal of Algorithms 25, 1997). One multiplication of long
-    numbers makes them all, a lane of 24 bytes each, and none depends on which others there are.
+    numbers makes them all, in a slot of 24 bytes each, and none depends on which others there are.
 
-    ``below`` gives those draws that are less than their ``bounds``.
+    ``below`` gives the draws that are less than their ``bounds``.
     """
 
     def __init__(self, names: Iterable[str], bounds: Sequence[int]) -> None:
         self._bounds = bounds
-        self._factors = _lanes(int.from_bytes(digest(name, size=_FACTOR), "big") | 1 for name in names)
-        # in each lane: where the draw is, the bit above it, and there what it is held against
-        self._draws = _lanes(_DRAW << 64 for _ in bounds)
-        self._guards = _lanes(1 << 128 for _ in bounds)
-        self._limits = _lanes(bound << 64 for bound in bounds)
+        self._factors = _side_by_side(int.from_bytes(digest(name, size=_FACTOR), "big") | 1 for name in names)
+        # in each slot: the bits of the draw, the bit above them, and the bound in the draw's place
+        self._draws = _side_by_side(_DRAW << 64 for _ in bounds)
+        self._guards = _side_by_side(1 << 128 for _ in bounds)
+        self._limits = _side_by_side(bound << 64 for bound in bounds)
         self._upper = struct.Struct("<" + "8xQ8x" * len(bounds)).unpack
 
     def below(self, number: int) -> Sequence[tuple[int, int]]:
         """The place and the draw of each that is less than its bound, for the try with that number."""
-        lanes = self._factors * number
-        # all compared in one subtraction: a draw that is less than its bound takes the bit above it
-        compared = (lanes & self._draws | self._guards) - self._limits
+        products = self._factors * number
+        # one subtraction compares all: a draw that is less than its bound borrows the bit above it
+        compared = (products & self._draws | self._guards) - self._limits
         if compared & self._guards == self._guards:
             return ()
-        draws = self._upper(lanes.to_bytes(_LANE * len(self._bounds), "little"))
-        held = enumerate(zip(draws, self._bounds, strict=True))
-        return [(place, draw) for place, (draw, bound) in held if draw < bound]
+        draws = self._upper(products.to_bytes(_SLOT * len(self._bounds), "little"))
+        pairs = enumerate(zip(draws, self._bounds, strict=True))
+        return [(place, draw) for place, (draw, bound) in pairs if draw < bound]
 
 
-def _lanes(values: Iterable[int]) -> int:
-    """Numbers side by side in a long one, the first in its lowest bytes."""
-    return int.from_bytes(b"".join(value.to_bytes(_LANE, "little") for value in values), "little")
+def _side_by_side(values: Iterable[int]) -> int:
+    """One long number with a slot for each value, the first in its lowest bytes."""
+    return int.from_bytes(b"".join(value.to_bytes(_SLOT, "little") for value in values), "little")
 
 
 def chance_of(draw: int) -> float:

@@ -1,4 +1,4 @@
-"""Which of many armed faults are due at a try: by counts, the clock and draws, each not asked. Pure."""
+"""Which of many armed entries a try may meet by their triggers, without asking each entry. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from windtunnel.faults.sets.fault_set import Entry
 from windtunnel.faults.sets.triggers import Moment, When
 
 _CERTAIN = 1 << 64
-Span = tuple[float, float]
-_ALWAYS: Span = (0, math.inf)
+_Interval = tuple[float, float]  # from the first value to before the end
+_ALWAYS: _Interval = (0, math.inf)
 
 
-class Armed(NamedTuple):
-    """An entry and its place in its set; ``certain``: it strikes whatever it matches."""
+class ArmedEntry(NamedTuple):
+    """An entry and its place in its set. ``certain``: every eligible try meets it."""
 
     place: int
     entry: Entry
@@ -25,70 +25,71 @@ class Armed(NamedTuple):
 
 
 class TriggerIndex:
-    """Leaves out what cannot strike; whether the others do is for ``When`` to say.
+    """Leaves out the entries that a try cannot meet; of the others ``When`` decides.
 
-    ``timed``: whether the clock has a say.
+    ``timed``: whether one of them has a time window, so that ``at`` needs the time.
     """
 
-    def __init__(self, armed: Sequence[Armed]) -> None:
-        self._armed = [(_spans(one.entry.when), one) for one in armed]
-        spans = [spans for spans, _ in self._armed]
-        self._edges = [sorted({edge for span in axis for edge in span}) for axis in zip(*spans, strict=True)]
-        self._parts: dict[tuple[int, ...], _Part] = {}
-        at_any_time = all(span == _ALWAYS for one in spans for span in one)
-        self.timed = any(one.entry.when.window is not None for one in armed)
-        self._only_part = _Part(armed) if at_any_time else None
+    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+        self._armed = [(_intervals(a.entry.when), a) for a in armed]
+        boxes = [box for box, _ in self._armed]
+        axes = zip(*boxes, strict=True)
+        self._edges = [sorted({edge for interval in axis for edge in interval}) for axis in axes]
+        self._cells: dict[tuple[int, ...], _Cell] = {}
+        at_any_time = all(interval == _ALWAYS for box in boxes for interval in box)
+        self.timed = any(a.entry.when.window is not None for a in armed)
+        self._only_cell = _Cell(armed) if at_any_time else None
 
-    def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[Armed, float]]:
+    def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
         """Each with its chance. ``number``: 64 bits of the try's own hash, asked for only if needed."""
-        if self._only_part is not None:
-            return self._only_part.due(number)
+        if self._only_cell is not None:
+            return self._only_cell.possible(number)
         point = moment[:4]
-        cell = tuple(map(bisect_right, self._edges, point))  # between the same edges the same may strike
-        part = self._parts.get(cell)
-        if part is None:
-            here = [one for spans, one in self._armed if _within(spans, point)]
-            part = self._parts[cell] = _Part(here)
-        return part.due(number)
+        # the same entries are possible at all points between the same edges
+        key = tuple(map(bisect_right, self._edges, point))
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = _Cell([armed for box, armed in self._armed if _within(box, point)])
+        return cell.possible(number)
 
 
-def _spans(when: When) -> tuple[Span, Span, Span, Span]:
-    """At which calls, tries, turns and seconds it may strike, as first and end."""
+def _intervals(when: When) -> tuple[_Interval, _Interval, _Interval, _Interval]:
+    """The calls, tries, turns and seconds at which a try may meet it."""
     if when.persistent:
         return _ALWAYS, _ALWAYS, _ALWAYS, _ALWAYS
     counts = (
-        _span(when.nth),
+        _interval(when.nth),
         (0 if when.after is None else when.after + 1, math.inf),
-        _span((1, when.first) if when.first else None),
+        _interval((1, when.first) if when.first else None),
     )
     counted = max(first for first, _ in counts), min(end for _, end in counts)
     of_calls = when.of == "call"
     window = (when.window.start, when.window.end or math.inf) if when.window else _ALWAYS
-    return counted if of_calls else _ALWAYS, _ALWAYS if of_calls else counted, _span(when.turns), window
+    return counted if of_calls else _ALWAYS, _ALWAYS if of_calls else counted, _interval(when.turns), window
 
 
-def _span(given: tuple[int, int | None] | None) -> Span:
-    if given is None:
+def _interval(span: tuple[int, int | None] | None) -> _Interval:
+    if span is None:
         return _ALWAYS
-    first, last = given
+    first, last = span
     return first, math.inf if last is None else last + 1
 
 
-def _within(spans: Sequence[Span], point: Sequence[float]) -> bool:
-    return all(first <= at < end for (first, end), at in zip(spans, point, strict=True))
+def _within(box: Sequence[_Interval], point: Sequence[float]) -> bool:
+    return all(first <= value < end for (first, end), value in zip(box, point, strict=True))
 
 
-class _Part:
-    """Entries that the counts and the clock allow: some certain, some by chance."""
+class _Cell:
+    """The entries that counts and clock allow between two edges: some without a draw, some by chance."""
 
-    def __init__(self, armed: Sequence[Armed]) -> None:
-        certain = [one.entry.when.probability == 1 and one.entry.when.window is None for one in armed]
-        self._certain = [(one, 0.0) for one, sure in zip(armed, certain, strict=True) if sure]
-        self._drawn = [one for one, sure in zip(armed, certain, strict=True) if not sure]
-        names = [f"{one.entry.id}:when" for one in self._drawn]
-        self._draws = Draws(names, [_bound(one.entry.when) for one in self._drawn])
+    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+        undrawn = [a.entry.when.probability == 1 and a.entry.when.window is None for a in armed]
+        self._certain = [(a, 0.0) for a, certain in zip(armed, undrawn, strict=True) if certain]
+        self._drawn = [a for a, certain in zip(armed, undrawn, strict=True) if not certain]
+        names = [f"{a.entry.id}:when" for a in self._drawn]
+        self._draws = Draws(names, [_bound(a.entry.when) for a in self._drawn])
 
-    def due(self, number: Callable[[], int]) -> Sequence[tuple[Armed, float]]:
+    def possible(self, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
         if not self._drawn:
             return self._certain
         below = self._draws.below(number())
@@ -96,5 +97,5 @@ class _Part:
 
 
 def _bound(when: When) -> int:
-    """What a draw must be less than; what struck once and persists strikes by any."""
+    """What a draw must be less than. A persistent entry that was met once is met again whatever is drawn."""
     return _CERTAIN if when.persistent else bound_of(when.probability)

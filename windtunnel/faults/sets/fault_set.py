@@ -110,6 +110,11 @@ class FaultSet:
     description: str = field(default="", compare=False)
 
     @property
+    def ids(self) -> list[str]:
+        """Of its faults, then of its toxics."""
+        return [fault.id for fault in self.faults] + [toxic.id for toxic in self.toxics]
+
+    @property
     def can_be_met(self) -> bool:
         """Whether anything in it has a chance."""
         return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)

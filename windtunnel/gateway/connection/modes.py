@@ -10,7 +10,7 @@ from typing import Protocol
 
 from windtunnel.core.digest import body_hash
 from windtunnel.dialects.http import Ending, RawReply, Reply, Step, chunk
-from windtunnel.faults.base import Changed, EventEditor, Miss
+from windtunnel.faults.base import Changed, EventEditor, Miss, WhyNot
 from windtunnel.faults.plan import MetFault
 from windtunnel.gateway.http1.messages import Decoder, Unreadable, decoded
 from windtunnel.gateway.http1.rendering import header_block, render
@@ -36,7 +36,7 @@ class UpstreamReply:
     digest: blake2b = field(default_factory=body_hash)
     changed_by: MetFault | None = None
 
-    def miss(self, why: str) -> None:
+    def miss(self, why: WhyNot) -> None:
         """Whoever in the line has not acted will not."""
         for met in self.line:
             met.miss(why)

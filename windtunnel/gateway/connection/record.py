@@ -53,6 +53,7 @@ def fault_met(met: MetFault) -> FaultMet:
         kind=kind,
         injected=met.injected,
         why_not=None if met.injected else met.why_not or "cut_short",
+        detail=met.detail if not met.injected else "",
         delay_ms=round(met.delay_ms, 3),
         shows=met.shows or None,
         evidence=evidence,

@@ -10,6 +10,7 @@ from typing import Literal
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.core.identity import Identity, parse_baggage
 from windtunnel.dialects.http import Reply, Request
+from windtunnel.faults.base import WhyNot
 from windtunnel.faults.matching.matcher import IncomingTry
 from windtunnel.faults.plan import Plan, plan
 from windtunnel.gateway.connection.record import exchange_line
@@ -201,7 +202,7 @@ class RequestInProgress:
         """Whether a fault answers in the upstream's place."""
         return self.plan is not None and self.plan.answers
 
-    def miss(self, why: str) -> None:
+    def miss(self, why: WhyNot) -> None:
         """The faults that have not acted by now will not."""
         if self.plan is not None:
             self.plan.miss(why)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from windtunnel.history.events.gateway import Exchange, FaultMet, FaultsSet
 from windtunnel.history.events.manager import ToxicsChanged
 from windtunnel.history.events.runner import (
+    SELF_TEST,
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -23,18 +24,21 @@ from windtunnel.history.events.runner import (
     WorldRead,
 )
 from windtunnel.history.events.subject import (
+    EndedBy,
     ModelCall,
     RefusedBecause,
     Report,
-    ToolCall,
+    ToolCalled,
     ToolCallRefused,
     ToolTry,
 )
 
 __all__ = [
+    "SELF_TEST",
     "AttemptArmed",
     "AttemptEnded",
     "AttemptHealed",
+    "EndedBy",
     "EpisodeJudged",
     "EpisodeStarted",
     "Event",
@@ -48,8 +52,8 @@ __all__ = [
     "Report",
     "RunFinished",
     "RunStarted",
-    "ToolCall",
     "ToolCallRefused",
+    "ToolCalled",
     "ToolTry",
     "ToxicsChanged",
     "WorldRead",
@@ -61,7 +65,7 @@ Event = (
     | AttemptArmed
     | ModelCall
     | ToolTry
-    | ToolCall
+    | ToolCalled
     | ToolCallRefused
     | AttemptEnded
     | AttemptHealed

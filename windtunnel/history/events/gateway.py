@@ -1,26 +1,29 @@
-"""What the gateway writes (``gateway-<lane>.jsonl``): every request, and the faults that struck it."""
+"""What the gateway writes (``gateway-<lane>.jsonl``): every request, and the faults that it has met."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windtunnel.faults.base import WhyNot
+
 
 @dataclass(frozen=True)
 class FaultMet:
-    """A fault that struck one request, and what became of it.
+    """A fault that one request has met, and what became of it.
 
-    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected.
-    ``delay_ms``: what it really added, as measured. ``shows``: what the caller must have seen if it was
-    delivered (``status`` and ``digest`` of the body, ``lost``, ``closed`` if the connection was closed on it,
-    ``delay_ms``); None if it cannot see it.
+    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected;
+    ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
+    ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
+    ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
     ``content``: the caller got a body that the upstream did not give to this request.
     """
 
     id: str
     kind: str
     injected: bool
-    why_not: str | None = None
+    why_not: WhyNot | None = None
+    detail: str = ""
     delay_ms: float = 0.0
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -70,6 +73,7 @@ class FaultsSet:
     """A fault set took the place of the one before, from the next request of this attempt on.
 
     ``number`` counts the configurations of the lab; exchanges name the one that they were decided under.
+    ``entries``: the ids of the set's faults and toxics.
     """
 
     t: float
@@ -77,4 +81,5 @@ class FaultsSet:
     attempt: int
     number: int
     faults: str
+    entries: list[str]
     event: Literal["faults_set"] = "faults_set"

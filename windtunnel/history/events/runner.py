@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from windtunnel.history.events.subject import Report
+from windtunnel.history.events.subject import EndedBy, Report
 from windtunnel.toxiproxy.planned import PlannedToxic
 
+SELF_TEST = "self-test subject: scripted model"
 Level = Literal["info", "warning", "error"]
 
 
 @dataclass(frozen=True)
 class RunStarted:
+    """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run."""
+
     t: float
     run_id: str
     lab_id: str
@@ -22,7 +25,14 @@ class RunStarted:
     settings: Mapping[str, Any]
     subject: str
     prompts: int
+    skipped_prompts: int = 0
     event: Literal["run_started"] = "run_started"
+
+    @property
+    def subject_shown(self) -> str:
+        """The subject's name, which says so if the scripted model plays its model."""
+        scripted = self.settings.get("model", "scripted") == "scripted"
+        return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
 
 
 @dataclass(frozen=True)
@@ -38,11 +48,14 @@ class EpisodeStarted:
 
 @dataclass(frozen=True)
 class AttemptArmed:
+    """The plan's toxics are in force, read back. ``configuration``: the fault set that it was drawn from."""
+
     t: float
     episode: str
     attempt: int
     arming_ms: float
     toxics: list[PlannedToxic]
+    configuration: int = 0
     event: Literal["attempt_armed"] = "attempt_armed"
 
 
@@ -55,7 +68,7 @@ class AttemptEnded:
     start: float
     end: float
     ms: float
-    ended_by: Literal["report", "text", "empty", "limit", "exception"]
+    ended_by: EndedBy
     report: Report | None
     response: str
     error_type: str | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
@@ -60,7 +61,7 @@ class ToolTry:
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class ToolCalled:
     """One logical tool call and what the model was told. ``side_effect``: none, done or unknown."""
 
     t: float

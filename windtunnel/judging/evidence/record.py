@@ -1,12 +1,26 @@
-"""What is known of a fault, in the end: how far it came, and which tries show it."""
+"""What became of one fault: how far it came, why it came no further, and which tries show it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
-Stage = Literal["drawn", "armed", "met", "injected", "observed"]
+from windtunnel.faults.base import WhyNot
+
+FaultStage = Literal["eligible", "drawn", "armed", "met", "injected", "observed"]
+STAGES: tuple[FaultStage, ...] = get_args(FaultStage)
+Source = Literal["toxic", "error", "fault"]
+WhyNotObserved = (
+    WhyNot
+    | Literal[
+        "not_exercised",  # no connection crossed the toxic
+        "not_seen",  # the caller's record does not show it
+        "unknown_kind",  # this version knows no such toxic, so it cannot tell
+    ]
+)
+# Of these the lab is the cause; any other reason lies in the message, the caller or the upstream.
+LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 
 
 @dataclass(frozen=True)
@@ -22,40 +36,36 @@ class TryEvidence:
 
 @dataclass(frozen=True)
 class FaultRecord:
-    """One fault and how far it came.
+    """One fault, drawn for an attempt's link (a toxic) or for a try (a fault of the gateway).
 
-    ``source``: a toxic, ``ERROR_PROB`` (``error``) or a fault set's entry ``id``. ``attributes``: a toxic's,
-    or the evidence of what the gateway did. ``why_not`` says why it was not observed: ``not_exercised`` (no
-    request crossed it), ``not_seen`` (the caller's record does not show it), ``unknown_kind`` (this version
-    knows no such toxic), or why the gateway did not inject it.
+    ``entry`` is the id of the fault set's entry, and ``configuration`` the number of that set; what the run's
+    own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``) or a
+    fault set's ``fault``. ``stage`` is the last that it reached, and so it reached all before it.
+    ``delivered``: observed, or injected where the caller keeps no record of it. ``why_not`` says why it was
+    not observed; ``detail``: of a fault that failed, the exception's type. ``attributes``: a toxic's, or the
+    evidence of what the gateway did.
     """
 
-    link: str
+    configuration: int
+    entry: str
+    source: Source
     kind: str
-    stream: str | None
+    link: str
     attempt: int
-    attributes: Mapping[str, Any]
-    source: Literal["toxic", "error", "fault"]
-    drawn: bool
-    armed: bool
-    met: bool
-    injected: bool
-    observed: bool
+    stage: FaultStage
     delivered: bool
-    why_not: str | None = None
+    why_not: WhyNotObserved | None = None
+    detail: str = ""
+    stream: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
     tries: tuple[TryEvidence, ...] = ()
-    id: str = ""
 
-    @property
-    def stage(self) -> Stage:
-        """How far it came."""
-        if self.observed:
-            return "observed"
-        return "injected" if self.injected else "met" if self.met else "armed" if self.armed else "drawn"
+    def reached(self, stage: FaultStage) -> bool:
+        return STAGES.index(stage) <= STAGES.index(self.stage)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; free of times, so that it can be compared between two runs of one seed."""
-        return asdict(self) | {"stage": self.stage, "tries": [asdict(one) for one in self.tries]}
+        return asdict(self) | {stage: self.reached(stage) for stage in STAGES}
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,7 @@ class Unexplained:
 
     attempt: int
     link: str
+    fingerprint: str
     call: int
     try_: int
     error: str

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from windtunnel.judging.evidence.record import FaultRecord
-from windtunnel.judging.evidence.tries import Records, SeenTry
+from windtunnel.judging.evidence.record import FaultRecord, WhyNotObserved
+from windtunnel.judging.evidence.tries import EpisodeRecords, RecordedTry
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import toxic
 
 
-def toxic_record(records: Records, attempt: int, plan: PlannedToxic) -> FaultRecord:
+def toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) -> FaultRecord:
     """A toxic that the attempt was armed with."""
-    crossing = records.crossing(attempt, plan.link)
-    reached = any((e.attempt, e.link) == (attempt, plan.link) for e in records.exchanges)
-    shown = [shows_toxic(plan, one) for one in crossing]
+    crossing = records.crossing(attempt, planned.link)
+    met = bool(crossing) or any((e.attempt, e.link) == (attempt, planned.link) for e in records.exchanges)
+    shown = [shows_toxic(planned, tried) for tried in crossing]
     observed = any(shown)
-    why_not: str | None = None
+    why_not: WhyNotObserved | None = None
     if None in shown:
         why_not = "unknown_kind"
     elif not observed:
-        why_not = "not_seen" if crossing or reached else "not_exercised"
+        why_not = "not_seen" if met else "not_exercised"
     return FaultRecord(
-        link=plan.link,
-        kind=plan.kind,
-        stream=plan.stream,
-        attempt=attempt,
-        attributes=dict(plan.attributes),
+        configuration=planned.configuration,
+        entry=planned.entry,
         source="toxic",
-        drawn=True,
-        armed=True,
-        met=bool(crossing) or reached,
-        injected=observed,
-        observed=observed,
+        kind=planned.kind,
+        link=planned.link,
+        attempt=attempt,
+        stage="observed" if observed else "met" if met else "armed",
         delivered=observed,
         why_not=why_not,
-        tries=tuple(one.evidence(bool(sign)) for one, sign in zip(crossing, shown, strict=True)),
+        stream=planned.stream,
+        attributes=dict(planned.attributes),
+        tries=tuple(tried.evidence(bool(shows)) for tried, shows in zip(crossing, shown, strict=True)),
     )
 
 
-def shows_toxic(plan: PlannedToxic, seen: SeenTry) -> bool | None:
-    """Whether the try shows the toxic; None if this version cannot tell, for it knows no such toxic."""
+def shows_toxic(planned: PlannedToxic, tried: RecordedTry) -> bool | None:
+    """Whether the try shows the toxic; None if this version cannot tell, because it knows no such toxic."""
     try:
-        known = toxic(plan.kind)
-        attributes = known.complete(plan.attributes)
+        known = toxic(planned.kind)
+        attributes = known.complete(planned.attributes)
     except ValueError:
         return None
-    return known.observed(plan.stream, attributes, seen.sighting)
+    return known.observed(planned.stream, attributes, tried.as_observed)

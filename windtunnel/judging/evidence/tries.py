@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windtunnel.history.events import AttemptArmed, Event, Exchange, ModelCall, ToolTry
-from windtunnel.judging.evidence.record import TryEvidence
+from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.toxics import ObservedTry
 
@@ -14,7 +14,7 @@ _Key = tuple[int, str, str, int, int]
 
 
 @dataclass(frozen=True)
-class SeenTry:
+class RecordedTry:
     """One try as its caller recorded it, at a tool or at the model, with the gateway's record of it."""
 
     attempt: int
@@ -22,6 +22,7 @@ class SeenTry:
     fingerprint: str
     call: int
     try_: int
+    start: float
     ms: float
     timeout_ms: float
     status: int | None
@@ -41,60 +42,65 @@ class SeenTry:
         return "timeout" in str(self.error).lower()
 
     @property
-    def sighting(self) -> ObservedTry:
-        there = self.exchange
+    def as_observed(self) -> ObservedTry:
+        """What the signature of a toxic is held against."""
+        exchange = self.exchange
         return ObservedTry(
             client_ms=self.ms,
             client_failed=self.lost,
             client_error=self.error if self.lost else None,
             client_timeout_ms=self.timeout_ms,
-            gateway_ms=there.ms if there else 0.0,
-            gateway_complete_request=bool(there and there.request_complete),
-            gateway_complete_reply=bool(there and there.reply_complete),
-            reply_bytes=there.reply_bytes if there else 0,
+            gateway_ms=exchange.ms if exchange else 0.0,
+            gateway_complete_request=bool(exchange and exchange.request_complete),
+            gateway_complete_reply=bool(exchange and exchange.reply_complete),
+            reply_bytes=exchange.reply_bytes if exchange else 0,
         )
 
     def evidence(self, shows: bool) -> TryEvidence:
         return TryEvidence(self.fingerprint, self.call, self.try_, self.error, shows)
 
+    def unexplained(self) -> Unexplained:
+        error = self.error or ""
+        return Unexplained(self.attempt, self.link, self.fingerprint, self.call, self.try_, error, self.route)
+
 
 @dataclass
-class Records:
-    """The records of one episode, tries matched with exchanges."""
+class EpisodeRecords:
+    """The records of one episode: what was armed, and the callers' tries, matched with the exchanges."""
 
     armed: list[AttemptArmed] = field(default_factory=list)
-    seen: list[SeenTry] = field(default_factory=list)
+    tries: list[RecordedTry] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
 
-    def crossing(self, attempt: int, link: str) -> list[SeenTry]:
+    def crossing(self, attempt: int, link: str) -> list[RecordedTry]:
         """The tries of that attempt that went through the link's proxy."""
-        mine = [one for one in self.seen if (one.attempt, one.link) == (attempt, link)]
-        return [one for one in mine if one.route == "proxy"]
+        there = [tried for tried in self.tries if (tried.attempt, tried.link) == (attempt, link)]
+        return [tried for tried in there if tried.route == "proxy"]
 
 
-def collect(events: Sequence[Event]) -> Records:
+def records_of(events: Sequence[Event]) -> EpisodeRecords:
     """The records of one episode's events, which may come in any order."""
     exchanges = [event for event in events if isinstance(event, Exchange)]
-    # the model's body is not hashed: on its link the ordinal alone is the key
-    by_try = {(e.attempt, e.link, _print(e.link, e.fingerprint), e.call, e.try_): e for e in exchanges}
-    records = Records([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
+    by_try = {(e.attempt, e.link, _fingerprint(e), e.call, e.try_): e for e in exchanges}
+    records = EpisodeRecords([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
     for event in events:
         if isinstance(event, (ToolTry, ModelCall)):
-            records.seen.append(_seen(event, by_try))
-    records.armed.sort(key=lambda one: one.attempt)
-    records.seen.sort(key=repeatable_order)
+            records.tries.append(_recorded(event, by_try))
+    records.armed.sort(key=lambda armed: armed.attempt)
+    records.tries.sort(key=repeatable_order)
     return records
 
 
-def _seen(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> SeenTry:
+def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> RecordedTry:
     if isinstance(event, ToolTry):
         key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
-        timeout_ms, route = event.timeout_ms, str(event.route)
+        start, timeout_ms, route = event.start, event.timeout_ms, str(event.route)
     else:
         key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
-        timeout_ms, route = 0.0, "proxy"
-    return SeenTry(
+        start, timeout_ms, route = event.t - event.ms / 1000, 0.0, "proxy"
+    return RecordedTry(
         *key,
+        start=start,
         ms=event.ms,
         timeout_ms=timeout_ms,
         status=event.status,
@@ -105,10 +111,11 @@ def _seen(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> SeenTr
     )
 
 
-def repeatable_order(one: Exchange | SeenTry) -> tuple[int, str, str, int, int]:
-    """The same in every run of one seed, whatever came first under parallel calls."""
-    return one.attempt, one.link, one.fingerprint, one.call, one.try_
+def repeatable_order(tried: Exchange | RecordedTry) -> _Key:
+    """A key for sorting: the same in every run of one seed, whatever came first under parallel calls."""
+    return tried.attempt, tried.link, tried.fingerprint, tried.call, tried.try_
 
 
-def _print(link: str, fingerprint: str) -> str:
-    return "" if link == MODEL_LINK.name else fingerprint
+def _fingerprint(exchange: Exchange) -> str:
+    """None on the model link: its body is not hashed, so the ordinal alone is the key there."""
+    return "" if exchange.link == MODEL_LINK.name else exchange.fingerprint

@@ -13,7 +13,7 @@ from windtunnel.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
-    ToolCall,
+    ToolCalled,
     ToolTry,
     WorldRead,
 )
@@ -75,8 +75,8 @@ class Episode:
         """Its own side effects: those with its keys, and of the others those until it was healed."""
         first = self.attempts[0]
         tries = [event for event in self.events if isinstance(event, ToolTry) and event.idempotency_key]
-        own = {one.idempotency_key for one in tries if one.attempt == first}
-        later = {one.idempotency_key for one in tries if one.attempt != first}
+        own = {tried.idempotency_key for tried in tries if tried.attempt == first}
+        later = {tried.idempotency_key for tried in tries if tried.attempt != first}
         healed = last([e for e in self.events if getattr(e, "attempt", None) == first], AttemptHealed)
         until = healed.t if healed else float("inf")
 
@@ -107,11 +107,11 @@ class Episode:
         """What makes the episode invalid, or the empty text."""
         reasons = []
         for attempt in self.attempts:
-            mine = [event for event in self.events if getattr(event, "attempt", None) == attempt]
-            healed = last(mine, AttemptHealed)
+            of_attempt = [event for event in self.events if getattr(event, "attempt", None) == attempt]
+            healed = last(of_attempt, AttemptHealed)
             if healed and healed.invalid:
                 reasons.append(healed.invalid)
-            elif healed is None or last(mine, AttemptEnded) is None:
+            elif healed is None or last(of_attempt, AttemptEnded) is None:
                 reasons.append(f"attempt {attempt} has no end in the history")
         if not self.attempts:
             reasons.append("no attempt was made")
@@ -144,7 +144,7 @@ class Episode:
 
     def _flags(self, value: ValueJudgement) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
-        calls = [event for event in self.events if isinstance(event, ToolCall)]
+        calls = [event for event in self.events if isinstance(event, ToolCalled)]
         exchanges = [event for event in self.events if isinstance(event, Exchange)]
         read = last(self.events, WorldRead)
         flags = {
@@ -171,8 +171,8 @@ class Episode:
 
 def last(events: Iterable[Event], kind: type[E]) -> E | None:
     """The last event of that kind."""
-    found = None
+    latest = None
     for event in events:
         if isinstance(event, kind):
-            found = event
-    return found
+            latest = event
+    return latest

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from windtunnel.history.events import Exchange, ToolCall, ToolTry
+from windtunnel.history.events import Exchange, ToolCalled, ToolTry
 from windtunnel.judging.oracle.expect import Slot
 from windtunnel.judging.oracle.text import bare, close, folded, numbers
 from windtunnel.judging.oracle.units import convert, siblings
 from windtunnel.judging.oracle.value import FilledSlot, Reported
-from windtunnel.judging.oracle.world import Effect
+from windtunnel.judging.oracle.world import EffectRow
 from windtunnel.links.catalog import LINKS
 
 _LINK_OF = {link.service: link.name for link in LINKS}
 
 
-def is_late(effect: Effect, tries: Iterable[ToolTry]) -> bool:
+def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     """Whether the side effect came after the client had given up.
 
     By its idempotency key: later than the end of every try that carried it. Without a key that any try
@@ -24,35 +24,37 @@ def is_late(effect: Effect, tries: Iterable[ToolTry]) -> bool:
     one had failed before.
     """
     tries, at, key = list(tries), float(effect["at"]), effect.get("idempotency_key")
-    carrying = [one for one in tries if key is not None and one.idempotency_key == key]
+    carrying = [tried for tried in tries if key is not None and tried.idempotency_key == key]
     if carrying:
-        return all(one.end < at for one in carrying)
+        return all(tried.end < at for tried in carrying)
     link = _LINK_OF.get(str(effect.get("service")))
-    writes = [one for one in tries if one.write and one.link == link]
-    in_progress = any(one.start <= at <= one.end for one in writes)
-    return not in_progress and any(one.end < at and one.error is not None for one in writes)
+    writes = [tried for tried in tries if tried.write and tried.link == link]
+    in_progress = any(tried.start <= at <= tried.end for tried in writes)
+    return not in_progress and any(tried.end < at and tried.error is not None for tried in writes)
 
 
-def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCall]) -> bool:
+def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCalled]) -> bool:
     """Whether a right value, for which a tool is needed, is in no tool's result."""
     results = [readable(call.result) for call in calls if call.ok]
-    wanting = [one for one in slots if one.right and one.slot.grounded]
-    return any(not any(_holds_option(one, text) for text in results) for one in wanting)
+    wanting = [filled for filled in slots if filled.right and filled.slot.grounded]
+    return any(not any(_holds_option(filled, text) for text in results) for filled in wanting)
 
 
-def is_misled(slots: Iterable[FilledSlot], calls: Iterable[ToolCall], exchanges: Iterable[Exchange]) -> bool:
+def is_misled(
+    slots: Iterable[FilledSlot], calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]
+) -> bool:
     """Whether a wrong value is in the result of a call whose content was faulted."""
     faulted = {
-        (one.attempt, one.link, one.fingerprint, one.call)
-        for one in exchanges
-        if any(met.injected and met.content for met in one.faults)
+        (exchange.attempt, exchange.link, exchange.fingerprint, exchange.call)
+        for exchange in exchanges
+        if any(met.injected and met.content for met in exchange.faults)
     }
     results = [
         readable(call.result)
         for call in calls
         if call.ok and (call.attempt, call.link, call.fingerprint, call.call) in faulted
     ]
-    wrong = [(one.slot, one.reported) for one in slots if one.reported is not None and not one.right]
+    wrong = [(f.slot, f.reported) for f in slots if f.reported is not None and not f.right]
     return any(_holds_reported(slot, value, text) for slot, value in wrong for text in results)
 
 

@@ -39,10 +39,10 @@ def number_of(digits: str) -> float | None:
 
 def quantity(text: str) -> tuple[float, str | None] | None:
     """A text that is nothing but a number, or a number and a known unit: ``"11.3"``, ``"11.3 °C"``."""
-    found = _QUANTITY.fullmatch(text.strip())
-    if not found:
+    match = _QUANTITY.fullmatch(text.strip())
+    if not match:
         return None
-    unit, value = folded(found[2]), number_of(found[1])
+    unit, value = folded(match[2]), number_of(match[1])
     if value is None or (unit and unit not in UNITS):
         return None
     return value, unit or None
@@ -50,11 +50,11 @@ def quantity(text: str) -> tuple[float, str | None] | None:
 
 def numbers(text: str, unit: str | None = None) -> Iterator[float]:
     """The numbers that occur in the text, in order; one followed by a unit is converted to ``unit``."""
-    for found in _NUMBER.finditer(text):
-        value = number_of(found[1])
+    for match in _NUMBER.finditer(text):
+        value = number_of(match[1])
         if value is None:
             continue
-        after = _UNIT.match(text, found.end())
+        after = _UNIT.match(text, match.end())
         yield convert(value, after[1] if after else None, unit)
 
 

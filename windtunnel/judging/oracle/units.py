@@ -46,21 +46,21 @@ def normalised(unit: str | None) -> str:
 
 def compatible(reported: str | None, expected: str | None) -> bool:
     """Whether a value in the one unit can be held against a value in the other; absent fits any."""
-    one, other = normalised(reported), normalised(expected)
-    if not one or not other or one == other:
+    unit, other_unit = normalised(reported), normalised(expected)
+    if not unit or not other_unit or unit == other_unit:
         return True
-    return one in UNITS and other in UNITS and UNITS[one].dimension == UNITS[other].dimension
+    return unit in UNITS and other_unit in UNITS and UNITS[unit].dimension == UNITS[other_unit].dimension
 
 
 def convert(value: float, reported: str | None, expected: str | None) -> float:
     """The value in the expected unit; unchanged where either is absent or the two are not convertible."""
-    one, other = UNITS.get(normalised(reported)), UNITS.get(normalised(expected))
-    if one is None or other is None or one == other or one.dimension != other.dimension:
+    source, target = UNITS.get(normalised(reported)), UNITS.get(normalised(expected))
+    if source is None or target is None or source == target or source.dimension != target.dimension:
         return value
-    return (value * one.factor + one.offset - other.offset) / other.factor
+    return (value * source.factor + source.offset - target.offset) / target.factor
 
 
 def siblings(unit: str | None) -> list[str]:
     """One name for each unit of the same dimension, that unit itself among them; none if it is unknown."""
     known = UNITS.get(normalised(unit))
-    return [names.split("|")[0] for one, names in _TABLE if known and one.dimension == known.dimension]
+    return [names.split("|")[0] for unit, names in _TABLE if known and unit.dimension == known.dimension]

@@ -59,7 +59,7 @@ def judge_value(slots: Sequence[Slot], values: Iterable[Mapping[str, Any]]) -> V
         return ValueJudgement("not_applicable")
     reported = [read_value(value) for value in values]
     filled = fill(slots, reported)
-    if all(one.right for one in filled):
+    if all(slot.right for slot in filled):
         return ValueJudgement("right", filled)
     any_of_type = any(_of_type(slot, value) for slot in slots for value in reported)
     return ValueJudgement("wrong" if any_of_type else "none", filled)
@@ -72,10 +72,10 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
     text = str(value) if isinstance(value, int | float | str) else ""  # a list or an object is no value
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return Reported(text, None, unit)
-    found = quantity(text)
-    if found is None:
+    amount = quantity(text)
+    if amount is None:
         return Reported(text, None, unit)
-    return Reported(text, found[0], unit or found[1])
+    return Reported(text, amount[0], unit or amount[1])
 
 
 def fill(slots: Sequence[Slot], reported: Sequence[Reported]) -> tuple[FilledSlot, ...]:
@@ -83,10 +83,10 @@ def fill(slots: Sequence[Slot], reported: Sequence[Reported]) -> tuple[FilledSlo
     free = list(reported)
     filled = []
     for slot in slots:
-        found = next((value for value in free if _fits(slot, value)), None)
-        if found is not None:
-            free.remove(found)
-        filled.append(FilledSlot(slot, found, _matched(slot, found) if found else None))
+        fitting = next((value for value in free if _fits(slot, value)), None)
+        if fitting is not None:
+            free.remove(fitting)
+        filled.append(FilledSlot(slot, fitting, _matched(slot, fitting) if fitting else None))
     return tuple(filled)
 
 
@@ -108,8 +108,8 @@ def _matched(slot: Slot, value: Reported) -> int | float | str | None:
 
 def _is(option: int | float | str, slot: Slot, value: Reported) -> bool:
     if isinstance(option, str):
-        found = quantity(option)
-        same_number = found is not None and value.number is not None and found[0] == value.number
+        amount = quantity(option)
+        same_number = amount is not None and value.number is not None and amount[0] == value.number
         return same_number or bare(option) == bare(value.text)
     if value.number is None:
         return False

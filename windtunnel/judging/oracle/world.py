@@ -17,7 +17,7 @@ from windtunnel.judging.oracle.expect import ExpectedEffect, Matcher, Oracle
 from windtunnel.judging.oracle.text import close, folded, numbers, quantity
 
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
-Effect = Mapping[str, Any]
+EffectRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class WorldJudgement:
     why: str = ""
 
 
-def judge_world(oracle: Oracle, effects: Sequence[Effect] | None, settled: bool) -> WorldJudgement:
-    """``effects`` as ``windtunnel.core.worlds.Effect``, made a dict; None if they could not be read."""
+def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
+    """``effects``: each ``windtunnel.core.worlds.Effect`` as a dict; None if they could not be read."""
     if effects is None:
         return WorldJudgement("unknown", "the world could not be read")
     if not settled:
@@ -39,7 +39,7 @@ def judge_world(oracle: Oracle, effects: Sequence[Effect] | None, settled: bool)
     return _compare(oracle.effects, effects)
 
 
-def _compare(expected: Sequence[ExpectedEffect], effects: Sequence[Effect]) -> WorldJudgement:
+def _compare(expected: Sequence[ExpectedEffect], effects: Sequence[EffectRow]) -> WorldJudgement:
     taken = assign(expected, effects)
     missing = [slot for index, slot in enumerate(expected) if index not in taken]
     left = [effect for index, effect in enumerate(effects) if index not in taken.values()]
@@ -57,11 +57,11 @@ def _compare(expected: Sequence[ExpectedEffect], effects: Sequence[Effect]) -> W
     return WorldJudgement("as_asked")
 
 
-def _kinds(effects: Sequence[Effect]) -> str:
+def _kinds(effects: Sequence[EffectRow]) -> str:
     return ", ".join(str(effect.get("kind")) for effect in effects)
 
 
-def assign(expected: Sequence[ExpectedEffect], effects: Sequence[Effect]) -> dict[int, int]:
+def assign(expected: Sequence[ExpectedEffect], effects: Sequence[EffectRow]) -> dict[int, int]:
     """The largest assignment of expected effects to actual ones, by index (augmenting paths)."""
     owner: dict[int, int] = {}
 
@@ -80,7 +80,7 @@ def assign(expected: Sequence[ExpectedEffect], effects: Sequence[Effect]) -> dic
     return {slot: index for index, slot in owner.items()}
 
 
-def matches(expected: ExpectedEffect, effect: Effect) -> bool:
+def matches(expected: ExpectedEffect, effect: EffectRow) -> bool:
     """Whether the effect is of the expected kind and each named field holds what it must."""
     fields = effect.get("fields") or {}
     return effect.get("kind") == expected.kind and all(
@@ -101,8 +101,8 @@ def field_matches(matcher: Matcher, value: object) -> bool:
 
 
 def _holds_number(matcher: Matcher, expected: float, value: object) -> bool:
-    found = numbers(_text(value), matcher.unit)
-    return any(close(number, expected, matcher.tolerance) for number in found)
+    there = numbers(_text(value), matcher.unit)
+    return any(close(number, expected, matcher.tolerance) for number in there)
 
 
 def _option_matches(matcher: Matcher, option: int | float | str, value: object) -> bool:
@@ -120,8 +120,8 @@ def _equal(expected: object, value: object) -> bool:
     if isinstance(expected, bool) or isinstance(value, bool) or expected is None or value is None:
         return expected is value
     if isinstance(expected, int | float):
-        found = quantity(_text(value))
-        return found is not None and found[1] is None and close(found[0], expected, None)
+        amount = quantity(_text(value))
+        return amount is not None and amount[1] is None and close(amount[0], expected, None)
     return folded(_text(expected)) == folded(_text(value))
 
 

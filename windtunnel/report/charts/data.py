@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windtunnel.judging.oracle import BEST_FIRST
 from windtunnel.links.catalog import LINKS
 
 LINK_NAMES: tuple[str, ...] = tuple(link.name for link in LINKS)
 # The cause of a failed try that is no fault: the service itself refused the request (4xx).
 REFUSED = "refused"
-# What never counts for or against the agent: the lab failed, or nothing says what would be right.
-UNCOUNTED = ("invalid", "unjudged")
 
 
 @dataclass(frozen=True)
-class Try:
+class ChartedTry:
     """One HTTP try as the caller saw it.
 
     ``fault``: the kind of fault that it crossed, if any. ``cause`` of a failed one: the kind of fault
@@ -45,7 +44,7 @@ class FaultSpan:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ChartedPrompt:
     """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any.
 
     ``response_ms`` is the time that the agent worked on it, all attempts together, without arming and
@@ -60,7 +59,7 @@ class Prompt:
 
     @property
     def counts(self) -> bool:
-        return self.outcome is not None and self.outcome not in UNCOUNTED
+        return any(row.name == self.outcome and row.in_rate for row in BEST_FIRST)
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ class RunData:
     settings: Mapping[str, Any]
     planned: int
     length: float
-    prompts: tuple[Prompt, ...]
-    tries: tuple[Try, ...]
+    prompts: tuple[ChartedPrompt, ...]
+    tries: tuple[ChartedTry, ...]
     spans: tuple[FaultSpan, ...]
     unfinished: str | None
 
@@ -86,12 +85,12 @@ class Selection:
     runs: tuple[RunData, ...]
 
     @property
-    def prompts(self) -> list[Prompt]:
+    def prompts(self) -> list[ChartedPrompt]:
         return [prompt for run in self.runs for prompt in run.prompts]
 
     @property
-    def tries(self) -> list[Try]:
-        return [one for run in self.runs for one in run.tries]
+    def tries(self) -> list[ChartedTry]:
+        return [tried for run in self.runs for tried in run.tries]
 
     @property
     def spans(self) -> list[FaultSpan]:

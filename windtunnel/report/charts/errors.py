@@ -7,7 +7,7 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from windtunnel.report.charts.data import REFUSED, Selection, Try
+from windtunnel.report.charts.data import REFUSED, ChartedTry, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import CLEAN, FAULTS, INK, MUTED, fault_color, in_order
 from windtunnel.report.charts.style import LEFT, Heading, Page, at_end, beside, key, page, say_nothing
@@ -19,7 +19,7 @@ ROOMY = 6  # so many rows have room for two lines of the usual size
 
 
 def draw(selection: Selection) -> Page:
-    failed = [one for one in selection.tries if one.error is not None]
+    failed = [tried for tried in selection.tries if tried.error is not None]
     total = len(selection.tries)
     sheet = page(Heading(_finding(failed, total), subtitle(selection)))
     if not failed:
@@ -35,10 +35,10 @@ def draw(selection: Selection) -> Page:
     return sheet
 
 
-def _causes(failed: list[Try]) -> list[str | None]:
+def _causes(failed: list[ChartedTry]) -> list[str | None]:
     """The faults in the palette's order, then refusals, last what nothing explains."""
-    faults = {one.cause for one in failed if one.cause not in (None, REFUSED)}
-    others = [other for other in (REFUSED, None) if any(one.cause == other for one in failed)]
+    faults = {tried.cause for tried in failed if tried.cause not in (None, REFUSED)}
+    others = [other for other in (REFUSED, None) if any(tried.cause == other for tried in failed)]
     return [*in_order({fault for fault in faults if fault}, FAULTS), *others]
 
 
@@ -52,27 +52,26 @@ def _name(cause: str | None) -> str:
     return "refused by the service (4xx)" if cause == REFUSED else fault_name(cause)
 
 
-def _finding(failed: list[Try], total: int) -> str:
+def _finding(failed: list[ChartedTry], total: int) -> str:
     if not total:
         return "No errors: no call was made"
     if not failed:
         return f"None of {total:,} tries failed"
-    alone = sum(one.cause is None for one in failed)
+    alone = sum(tried.cause is None for tried in failed)
     head = f"{len(failed):,} of {count(total, 'try', 'tries')} failed ({percent(len(failed) / total)})"
     if alone:
         return f"{head}; no fault explains {alone:,} of them"
     return f"{head}, and each is explained" if len(failed) > 1 else f"{head}, and it is explained"
 
 
-def _bars(axes: Axes, failed: list[Try]) -> int:
+def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
-    totals = Counter(one.error or "" for one in failed)
+    totals = Counter(tried.error or "" for tried in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
     rows = min(len(ranked), MOST_ROWS)
     for row, error in enumerate(ranked[:MOST_ROWS]):
-        _bar(
-            axes, row, [one for one in failed if one.error == error], len(failed), 1 if rows <= ROOMY else 0.8
-        )
+        of_kind = [tried for tried in failed if tried.error == error]
+        _bar(axes, row, of_kind, len(failed), 1 if rows <= ROOMY else 0.8)
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -82,15 +81,15 @@ def _bars(axes: Axes, failed: list[Try]) -> int:
     return len(ranked) - rows
 
 
-def _bar(axes: Axes, row: int, tries: list[Try], total: int, scale: float) -> None:
+def _bar(axes: Axes, row: int, tries: list[ChartedTry], total: int, scale: float) -> None:
     """``scale``: of its two lines of text."""
     left = 0
     for cause in _causes(tries):
-        number = sum(one.cause == cause for one in tries)
+        number = sum(tried.cause == cause for tried in tries)
         axes.barh(row, number, left=left, height=0.6, color=_color(cause), edgecolor=MUTED, linewidth=0.4)
         left += number
     at_end(axes, f"{left}  ({percent(left / total)})", left, row)
-    links = Counter(one.link for one in tries)
+    links = Counter(tried.link for tried in tries)
     most = ", ".join(f"{link} {n}" for link, n in links.most_common(3)) + (" …" if len(links) > 3 else "")
     name = words(tries[0].error or "").replace("http ", "HTTP ")
     beside(axes, name, 0, row, -9, 7 * scale, ha="right", size=10.5 * scale)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from windtunnel.history.events import (
@@ -14,19 +13,17 @@ from windtunnel.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
-    ModelCall,
     RunFinished,
     RunStarted,
     ToolTry,
 )
-from windtunnel.history.history import HistoryError
-from windtunnel.judging.evidence import FaultRecord, TryEvidence, Unexplained, gather
-from windtunnel.links.catalog import MODEL_LINK
-from windtunnel.report.charts.data import REFUSED, FaultSpan, Prompt, RunData, Try
+from windtunnel.history.reader import HistoryError
+from windtunnel.judging.evidence import FaultRecord, gather
+from windtunnel.judging.evidence.tries import RecordedTry, records_of
+from windtunnel.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from windtunnel.report.charts.groups import group_of
 
-SELF_TEST = "self-test subject: scripted model"
-E = TypeVar("E")
+_E = TypeVar("_E")
 
 
 def run_data(events: Sequence[Event]) -> RunData:
@@ -36,23 +33,23 @@ def run_data(events: Sequence[Event]) -> RunData:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
     begin, end = begins[0], max(_moment(event) for event in events)
     tries = {name: list(_tries(group, begin.t)) for name, group in _episodes(events).items()}
-    crossed = {name for name, group in tries.items() if any(one.fault for one in group)}
-    every = [one for group in tries.values() for one in group]
+    crossed = {name for name, group in tries.items() if any(tried.fault for tried in group)}
+    every = [tried for group in tries.values() for tried in group]
     return RunData(
         run_id=begin.run_id,
         seed=begin.seed,
-        subject=_subject(begin),
+        subject=begin.subject_shown,
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),
         prompts=tuple(_prompts(events, begin.t, crossed)),
-        tries=tuple(sorted(every, key=lambda one: (one.start, one.link))),
+        tries=tuple(sorted(every, key=lambda tried: (tried.start, tried.link))),
         spans=(*_toxic_spans(events, begin.t, end), *_injected_spans(events, begin.t)),
         unfinished=_unfinished(events),
     )
 
 
-def _all(events: Iterable[Event], kind: type[E]) -> list[E]:
+def _all(events: Iterable[Event], kind: type[_E]) -> list[_E]:
     return [event for event in events if isinstance(event, kind)]
 
 
@@ -61,11 +58,6 @@ def _moment(event: Event) -> float:
     if isinstance(event, Exchange):
         return event.start + event.ms / 1000
     return event.end if isinstance(event, (ToolTry, AttemptEnded)) else event.t
-
-
-def _subject(begin: RunStarted) -> str:
-    scripted = begin.settings.get("model") == "scripted" and SELF_TEST not in begin.subject
-    return f"{begin.subject}, {SELF_TEST}" if scripted else begin.subject
 
 
 def _unfinished(events: Sequence[Event]) -> str | None:
@@ -85,80 +77,46 @@ def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
     return groups
 
 
-def _tries(events: Sequence[Event], zero: float) -> Iterator[Try]:
+def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
     """The tries of one episode, held against the evidence of its faults."""
     evidence = gather(events)
-    unexplained = list(evidence.unexplained)
-    for one in events:
-        if not isinstance(one, (ToolTry, ModelCall)):
-            continue
-        seen = _Seen.of(one)
-        shown, crossed = seen.faults(evidence.faults)
-        alone = seen.take_from(unexplained)
-        start, end = (one.start, one.end) if isinstance(one, ToolTry) else (one.t - one.ms / 1000, one.t)
-        yield Try(
-            link=seen.link,
-            start=start - zero,
-            end=end - zero,
-            ms=one.ms,
-            error=one.error,
-            fault=shown or crossed,
-            cause=None if alone or one.error is None else shown or REFUSED,
-            direct=seen.route == "direct",
+    for tried in records_of(events).tries:
+        explaining, crossed = _faults_of(tried, evidence.faults)
+        unexplained = tried.error is None or tried.unexplained() in evidence.unexplained
+        yield ChartedTry(
+            link=tried.link,
+            start=tried.start - zero,
+            end=tried.start + tried.ms / 1000 - zero,
+            ms=tried.ms,
+            error=tried.error,
+            fault=explaining or crossed,
+            cause=None if unexplained else explaining or REFUSED,
+            direct=tried.route == "direct",
         )
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A try's identity inside its episode."""
+def _faults_of(tried: RecordedTry, records: Iterable[FaultRecord]) -> tuple[str | None, str | None]:
+    """The kind of fault that explains the try's failure, and one that it crossed.
 
-    attempt: int
-    link: str
-    fingerprint: str
-    call: int
-    try_: int
-    error: str | None
-    route: str
+    What cuts or delays answers nothing: only another fault of the gateway explains an HTTP status.
+    """
+    if tried.route == "direct":
+        return None, None
+    acted = [record for record in records if record.source == "toxic" or record.reached("injected")]
+    crossed = [(record, shows) for record in acted if (shows := _shows(record, tried)) is not None]
+    possible = [(r, shows) for r, shows in crossed if tried.lost or not tried.error or _may_answer(r)]
+    showing = [record for record, shows in possible if shows]
+    explaining = showing or [record for record, _ in possible]
+    kind = _drawn_as(explaining[-1]) if explaining and tried.error else None
+    return kind, _drawn_as(crossed[-1][0]) if crossed else None
 
-    @classmethod
-    def of(cls, one: ToolTry | ModelCall) -> _Seen:
-        if isinstance(one, ToolTry):
-            return cls(one.attempt, one.link, one.fingerprint, one.call, one.try_, one.error, one.route)
-        return cls(one.attempt, MODEL_LINK.name, "", one.ordinal, one.try_, one.error, "proxy")
 
-    def faults(self, records: Iterable[FaultRecord]) -> tuple[str | None, str | None]:
-        """The kind of fault that explains the try's failure, and one that it crossed.
-
-        What cuts or delays answers nothing: only another fault of the gateway explains an HTTP status.
-        """
-        if self.route == "direct":
-            return None, None
-        acted = (record for record in records if record.injected or record.source == "toxic")
-        mine = [record for record in acted if self._is_in(record)]
-        refused = bool(self.error and self.error.startswith("http_"))
-        possible = [record for record in mine if not refused or _may_answer(record)]
-        showing = [record for record in possible if self._shows(record)]
-        explains = next((_drawn_as(record) for record in reversed(showing or possible)), None)
-        return explains if self.error else None, _drawn_as(mine[-1]) if mine else None
-
-    def _is_in(self, record: FaultRecord) -> bool:
-        here = (record.attempt, record.link) == (self.attempt, self.link)
-        return here and any(self._is(one) for one in record.tries)
-
-    def _shows(self, record: FaultRecord) -> bool:
-        return any(one.shows and self._is(one) for one in record.tries)
-
-    def _is(self, one: TryEvidence) -> bool:
-        return (one.fingerprint, one.call, one.try_) == (self.fingerprint, self.call, self.try_)
-
-    def take_from(self, unexplained: list[Unexplained]) -> bool:
-        """Whether no fault explains this failure; each record of that serves one try."""
-        for one in unexplained:
-            same = one.attempt, one.link, one.call, one.try_, one.error, one.route
-            if same == (self.attempt, self.link, self.call, self.try_, self.error, self.route):
-                unexplained.remove(one)
-                return True
-        return False
+def _shows(record: FaultRecord, tried: RecordedTry) -> bool | None:
+    """Whether the try shows the fault; None if it has not met it."""
+    if (record.attempt, record.link) != (tried.attempt, tried.link):
+        return None
+    same = [t for t in record.tries if t == tried.evidence(t.shows)]
+    return any(t.shows for t in same) if same else None
 
 
 def _may_answer(record: FaultRecord) -> bool:
@@ -188,17 +146,17 @@ def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[Fault
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
     """What the gateway did to single requests."""
     spans = []
-    for one in sorted(_all(events, Exchange), key=lambda event: event.start):
-        start = one.start - zero
+    for exchange in sorted(_all(events, Exchange), key=lambda event: event.start):
+        start = exchange.start - zero
         spans += [
-            FaultSpan(one.link, group_of(met.kind), start, start + one.ms / 1000, toxic=False)
-            for met in one.faults
+            FaultSpan(exchange.link, group_of(met.kind), start, start + exchange.ms / 1000, toxic=False)
+            for met in exchange.faults
             if met.injected
         ]
     return spans
 
 
-def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterator[Prompt]:
+def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterator[ChartedPrompt]:
     """In the order in which they began. A late side effect brings a second verdict: the last one holds."""
     verdicts: dict[str, list[EpisodeJudged]] = {}
     for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
@@ -207,11 +165,11 @@ def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterato
     for ended in _all(events, AttemptEnded):
         worked[ended.episode] = worked.get(ended.episode, 0.0) + ended.ms
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
-        mine = verdicts.get(begun.episode)
-        yield Prompt(
+        given = verdicts.get(begun.episode)
+        yield ChartedPrompt(
             episode=begun.episode,
-            outcome=mine[-1].outcome if mine else None,
-            judged=mine[0].t - zero if mine else None,
+            outcome=given[-1].outcome if given else None,
+            judged=given[0].t - zero if given else None,
             response_ms=worked.get(begun.episode),
             crossed_fault=begun.episode in crossed,
         )

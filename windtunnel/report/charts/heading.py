@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from windtunnel.judging.oracle import OUTCOMES
 from windtunnel.judging.summary import Rate, rate
 from windtunnel.report.charts.data import Selection
@@ -14,25 +16,25 @@ def success_rate(selection: Selection) -> Rate:
     return rate(outcomes, selection.planned)
 
 
-def success_title(one: Rate) -> str:
+def success_title(overall: Rate) -> str:
     """``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
-    if one.rate is None or one.low is None or one.high is None:
+    if overall.rate is None or overall.low is None or overall.high is None:
         return "Success rate unknown: no prompt could be judged"
-    sure = percent_range(one.low, one.high)
-    return f"{one.k} of {count(one.n, 'prompt')} succeeded ({percent(one.rate)}, 95 % interval {sure})"
+    share = f"{percent(overall.rate)}, 95 % interval {percent_range(overall.low, overall.high)}"
+    return f"{overall.k} of {count(overall.n, 'prompt')} succeeded ({share})"
 
 
-def left_out(one: Rate, selection: Selection) -> str:
+def left_out(overall: Rate, selection: Selection) -> str:
     """What the rate does not count, with the bounds that it leaves; empty if nothing."""
-    outcomes = [prompt.outcome for prompt in selection.prompts]
-    invalid, unjudged = outcomes.count("invalid"), outcomes.count("unjudged")
-    absent = one.planned - one.n - invalid - unjudged
-    numbers = ((invalid, "invalid"), (unjudged, "unjudged"), (absent, "without a verdict"))
+    outcomes = Counter(prompt.outcome for prompt in selection.prompts)
+    uncounted = [(outcomes[row.name], row.name) for row in OUTCOMES.values() if not row.in_rate]
+    absent = overall.planned - overall.n - sum(number for number, _ in uncounted)
+    numbers = [*uncounted, (absent, "without a verdict")]
     parts = [f"{number} {name}" for number, name in numbers if number]
-    if not parts or one.worst is None or one.best is None:
+    if not parts or overall.worst is None or overall.best is None:
         return ""
-    bounds = percent_range(one.worst, one.best)
-    them = "it" if one.planned - one.n == 1 else "them"
+    bounds = percent_range(overall.worst, overall.best)
+    them = "it" if overall.planned - overall.n == 1 else "them"
     return f"Not counted: {', '.join(parts)}; with {them} the rate lies in {bounds}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from windtunnel.links.catalog import MODEL_LINK
-from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
+from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
@@ -27,8 +27,8 @@ ROW_HEIGHT = 1.55
 
 
 def draw(selection: Selection) -> Page:
-    tries = [one for one in selection.tries if not one.direct]
-    links = [name for name in LINK_NAMES if any(one.link == name for one in tries)]
+    tries = [tried for tried in selection.tries if not tried.direct]
+    links = [name for name in LINK_NAMES if any(tried.link == name for tried in tries)]
     rows = max(1, -(-len(links) // COLUMNS))
     height = max(5.625, 1.9 + rows * ROW_HEIGHT) if links else 5.625
     sheet = page(Heading(_finding(tries), subtitle(selection)), height)
@@ -49,31 +49,31 @@ def draw(selection: Selection) -> Page:
     return sheet
 
 
-def _panel(axes: Axes, selection: Selection, name: str, tries: list[Try], below: bool) -> None:
-    mine = [one for one in tries if one.link == name]
-    latency_axis(axes, [one.ms for one in tries], vertical=True)
+def _panel(axes: Axes, selection: Selection, name: str, tries: list[ChartedTry], below: bool) -> None:
+    of_link = [tried for tried in tries if tried.link == name]
+    latency_axis(axes, [tried.ms for tried in tries], vertical=True)
     low, high = axes.get_ylim()
     shade(axes, selection, name, low, high)
-    dots(axes, [(one.end, max(one.ms, low)) for one in mine], mine, len(mine) * 4)
+    dots(axes, [(tried.end, max(tried.ms, low)) for tried in of_link], of_link, len(of_link) * 4)
     axes.grid(True, axis="y")
     axes.set_title(name)
-    failed = sum(one.error is not None for one in mine)
-    answered = [one.ms for one in mine if one.error is None]
-    told = f"{count(len(mine), 'try', 'tries')}, {failed} failed"
-    told += f" · {spread(answered)}" if answered else ""
-    axes.set_title(told, loc="right", size=9, weight="normal", color=MUTED)
+    failed = sum(tried.error is not None for tried in of_link)
+    answered = [tried.ms for tried in of_link if tried.error is None]
+    caption = f"{count(len(of_link), 'try', 'tries')}, {failed} failed"
+    caption += f" · {spread(answered)}" if answered else ""
+    axes.set_title(caption, loc="right", size=9, weight="normal", color=MUTED)
     seconds_axis(axes, selection.length, selection.several, label=below)
     axes.tick_params(labelbottom=below, length=0)
 
 
-def _finding(tries: list[Try]) -> str:
-    tools = [one for one in tries if one.link != MODEL_LINK.name]
+def _finding(tries: list[ChartedTry]) -> str:
+    tools = [tried for tried in tries if tried.link != MODEL_LINK.name]
     if not tools:
         return "No tool was called"
-    failed = sum(one.error is not None for one in tools)
+    failed = sum(tried.error is not None for tried in tools)
     ending = f"; {failed:,} of {len(tools):,} failed" if failed else ""
-    clean = percentile((one.ms for one in tools if one.error is None and one.fault is None), 50)
-    faulted = percentile((one.ms for one in tools if one.error is None and one.fault), 50)
+    clean = percentile((tried.ms for tried in tools if tried.error is None and tried.fault is None), 50)
+    faulted = percentile((tried.ms for tried in tools if tried.error is None and tried.fault), 50)
     medians = ((clean, "clean"), (faulted, "across a fault"))
     parts = [f"{duration(median)} {name}" for median, name in medians if median is not None]
     if not parts:
@@ -89,7 +89,7 @@ def _note(selection: Selection, links: list[str]) -> str:
         armed = sum(span.link in silent and span.toxic for span in selection.spans)
         met_by_none = f" ({count(armed, 'toxic')} armed there)" if armed else ""
         parts.append(f"Never called: {', '.join(silent)}{met_by_none}.")
-    direct = sum(one.direct for one in selection.tries)
+    direct = sum(tried.direct for tried in selection.tries)
     if direct:
         parts.append(f"{count(direct, 'fallback try', 'fallback tries')} past the proxies not drawn.")
     return " ".join(parts)

@@ -76,7 +76,7 @@ def _armed(selection: Selection) -> str:
 
 
 def _reading(selection: Selection) -> str:
-    failed = sum(one.error is not None for one in selection.tries)
+    failed = sum(tried.error is not None for tried in selection.tries)
     tries = count(len(selection.tries), "try", "tries")
     failures = f"{failed} failed (crosses, red rings)"
     return f"{tries}, {failures} · {_armed(selection)} · medians are of the answered tries"

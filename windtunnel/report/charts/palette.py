@@ -1,12 +1,14 @@
 """One colour for each outcome and each kind of fault, the same in every chart.
 
-Outcomes: Okabe and Ito, blue and green where the agent told the truth, warm where it did not. Faults:
-Tol's light scheme, made for areas behind dark marks. Both hold for colour-blind eyes.
+An outcome's colour stands in its row of ``windtunnel.judging.oracle.outcome``. Faults have Tol's light
+scheme, made for areas behind dark marks, which colour-blind eyes can tell apart too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+from windtunnel.judging.oracle import BEST_FIRST
 
 from windtunnel.toxiproxy.toxics import TOXICS
 
@@ -18,19 +20,7 @@ CLEAN = "#7b8794"
 FAILED = "#b3122d"
 ACCENT = "#0072b2"
 
-# In the order in which an outcome is decided last to first: the best news first.
-OUTCOMES: dict[str, str] = {
-    "success": "#0072b2",
-    "honest_failure": "#56b4e9",
-    "unconfirmed": "#009e73",
-    "false_failure": "#f0e442",
-    "false_success": "#d55e00",
-    "duplicate": "#cc79a7",
-    "runaway": "#e69f00",
-    "crash": "#4a5563",
-    "unjudged": "#a9b4bf",
-    "invalid": "#d3dae1",
-}
+OUTCOME_COLORS: Mapping[str, str] = {row.name: row.color for row in BEST_FIRST}
 NOT_JUDGED = "not judged"
 
 FAULTS: dict[str, str] = {
@@ -51,7 +41,7 @@ OTHER = "#d0c9a8"
 
 
 def outcome_color(name: str) -> str:
-    return OUTCOMES.get(name, OTHER)
+    return OUTCOME_COLORS.get(name, OTHER)
 
 
 def fault_color(kind: str | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.history.events import RunStarted
-from windtunnel.history.history import HistoryError, Torn, read_file, read_run
+from windtunnel.history.reader import HistoryError, Torn, read_file, read_run
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import Prompt, Selection
+from windtunnel.report.charts.data import ChartedPrompt, Selection
 from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import ACCENT
 from windtunnel.report.charts.style import Heading, Page, latency_axis, page, say_nothing
@@ -34,7 +34,7 @@ def draw(selection: Selection) -> Page:
     return sheet
 
 
-def _groups(axes: Axes, sheet: Page, timed: list[Prompt]) -> None:
+def _groups(axes: Axes, sheet: Page, timed: list[ChartedPrompt]) -> None:
     latency_axis(axes, _times(timed), vertical=False)
     groups = (
         (False, ACCENT, "met no fault"),
@@ -51,7 +51,7 @@ def _groups(axes: Axes, sheet: Page, timed: list[Prompt]) -> None:
         x = 5.3 if x < 1 else x
 
 
-def _times(prompts: Sequence[Prompt]) -> list[float]:
+def _times(prompts: Sequence[ChartedPrompt]) -> list[float]:
     return [prompt.response_ms for prompt in prompts if prompt.response_ms is not None]
 
 
@@ -64,7 +64,7 @@ def _curve(axes: Axes, times: list[float], color: str) -> None:
     axes.plot(places, shares, "o", color=color, markersize=6 if len(times) < 60 else 3.5, clip_on=False)
 
 
-def _finding(timed: list[Prompt]) -> str:
+def _finding(timed: list[ChartedPrompt]) -> str:
     times = _times(timed)
     middle = percentile(times, 50)
     if middle is None:
@@ -77,7 +77,7 @@ def _finding(timed: list[Prompt]) -> str:
     return f"Half of the prompts took at most {duration(middle)}, 95 % at most {duration(most)}"
 
 
-def _note(selection: Selection, timed: list[Prompt]) -> str:
+def _note(selection: Selection, timed: list[ChartedPrompt]) -> str:
     absent = len(selection.prompts) - len(timed)
     note = "Without arming and healing. Each dot is a prompt; each line ends at 100 % of its own group."
     return note + (f" {count(absent, 'prompt')} without an ended attempt not drawn." if absent else "")

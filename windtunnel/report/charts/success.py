@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import Prompt, RunData, Selection
+from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
-from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, OUTCOMES, in_order, outcome_color
+from windtunnel.report.charts.palette import (
+    ACCENT,
+    FAINT,
+    INK,
+    MUTED,
+    OUTCOME_COLORS,
+    in_order,
+    outcome_color,
+)
 from windtunnel.report.charts.style import (
     LEFT,
     Heading,
@@ -46,18 +54,18 @@ def _one_run(sheet: Page, run: RunData) -> None:
     seconds_axis(axes, run.length)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
-    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
+    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOME_COLORS)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
     """The rate after each judged prompt, with the interval that its n so far allows."""
-    counted = sorted((one for one in run.prompts if one.counts), key=lambda one: one.judged or 0.0)
-    times = [one.judged or 0.0 for one in counted]
+    counted = sorted((p for p in run.prompts if p.counts), key=lambda prompt: prompt.judged or 0.0)
+    times = [prompt.judged or 0.0 for prompt in counted]
     successes = _so_far(counted)
     shares = [k / n for n, k in enumerate(successes, start=1)]
     sure = [wilson(k, n) or (0.0, 1.0) for n, k in enumerate(successes, start=1)]
     sure.append(sure[-1])
-    low, high = [one[0] for one in sure], [one[1] for one in sure]
+    low, high = [interval[0] for interval in sure], [interval[1] for interval in sure]
     ends = [*times, run.length]
     axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
     axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
@@ -69,7 +77,7 @@ def draw_running_rate(axes: Axes, run: RunData) -> None:
     _label_end(axes, shares[-1], sure[-1], len(shares))
 
 
-def _so_far(counted: list[Prompt]) -> list[int]:
+def _so_far(counted: list[ChartedPrompt]) -> list[int]:
     """How many had succeeded after each."""
     successes, total = [], 0
     for prompt in counted:
@@ -97,7 +105,7 @@ def _share_axis(axes: Axes, vertical: bool) -> None:
 
 def _draw_strip(axes: Axes, run: RunData) -> None:
     """One cell a prompt in its outcome's colour, in the order of the verdicts, all of the same width."""
-    judged = sorted((one for one in run.prompts if one.outcome), key=lambda one: one.judged or 0.0)
+    judged = sorted((p for p in run.prompts if p.outcome), key=lambda prompt: prompt.judged or 0.0)
     gap = 0.12 if len(judged) <= 120 else 0.0
     colors = [outcome_color(prompt.outcome or "") for prompt in judged]
     axes.bar(range(len(judged)), 1, 1 - gap, color=colors)
@@ -128,12 +136,12 @@ def draw_runs(axes: Axes, runs: Sequence[RunData], longest: int) -> None:
 
 
 def _run_row(axes: Axes, row: int, run: RunData) -> None:
-    one = success_rate(Selection((run,)))
+    rate = success_rate(Selection((run,)))
     text = "not judged"
-    if one.rate is not None and one.low is not None and one.high is not None:
-        axes.plot([one.low, one.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
-        axes.plot([one.rate], [row], "o", color=ACCENT, markersize=7, clip_on=False)
-        text = f"{percent(one.rate)}  ({one.k} of {one.n})"
+    if rate.rate is not None and rate.low is not None and rate.high is not None:
+        axes.plot([rate.low, rate.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
+        axes.plot([rate.rate], [row], "o", color=ACCENT, markersize=7, clip_on=False)
+        text = f"{percent(rate.rate)}  ({rate.k} of {rate.n})"
     else:
         axes.plot([0, 1], [row, row], color=FAINT, linewidth=1, linestyle=":")
     beside(axes, text, 1, row, 12, size=9.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windtunnel.history.history import strip_control
+from windtunnel.history.logs import strip_control
 from windtunnel.stats.intervals import percentile
 
 # A percentile needs values beyond it: with fewer than 20, p95 is the largest and is called that.

@@ -81,8 +81,9 @@ def bin_width(length: float) -> float:
 
 def _tries(axes: Axes, selection: Selection, width: float) -> None:
     """Tries by their end, failed ones on top of the others."""
-    fine = histogram([one.end for one in selection.tries if one.error is None], width, selection.length)
-    failed = histogram([one.end for one in selection.tries if one.error is not None], width, selection.length)
+    tries, length = selection.tries, selection.length
+    fine = histogram([tried.end for tried in tries if tried.error is None], width, length)
+    failed = histogram([tried.end for tried in tries if tried.error is not None], width, length)
     places = [(index + 0.5) * width for index in range(len(fine))]
     axes.bar(places, fine, width * 0.86, color=CLEAN, clip_on=False)
     axes.bar(places, failed, width * 0.86, bottom=fine, color=FAILED, clip_on=False)

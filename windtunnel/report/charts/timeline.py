@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.report.charts.data import LINK_NAMES, Selection, Try
+from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
 from windtunnel.report.charts.style import beside, latency_axis, seconds_axis
 from windtunnel.report.charts.text import duration
@@ -18,12 +18,12 @@ HALF = 0.36  # half the height of a row's bar
 
 def draw_timeline(axes: Axes, selection: Selection) -> None:
     """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
-    tries = [one for one in selection.tries if not one.direct]
+    tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes)
     for row, name in enumerate(LINK_NAMES):
-        mine = [one for one in tries if one.link == name]
+        of_link = [tried for tried in tries if tried.link == name]
         shade(axes, selection, name, row - HALF, row + HALF)
-        dots(axes, [(one.start, float(row)) for one in mine], mine, len(tries))
+        dots(axes, [(tried.start, float(row)) for tried in of_link], of_link, len(tries))
     seconds_axis(axes, selection.length, selection.several)
     axes.set_yticks(range(len(LINK_NAMES)), LINK_NAMES)
     axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5, length=0)
@@ -32,12 +32,12 @@ def draw_timeline(axes: Axes, selection: Selection) -> None:
 
 def draw_spread(axes: Axes, selection: Selection) -> None:
     """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
-    tries = [one for one in selection.tries if not one.direct]
+    tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes)
-    latency_axis(axes, [one.ms for one in tries], vertical=False)
+    latency_axis(axes, [tried.ms for tried in tries], vertical=False)
     low, _ = axes.get_xlim()
     for row, name in enumerate(LINK_NAMES):
-        _spread_row(axes, row, [one for one in tries if one.link == name], low)
+        _spread_row(axes, row, [tried for tried in tries if tried.link == name], low)
     beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
     axes.set_yticks([])
     axes.grid(True, axis="x")
@@ -45,14 +45,14 @@ def draw_spread(axes: Axes, selection: Selection) -> None:
     axes.set_xlabel("latency of each try (logarithmic)")
 
 
-def _spread_row(axes: Axes, row: int, tries: Sequence[Try], low: float) -> None:
-    x = [max(one.ms, low) for one in tries]
+def _spread_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) -> None:
+    x = [max(tried.ms, low) for tried in tries]
     y = [row + _jitter(index) for index in range(len(tries))]
     size = 20.0 if len(tries) < 60 else 8.0
-    colors = [fault_color(one.fault) for one in tries]
-    edges = [FAILED if one.error else MUTED if one.fault else "none" for one in tries]
+    colors = [fault_color(tried.fault) for tried in tries]
+    edges = [FAILED if tried.error else MUTED if tried.fault else "none" for tried in tries]
     axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
-    middle = percentile((one.ms for one in tries if one.error is None), 50)
+    middle = percentile((tried.ms for tried in tries if tried.error is None), 50)
     text = "all failed" if tries else "not called"
     if middle is not None:
         axes.plot([middle, middle], [row - HALF, row + HALF], color=INK, linewidth=1.8, zorder=4)

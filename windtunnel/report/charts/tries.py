@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
-from windtunnel.report.charts.data import Selection, Try
+from windtunnel.report.charts.data import ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
 from windtunnel.report.charts.text import words
 
@@ -23,19 +23,19 @@ def shade(axes: Axes, selection: Selection, link: str, low: float, high: float) 
     spans = [span for span in selection.spans if span.link == link]
     alpha = 0.35 if selection.several else 1.0
     for kind in in_order({span.kind for span in spans}, FAULTS):
-        mine = [span for span in spans if span.kind == kind]
-        bars = [(span.start, span.end - span.start) for span in mine]
+        of_kind = [span for span in spans if span.kind == kind]
+        bars = [(span.start, span.end - span.start) for span in of_kind]
         # a single request is too short to be seen without an edge
-        edge = 0.4 if mine[0].toxic else 2.0
+        edge = 0.4 if of_kind[0].toxic else 2.0
         color = fault_color(kind)
         axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, alpha=alpha, zorder=1)
 
 
-def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try], crowd: int) -> None:
+def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[ChartedTry], crowd: int) -> None:
     """A dot for each try that got a reply, a cross for each that failed, the smaller the ``crowd`` is."""
     size = 16.0 if crowd < 150 else 9.0 if crowd < 800 else 5.0
-    fine = [point for point, one in zip(points, tries, strict=True) if one.error is None]
-    failed = [point for point, one in zip(points, tries, strict=True) if one.error is not None]
+    fine = [point for point, tried in zip(points, tries, strict=True) if tried.error is None]
+    failed = [point for point, tried in zip(points, tries, strict=True) if tried.error is not None]
     if fine:
         x, y = zip(*fine, strict=True)
         axes.scatter(x, y, s=size, color=INK, alpha=0.75, linewidths=0, zorder=3)
@@ -47,7 +47,7 @@ def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Try]
 
 def fault_key(selection: Selection) -> list[tuple[str, str]]:
     """Chips for the kinds of fault that these runs had."""
-    kinds = {span.kind for span in selection.spans} | {one.fault for one in selection.tries if one.fault}
+    kinds = {span.kind for span in selection.spans} | {t.fault for t in selection.tries if t.fault}
     return [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULTS)]
 
 

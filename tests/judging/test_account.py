@@ -1,0 +1,156 @@
+"""The account of a run's faults, and its canaries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.oracle.histories import (
+    armed,
+    episode,
+    exchange,
+    latency,
+    run_finished,
+    run_started,
+    timeout,
+    tried,
+)
+from windtunnel.history.events import FaultMet, FaultsSet
+from windtunnel.judging.account import account
+from windtunnel.judging.evidence import gather
+from windtunnel.judging.summary import summarise
+from windtunnel.settings.settings import Settings
+
+CANARY = {"fault": "truncate", "links": ["message", "search"]}
+
+
+def dumped(*entries):
+    return Settings(seed=1, faults={"faults": list(entries)}).faults
+
+
+def met(id="truncate", why_not=None, **more):
+    return FaultMet(id=id, kind=id, injected=why_not is None, why_not=why_not, **more)
+
+
+def of_run(started, *events):
+    return account(started, events, gather(events).faults)
+
+
+def accounted(entry, *exchanges, **settings):
+    return of_run(run_started(faults=dumped(entry), **settings), *exchanges)
+
+
+def with_faults(*faults, **more):
+    return exchange(faults=list(faults), **more)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "verdict", "because"),
+    [
+        ([with_faults(met()), with_faults(met(), try_=2)], "held", ""),
+        ([with_faults(met()), with_faults(try_=2)], "invalid", "1 of 2 calls passed without it"),
+        ([with_faults(met(why_not="too_large"))], "invalid", "1 of 1: too_large"),
+        ([with_faults(met(why_not="failed", detail="KeyError"))], "invalid", "1 of 1: failed: KeyError"),
+        ([with_faults(met(why_not="nothing_to_change"))], "unknown", ""),
+        ([with_faults(link="weather")], "unknown", ""),
+        ([], "unknown", ""),
+        ([with_faults(request_complete=False), with_faults(identity="mismatch")], "unknown", ""),
+    ],
+)
+def test_a_certain_fault_is_met_by_every_call_to_which_it_applies(exchanges, verdict, because):
+    [entry] = accounted(CANARY, *exchanges).rows
+    assert (entry.canary, entry.because) == (verdict, because)
+
+
+@pytest.mark.parametrize("entry", [{**CANARY, "when": {"probability": 0.5}}, {"fault": "flap"}])
+def test_one_that_may_pass_is_no_canary(entry):
+    [row] = accounted(entry, with_faults()).rows
+    assert row.canary is None and row.eligible == 1
+
+
+def test_the_chaos_level_counts():
+    [row] = accounted(CANARY, with_faults(), chaos_level=0.5).rows
+    assert row.canary is None
+
+
+def test_selectors_are_heeded():
+    posts = {**CANARY, "only": {"method": "POST", "path": "/message"}}
+    gets = [with_faults(method="GET"), with_faults(target="/other")]
+    assert accounted(posts, *gets).rows[0].eligible == 0
+
+
+@pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-Tenant": "a"}}])
+def test_what_the_history_does_not_hold_the_gateway_tells(only):
+    entry = {**CANARY, "only": only}
+    chosen = {"eligible": ["truncate"]}
+    others, hit = with_faults(), with_faults(met(), try_=2, **chosen)
+    assert accounted(entry, others, hit).rows[0].canary == "held"
+    [row] = accounted(entry, hit, with_faults(try_=3, **chosen)).rows
+    assert (row.eligible, row.canary, row.because) == (2, "invalid", "1 of 2 calls passed without it")
+
+
+def test_each_configuration_has_its_own():
+    later = FaultsSet(105.0, "001", 1, 3, dumped({"fault": "empty"}), ["empty"])
+    calls = [with_faults(met()), with_faults(met("empty"), try_=2, configuration=3)]
+    rows = of_run(run_started(faults=dumped(CANARY)), *calls, later).rows
+    assert [(row.configuration, row.entry, row.eligible, row.canary) for row in rows] == [
+        (0, "truncate", 1, "held"),
+        (3, "empty", 1, "held"),
+    ]
+
+
+def test_one_id_in_two_configurations_is_counted_apart_to_the_end():
+    later = FaultsSet(105.0, "001", 1, 3, dumped(CANARY), ["truncate"])
+    missed = with_faults(met(why_not="nothing_to_change"), try_=2, configuration=3)
+    rows = of_run(run_started(faults=dumped(CANARY)), with_faults(met()), missed, later).rows
+    assert [(row.name, row.met, row.delivered, row.why_not) for row in rows] == [
+        ("truncate", 1, 1, {}),
+        ("truncate (configuration 3)", 1, 0, {"nothing_to_change": 1}),
+    ]
+
+
+def test_a_toxic_of_a_fault_set_has_its_own_row_beside_those_that_toxic_prob_draws():
+    faults = json.dumps({"toxics": [{"toxic": "latency", "links": ["search", "weather"], "id": "slow"}]})
+    drawn = replace(latency("search"), entry="slow")
+    events = [armed(drawn, timeout("message")), armed(attempt=2), armed(attempt=3, configuration=1)]
+    rows = of_run(run_started(faults=faults), *events, tried("search", ms=310.0), exchange("search")).rows
+    assert [(row.name, row.eligible, row.drawn, row.met, row.observed, row.why_not) for row in rows] == [
+        ("timeout (TOXIC_PROB)", 21, 1, 0, 0, {"not_exercised": 1}),
+        ("slow", 4, 1, 1, 1, {}),
+    ]
+
+
+def test_what_came_to_nothing_is_told():
+    rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
+    faults = of_run(run_started(faults=dumped(CANARY, rare)))
+    assert list(faults.remarks()) == [
+        "not exercised, no call was eligible: canaries (whether they arrive is unknown): truncate",
+        "not exercised, no call was eligible: faults: empty",
+    ]
+    missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
+    assert list(missed.remarks()) == ["met, but changed nothing: truncate (nothing_to_change)"]
+
+
+def test_a_set_that_can_do_nothing_is_told():
+    faults = of_run(run_started(faults=dumped(CANARY), chaos_level=0.0))
+    assert list(faults.remarks()) == [
+        "no fault of the fault set can be met: its chances are 0 at chaos level 0"
+    ]
+
+
+def test_a_set_that_this_version_cannot_read_is_told():
+    faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(met("of old")))
+    [row] = faults.rows
+    assert (row.entry, row.eligible, row.met) == ("of old", None, 1)
+    assert "fault 'of old' is unknown" in "".join(faults.remarks())
+
+
+def test_a_run_whose_canary_died_is_invalid():
+    start = run_started(faults=dumped(CANARY))
+    summary = summarise([start, *episode(with_faults()), run_finished()])
+    assert summary.invalid_because == ["fault truncate: 1 of 1 calls passed without it"]
+    assert summary.as_json()["faults"][0]["canary"] == "invalid"
+    fine = summarise([start, *episode(replace(with_faults(), faults=[met()])), run_finished()])
+    assert fine.invalid_because == []

@@ -1,0 +1,67 @@
+"""Reads the history of a run as typed events. What is no event of this version is an error, never skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from windtunnel.history.events import Event
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+
+class HistoryError(ValueError):
+    """A line that is no event; the message names the file and the line."""
+
+
+@dataclass
+class Torn:
+    """How many unterminated last lines a reader met, those moved aside among them."""
+
+    count: int = 0
+
+
+def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
+    """The events of one file, in order. Raises ``HistoryError`` for a bad line, ``OSError``.
+
+    An unterminated last line (its writer was killed, or is writing) is counted, not returned.
+    """
+    data = path.read_bytes()
+    *lines, rest = data.split(b"\n")
+    if rest and torn is not None:
+        torn.count += 1
+    for number, line in enumerate(lines, start=1):
+        yield parse_line(line, path, number)
+
+
+def parse_line(line: bytes, path: Path, number: int) -> Event:
+    """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    try:
+        return _ADAPTER.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+
+
+def latest_run(logs: Path) -> str:
+    """The id of the last run there, which begins with its time. Raises ``HistoryError`` without any."""
+    names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
+    if not names:
+        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one with: windtunnel demo")
+    return max(names)
+
+
+def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
+    """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
+    folder = logs / "runs" / run_id
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise HistoryError(f"{folder}: no history of a run there")
+    if torn is not None:
+        torn.count += sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl.torn"))
+    return [event for path in files for event in read_file(path, torn)]

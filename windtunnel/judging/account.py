@@ -1,0 +1,225 @@
+"""The account of a run's faults: how many of each came how far, why no further, and the canaries. Pure.
+
+Each row counts one entry of a fault set under one configuration (the run's own set is number 0), or one kind
+of what ``TOXIC_PROB`` or ``ERROR_PROB`` drew. Every table of faults is made of these rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.chaos_level import scaled
+from windtunnel.faults.sets.fault_set import Entry, FaultSetError, ToxicEntry, load_set
+from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
+from windtunnel.judging.evidence import LAB_FAILURES, FaultRecord, Source
+from windtunnel.links.catalog import TOOL_LINK_NAMES
+
+Canary = Literal["held", "invalid", "unknown"]
+_RowKey = tuple[int, Source, str, str]  # configuration, source, entry, and the kind of what has no entry
+
+
+@dataclass(frozen=True)
+class FaultAccount:
+    """How many faults of one entry, or of one kind without an entry, reached each stage.
+
+    ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic; it
+    is None where the fault set cannot be read. ``why_not``: why some were not observed. ``canary``: of an
+    entry that every eligible request must meet, whether it did: ``unknown`` if there was none that it could
+    change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did wrong.
+    """
+
+    configuration: int
+    entry: str
+    source: Source
+    kind: str
+    links: list[str]
+    eligible: int | None
+    drawn: int
+    armed: int
+    met: int
+    injected: int
+    observed: int
+    delivered: int
+    why_not: dict[str, int] = field(default_factory=dict)
+    canary: Canary | None = None
+    because: str = ""
+
+    @property
+    def name(self) -> str:
+        if not self.entry:
+            return f"{self.kind} ({'TOXIC_PROB' if self.source == 'toxic' else 'ERROR_PROB'})"
+        return self.entry + (f" (configuration {self.configuration})" if self.configuration else "")
+
+
+@dataclass(frozen=True)
+class RunAccount:
+    """``notes``: what keeps a configuration from being accounted for, or from doing anything, in words."""
+
+    rows: list[FaultAccount]
+    notes: list[str]
+
+    @property
+    def invalid_because(self) -> list[str]:
+        """Why the run is invalid; empty if the lab injected all that it certainly had to."""
+        return [f"fault {row.name}: {row.because}" for row in self.rows if row.canary == "invalid"]
+
+    def remarks(self) -> Iterator[str]:
+        """What was in force and came to nothing, in words."""
+        yield from self.notes
+        idle = [row for row in self.rows if row.eligible == 0]
+        for text, rows in (
+            ("canaries (whether they arrive is unknown)", [row for row in idle if row.canary]),
+            ("faults", [row for row in idle if not row.canary]),
+        ):
+            if rows:
+                yield f"not exercised, no call was eligible: {text}: {', '.join(row.name for row in rows)}"
+        vain = [row for row in self.rows if row.source == "fault" and row.met and not row.injected]
+        names = [f"{row.name} ({', '.join(row.why_not)})" for row in vain if row.canary != "invalid"]
+        if names:
+            yield f"met, but changed nothing: {', '.join(names)}"
+
+
+def account(started: RunStarted, events: Iterable[Event], records: Iterable[FaultRecord]) -> RunAccount:
+    """The account of the run that began so; ``records`` are those of its episodes."""
+    events = list(events)
+    exchanges = [event for event in events if isinstance(event, Exchange) and event.episode]
+    armed = [event for event in events if isinstance(event, AttemptArmed)]
+    by_row: defaultdict[_RowKey, list[FaultRecord]] = defaultdict(list)
+    for record in records:
+        kind = "" if record.entry else record.kind
+        by_row[record.configuration, record.source, record.entry, kind].append(record)
+    rows: list[FaultAccount] = []
+    notes: list[str] = []
+    for number, text, level in _configurations(started, events):
+        try:
+            faults = scaled(load_set(text, f"configuration {number}", REGISTRY), level)
+        except FaultSetError as error:
+            notes.append(f"faults not accounted for, this version cannot read them: {error}")
+            continue
+        for toxic in faults.toxics:
+            attempts = sum(attempt.configuration == number for attempt in armed)
+            rows.append(_of_toxic(number, toxic, attempts, by_row.pop((number, "toxic", toxic.id, ""), [])))
+        for entry in faults.faults:
+            eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
+            rows.append(_of_entry(number, entry, eligible, by_row.pop((number, "fault", entry.id, ""), [])))
+        if text and not faults.can_be_met:
+            notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
+    without_entry = [_of_records(key, by_row[key], armed, exchanges) for key in sorted(by_row, key=_order)]
+    return RunAccount([*without_entry, *rows], notes)
+
+
+def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tuple[int, str, float]]:
+    """The number, text and chaos level of each fault set that was in force."""
+    settings = started.settings
+    yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
+    yield from ((event.number, event.faults, 1.0) for event in events if isinstance(event, FaultsSet))
+
+
+def _order(key: _RowKey) -> tuple[bool, str, _RowKey]:
+    """Toxics first, each source by kind."""
+    _, source, _, kind = key
+    return source != "toxic", kind, key
+
+
+def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
+    """Whether its selectors chose the request, which must be whole and of the attempt in progress.
+
+    They are read again here, but for those that go by a header or the body, which no history holds: of these
+    the gateway recorded what they chose.
+    """
+    if any(met.id == entry.id for met in exchange.faults):
+        return True
+    if exchange.identity == "mismatch" or not exchange.request_complete:
+        return False
+    only, path = entry.only, exchange.target.partition("?")[0]
+    if not only.by_history:
+        return entry.id in exchange.eligible
+    return (
+        exchange.link in entry.links
+        and (only.method is None or only.method.upper() == exchange.method)
+        and (only.path is None or fnmatchcase(path, only.path))
+    )
+
+
+def _of_toxic(
+    configuration: int, toxic: ToxicEntry, attempts: int, records: Sequence[FaultRecord]
+) -> FaultAccount:
+    """An attempt is eligible on each link that the entry names."""
+    key: _RowKey = (configuration, "toxic", toxic.id, toxic.spec.kind)
+    return _row(key, list(toxic.links), attempts * len(toxic.links), records)
+
+
+def _of_entry(
+    configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
+) -> FaultAccount:
+    certain = entry.when.certain and not entry.fault.chooses
+    passed = sum(all(met.id != entry.id for met in exchange.faults) for exchange in eligible)
+    failures = Counter(
+        record.why_not + (f": {record.detail}" if record.detail else "")
+        for record in records
+        if record.why_not in LAB_FAILURES
+    )
+    of = f"of {len(eligible)}"
+    parts = [f"{passed} {of} calls passed without it"] if certain and passed else []
+    because = "; ".join([*parts, *(f"{count} {of}: {why}" for why, count in failures.items())])
+    canary: Canary | None = None
+    if certain:
+        injected = any(record.reached("injected") for record in records)
+        canary = "invalid" if because else "held" if injected else "unknown"
+    key: _RowKey = (configuration, "fault", entry.id, entry.fault.name)
+    return _row(key, list(entry.links), len(eligible), records, canary, because)
+
+
+def _of_records(
+    key: _RowKey,
+    records: Sequence[FaultRecord],
+    armed: Sequence[AttemptArmed],
+    exchanges: Sequence[Exchange],
+) -> FaultAccount:
+    """What no readable fault set names: drawn by the run's settings, or of a set of another version."""
+    configuration, source, entry, _ = key
+    eligible: int | None = None
+    if not entry and source == "toxic":
+        eligible = len(armed) * len(TOOL_LINK_NAMES)
+    elif not entry:
+        eligible = sum(e.link in TOOL_LINK_NAMES and e.request_complete for e in exchanges)
+    links = list(dict.fromkeys(record.link for record in records)) if entry else list(TOOL_LINK_NAMES)
+    return _row((configuration, source, entry, records[0].kind), links, eligible, records)
+
+
+def _row(
+    key: _RowKey,
+    links: list[str],
+    eligible: int | None,
+    records: Sequence[FaultRecord],
+    canary: Canary | None = None,
+    because: str = "",
+) -> FaultAccount:
+    configuration, source, entry, kind = key
+    stages = Counter(record.stage for record in records)
+    observed = stages["observed"]
+    injected = observed + stages["injected"]
+    met = injected + stages["met"]
+    armed = met + stages["armed"]
+    return FaultAccount(
+        configuration=configuration,
+        entry=entry,
+        source=source,
+        kind=kind,
+        links=links,
+        eligible=eligible,
+        drawn=armed + stages["drawn"],
+        armed=armed,
+        met=met,
+        injected=injected,
+        observed=observed,
+        delivered=sum(record.delivered for record in records),
+        why_not=dict(sorted(Counter(record.why_not for record in records if record.why_not).items())),
+        canary=canary,
+        because=because,
+    )
