@@ -10,18 +10,10 @@ from typing import Any
 
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.conversation import last_user_text
-from windtunnel.dialects.errors import ErrorForm
+from windtunnel.dialects.errors import CONTENT_FILTERED, TOOL_USE_FAILED, ErrorForm
 from windtunnel.dialects.event_stream import value_of, with_data, write_event
 from windtunnel.dialects.http import Request, dump_json
-from windtunnel.dialects.json_values import (
-    as_list,
-    as_object,
-    as_objects,
-    as_text,
-    compact,
-    index_in,
-    parsed,
-)
+from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, compact, index_in, parsed
 from windtunnel.dialects.model_dialect import EventKind
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall, pieces
 
@@ -40,17 +32,8 @@ _ERRORS = {
     "unavailable": ErrorForm(503, "Service unavailable", "api_error"),
     "overloaded": ErrorForm(529, "Overloaded", "overloaded_error"),
     "context_length": ErrorForm(400, "prompt is too long: {tokens} tokens > {limit} maximum", _INVALID),
-    "tool_use_failed": ErrorForm(
-        400,
-        "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details. "
-        "{failed_generation}",
-        _INVALID,
-    ),
-    "content_filter": ErrorForm(
-        400,
-        "The response was filtered because the prompt triggered the content management policy.",
-        _INVALID,
-    ),
+    "tool_use_failed": ErrorForm(400, TOOL_USE_FAILED + " {failed_generation}", _INVALID),
+    "content_filter": ErrorForm(400, CONTENT_FILTERED, _INVALID),
 }
 _Block = dict[str, Any]
 
@@ -170,9 +153,6 @@ class Anthropic:
         value = as_object(value_of(event))
         delta = {**as_object(value.get("delta")), "partial_json": arguments}
         return with_data(event, dump_json({**value, "delta": delta}))
-
-    def only_call(self, event: bytes) -> bytes:
-        return event
 
 
 ANTHROPIC = Anthropic()

@@ -9,6 +9,11 @@ from typing import Any, Protocol
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Reply, Request, json_reply
 
+TOOL_USE_FAILED = (
+    "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
+)
+CONTENT_FILTERED = "The response was filtered because the prompt triggered the content management policy."
+
 
 @dataclass(frozen=True)
 class ErrorForm:

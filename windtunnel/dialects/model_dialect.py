@@ -59,9 +59,6 @@ class ModelDialect(LinkDialect, Protocol):
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         """The same event with those as its first tool call's arguments, and with no other call."""
 
-    def only_call(self, event: bytes) -> bytes:
-        """The same event with the first of its tool calls only."""
-
 
 def body_of(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
     """The reply's JSON, or what its event stream amounts to. Raises ``ValueError``."""

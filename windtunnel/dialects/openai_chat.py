@@ -10,7 +10,7 @@ from typing import Any
 
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.conversation import last_user_text
-from windtunnel.dialects.errors import ErrorForm
+from windtunnel.dialects.errors import CONTENT_FILTERED, TOOL_USE_FAILED, ErrorForm
 from windtunnel.dialects.event_stream import data_of, value_of, with_data, write_event
 from windtunnel.dialects.http import Request, dump_json
 from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, index_in
@@ -53,19 +53,8 @@ _ERRORS = {
         _INVALID,
         "context_length_exceeded",
     ),
-    "tool_use_failed": ErrorForm(
-        400,
-        "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
-        _INVALID,
-        "tool_use_failed",
-        ("failed_generation",),
-    ),
-    "content_filter": ErrorForm(
-        400,
-        "The response was filtered because the prompt triggered the content management policy.",
-        _INVALID,
-        "content_filter",
-    ),
+    "tool_use_failed": ErrorForm(400, TOOL_USE_FAILED, _INVALID, "tool_use_failed", ("failed_generation",)),
+    "content_filter": ErrorForm(400, CONTENT_FILTERED, _INVALID, "content_filter"),
 }
 
 
@@ -185,16 +174,10 @@ class OpenAIChat:
 
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         value = as_object(value_of(event))
-        for call in _call_deltas(_chunk_choice(value))[:1]:
+        choice = _chunk_choice(value)
+        for call in _call_deltas(choice)[:1]:
             call["function"] = {**as_object(call.get("function")), "arguments": arguments}
-        return self.only_call(with_data(event, dump_json(value)))
-
-    def only_call(self, event: bytes) -> bytes:
-        value = value_of(event)
-        calls = _call_deltas(_chunk_choice(value))
-        if len(calls) < 2:
-            return event
-        _chunk_choice(value)["delta"]["tool_calls"] = calls[:1]
+            choice["delta"]["tool_calls"] = [call]
         return with_data(event, dump_json(value))
 
 

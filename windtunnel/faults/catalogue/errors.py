@@ -10,16 +10,10 @@ from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Try
 
 
-def error_for(tried: Try, kind: str, *, retry_after: float | None = None, **values: Any) -> Reply:
-    """The error ``kind`` of the link's dialect, with a request id; ``values`` are for its message."""
-    return error_reply(
-        DIALECTS[tried.dialect],
-        kind,
-        id=request_id(tried),
-        retry_after=retry_after,
-        model=model_of(tried.request),
-        **values,
-    )
+def error_for(tried: Try, kind: str, **values: Any) -> Reply:
+    """The error ``kind`` of the link's dialect, with a request id; ``values`` as of ``error_reply``."""
+    dialect, model = DIALECTS[tried.dialect], model_of(tried.request)
+    return error_reply(dialect, kind, id=request_id(tried), model=model, **values)
 
 
 def request_id(tried: Try) -> str:

@@ -28,10 +28,10 @@ class ContextFault(Fault):
     needs_body = True
 
     def act(self, tried: Try) -> Act | Miss:
-        conversation = conversation_of(tried)
-        return conversation if isinstance(conversation, Miss) else self.change(tried, conversation)
+        chat = conversation_of(tried)
+        return chat if isinstance(chat, Miss) else self.change(tried, chat)
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         """Changes the conversation and forwards the request with it."""
         raise NotImplementedError
 
@@ -50,16 +50,16 @@ class TruncateHistory(ContextFault):
     fraction: float = Field(0.5, ge=0, lt=1, description="share of the units that stays, at least one")
     keep_pairs: bool = Field(True, description="keep tool results with their calls")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        system, units = conversation.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         if not self.keep_pairs:
             units = [[message] for unit in units for message in unit]
         keep = max(1, int(len(units) * self.fraction)) if self.keep_last is None else self.keep_last
         if keep >= len(units):
             return Miss("nothing_to_change")
-        before = len(conversation.messages)
-        conversation.set_units(system, units[-keep:])
-        return rewritten(tried, conversation, messages=before, left=len(conversation.messages))
+        before = len(chat.messages)
+        chat.set_units(system, units[-keep:])
+        return rewritten(tried, chat, messages=before, left=len(chat.messages))
 
 
 class ReorderHistory(ContextFault):
@@ -71,8 +71,8 @@ class ReorderHistory(ContextFault):
 
     name = "reorder_history"
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        system, units = conversation.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         last = len(units) - 1 if units and role_of(units[-1][-1]) == "user" else len(units)
         middle = units[1:last]
         mixed = list(middle)
@@ -82,8 +82,8 @@ class ReorderHistory(ContextFault):
         if mixed == middle:
             return Miss("nothing_to_change")
         order = [next(at for at, other in enumerate(middle) if other is unit) + 1 for unit in mixed]
-        conversation.set_units(system, units[:1], mixed, units[last:])
-        return rewritten(tried, conversation, order=order)
+        chat.set_units(system, units[:1], mixed, units[last:])
+        return rewritten(tried, chat, order=order)
 
 
 class DropMessage(ContextFault):
@@ -98,8 +98,8 @@ class DropMessage(ContextFault):
     which: Literal["random", "oldest", "newest", "system"] = Field("random", description="which message")
     keep_pairs: bool = Field(True, description="drop tool results with their calls")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        system, units = conversation.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         pool = system if self.which == "system" else units
         if not self.keep_pairs:
             pool[:] = [[message] for unit in pool for message in unit]
@@ -107,14 +107,10 @@ class DropMessage(ContextFault):
             return Miss("nothing_to_change")
         at = {"oldest": 0, "newest": len(pool) - 1}.get(self.which, int(tried.chance("which") * len(pool)))
         gone = pool.pop(at)
-        conversation.set_units(system, units)
+        chat.set_units(system, units)
         text = "\n".join(text_of(message) for message in gone)
         return rewritten(
-            tried,
-            conversation,
-            roles=[role_of(message) for message in gone],
-            original=text,
-            changed=None,
+            tried, chat, roles=[role_of(message) for message in gone], original=text, changed=None
         )
 
 
@@ -125,15 +121,15 @@ class DuplicateMessage(ContextFault):
 
     which: Literal["random", "oldest", "newest"] = Field("random", description="which one")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        system, units = conversation.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         if not units:
             return Miss("nothing_to_change")
         at = {"oldest": 0, "newest": len(units) - 1}.get(self.which, int(tried.chance("which") * len(units)))
         twin = [with_new_ids(message, "_again") for message in units[at]]
-        conversation.set_units(system, units[: at + 1], [twin], units[at + 1 :])
+        chat.set_units(system, units[: at + 1], [twin], units[at + 1 :])
         text = "\n".join(text_of(message) for message in twin)
-        return rewritten(tried, conversation, roles=[role_of(message) for message in twin], duplicated=text)
+        return rewritten(tried, chat, roles=[role_of(message) for message in twin], duplicated=text)
 
 
 class StaleContext(ContextFault):
@@ -148,32 +144,26 @@ class StaleContext(ContextFault):
     kind: Literal["older_result", "forgotten"] = Field("older_result", description="what is out of date")
     turns: int = Field(1, ge=1, description="calls that are forgotten")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         change = self._older if self.kind == "older_result" else self._forgotten
-        return change(tried, conversation)
+        return change(tried, chat)
 
-    def _older(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        results = list(conversation.indexed("tool"))
+    def _older(self, tried: Try, chat: Conversation) -> Act | Miss:
+        results = list(chat.indexed("tool"))
         newest = text_of(results[-1][1]) if results else ""
         earlier = next((m for _, m in reversed(results[:-1]) if text_of(m) != newest), None)
         if earlier is None:
             return Miss("nothing_to_change")
         at, message = results[-1]
         set_text(message, text_of(earlier))
-        return rewritten(
-            tried,
-            conversation,
-            index=at,
-            original=newest,
-            changed=text_of(earlier),
-        )
+        return rewritten(tried, chat, index=at, original=newest, changed=text_of(earlier))
 
-    def _forgotten(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        system, units = conversation.split()
+    def _forgotten(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         calls = [at for at, unit in enumerate(units) if len(unit) > 1]
         gone = set(calls[-self.turns :])
         if not gone or len(gone) == len(units):
             return Miss("nothing_to_change")
         text = "\n".join(text_of(message) for at in sorted(gone) for message in units[at])
-        conversation.set_units(system, [unit for at, unit in enumerate(units) if at not in gone])
-        return rewritten(tried, conversation, forgotten=len(gone), original=text, changed=None)
+        chat.set_units(system, [unit for at, unit in enumerate(units) if at not in gone])
+        return rewritten(tried, chat, forgotten=len(gone), original=text, changed=None)

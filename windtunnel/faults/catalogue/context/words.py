@@ -30,26 +30,17 @@ class InjectMessage(ContextFault):
     role: Literal["user", "assistant", "system"] = Field("user", description="who seems to say it")
     position: Literal["end", "start", "random"] = Field("end", description="where it stands")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        if conversation.dialect == "anthropic" and self.role == "system":
-            before = conversation.body.get("system") or ""
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        if chat.dialect == "anthropic" and self.role == "system":
+            before = chat.body.get("system") or ""
             system = [*before, {"type": "text", "text": self.text}] if isinstance(before, list) else None
-            conversation.body["system"] = system or f"{before}\n{self.text}".strip()
-            return rewritten(
-                tried,
-                conversation,
-                index=None,
-                role="system",
-                original=None,
-                changed=self.text,
-            )
-        system_units, units = conversation.split()
+            chat.body["system"] = system or f"{before}\n{self.text}".strip()
+            return rewritten(tried, chat, index=None, role="system", original=None, changed=self.text)
+        system_units, units = chat.split()
         places = {"end": len(units), "start": 0}
         at = places.get(self.position, int(tried.chance("place") * (len(units) + 1)))
-        conversation.set_units(
-            system_units, units[:at], [[{"role": self.role, "content": self.text}]], units[at:]
-        )
-        return rewritten(tried, conversation, index=at, role=self.role, original=None, changed=self.text)
+        chat.set_units(system_units, units[:at], [[{"role": self.role, "content": self.text}]], units[at:])
+        return rewritten(tried, chat, index=at, role=self.role, original=None, changed=self.text)
 
 
 class _TextFault(ContextFault):
@@ -57,9 +48,9 @@ class _TextFault(ContextFault):
 
     roles: tuple[Role, ...] = Field(("user", "tool"), description="whose messages")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         changes = []
-        for at, message in conversation.indexed(*self.roles):
+        for at, message in chat.indexed(*self.roles):
             before = text_of(message)
             after = self.altered(before, random_for(tried, f"text {at}"))
             if after != before:
@@ -69,13 +60,7 @@ class _TextFault(ContextFault):
             return Miss("nothing_to_change")
         at, role, before, after = changes[-1]
         return rewritten(
-            tried,
-            conversation,
-            messages=len(changes),
-            index=at,
-            role=role,
-            original=before,
-            changed=after,
+            tried, chat, messages=len(changes), index=at, role=role, original=before, changed=after
         )
 
     def altered(self, text: str, numbers: random.Random) -> str:
@@ -126,13 +111,13 @@ class Overflow(ContextFault):
 
     characters: int = Field(400_000, ge=1, le=8_000_000, description="characters added")
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        first = next((m for _, m in conversation.indexed("user", "assistant")), None)
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        first = next((m for _, m in chat.indexed("user", "assistant")), None)
         if first is None:
             return Miss("nothing_to_change")
         padding = (_PADDING * (self.characters // len(_PADDING) + 1))[: self.characters]
         set_text(first, f"{padding}\n{text_of(first)}")
-        return rewritten(tried, conversation, characters=self.characters)
+        return rewritten(tried, chat, characters=self.characters)
 
 
 class UserInput(ContextFault):
@@ -149,8 +134,8 @@ class UserInput(ContextFault):
         "cut", description="what became of it"
     )
 
-    def change(self, tried: Try, conversation: Conversation) -> Act | Miss:
-        messages = list(conversation.indexed("user"))
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        messages = list(chat.indexed("user"))
         if not messages:
             return Miss("nothing_to_change")
         at, message = messages[-1]
@@ -159,14 +144,7 @@ class UserInput(ContextFault):
         if after == before:
             return Miss("nothing_to_change")
         set_text(message, after)
-        return rewritten(
-            tried,
-            conversation,
-            index=at,
-            role="user",
-            original=before,
-            changed=after,
-        )
+        return rewritten(tried, chat, index=at, role="user", original=before, changed=after)
 
     def _altered(self, text: str, tried: Try) -> str:
         match self.kind:

@@ -38,9 +38,6 @@ class SlowBody(Fault):
         for start in range(0, len(body), per_piece):
             piece = body[start : start + per_piece]
             steps += (len(piece) / self.bytes_per_second, piece)
-        evidence = {
-            "bytes": len(body),
-            "pieces": len(steps) // 2,
-            "delay_ms": round(len(body) / self.bytes_per_second * 1000, 3),
-        }
+        delay_ms = round(len(body) / self.bytes_per_second * 1000, 3)
+        evidence = {"bytes": len(body), "pieces": len(steps) // 2, "delay_ms": delay_ms}
         return Changed(RawReply(tuple(steps), "keep", reply.status), evidence)

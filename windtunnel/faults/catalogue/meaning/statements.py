@@ -25,19 +25,7 @@ from windtunnel.faults.catalogue.meaning.result import (
 from windtunnel.faults.catalogue.meaning.values import is_number
 
 _NAME_KEYS = frozenset(
-    [
-        "name",
-        "original_name",
-        "title",
-        "titles",
-        "from",
-        "to",
-        "city",
-        "country",
-        "author",
-        "sender",
-        "recipient",
-    ]
+    "name original_name title titles from to city country author sender recipient".split()  # noqa: SIM905
 )
 _PEOPLE = ("Alice", "Bob", "Carol", "Dan", "Erin", "Frank")
 _PLACES = ("Paris", "London", "Tokyo", "Zürich", "Berlin", "Madrid")

@@ -136,12 +136,9 @@ class UnitError(MeaningFault):
 
 
 def _dimension(word: str) -> str:
-    word = word.lower()
-    return (
-        _BY_WORD.get(word)
-        or _BY_WORD.get(word.rpartition("_")[2])
-        or _BY_WORD.get(word.partition("_")[0], "")
-    )
+    """What a field's name or a unit measures; empty if it is unknown."""
+    parts = (word.lower(), word.lower().rpartition("_")[2], word.lower().partition("_")[0])
+    return next((_BY_WORD[part] for part in parts if part in _BY_WORD), "")
 
 
 def _measured(text: str) -> re.Match[str] | None:

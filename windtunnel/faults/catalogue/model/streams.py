@@ -54,7 +54,7 @@ class _StopEditor(Editor["_Stop"]):
         before, self.calls = self.calls, self.calls + self.dialect.calls_begun(data)
         if self.calls < 2 or self.calls == before:
             return None
-        return b"" if before else self.dialect.only_call(data)
+        return b"" if before else self.dialect.with_arguments(data, self.dialect.arguments_in(data))
 
 
 class _Stop(StreamFault):

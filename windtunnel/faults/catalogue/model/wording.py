@@ -13,28 +13,13 @@ from windtunnel.faults.base import Try
 TextEdit = Callable[[str], str]
 _QUOTED = 200
 _FIGURE = re.compile(r"(?<![\w.,:/-])-?\d{1,12}(?:\.\d{1,6})?(?![\w:/-]|[.,]\d)")
-_PAIRS = (
-    ("more", "less"),
-    ("higher", "lower"),
-    ("warmer", "colder"),
-    ("above", "below"),
-    ("before", "after"),
-    ("earlier", "later"),
-    ("larger", "smaller"),
-    ("longer", "shorter"),
-    ("first", "last"),
-    ("always", "never"),
-    ("yes", "no"),
-    ("is", "is not"),
-    ("are", "are not"),
-    ("was", "was not"),
-    ("were", "were not"),
-    ("has been", "has not been"),
-    ("have been", "have not been"),
-    ("can", "cannot"),
-    ("will", "will not"),
-)
-_TURNED = {word: opposite for pair in _PAIRS for word, opposite in (pair, pair[::-1])}
+_PAIRS = """
+more/less higher/lower warmer/colder above/below before/after earlier/later larger/smaller longer/shorter
+first/last always/never yes/no is/is_not are/are_not was/was_not were/were_not has_been/has_not_been
+have_been/have_not_been can/cannot will/will_not
+"""
+_WORD_PAIRS = [pair.replace("_", " ").split("/") for pair in _PAIRS.split()]
+_TURNED = {word: opposite for pair in _WORD_PAIRS for word, opposite in (pair, pair[::-1])}
 _WORDS = "|".join(sorted(_TURNED.keys() - {"yes", "no"}, key=len, reverse=True))  # "is not" before "is"
 _STATEMENT = re.compile(rf"\b(?:{_WORDS})\b|\b(?:yes|no)(?=[,.;!])", re.IGNORECASE)
 
