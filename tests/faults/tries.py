@@ -1,4 +1,4 @@
-"""Tries for faults to strike, without a gateway."""
+"""Tries that meet a fault, without a gateway."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.dialects.forms import Form
 from windtunnel.core.draws import draw
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.dialects.model_messages import ToolCall
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 
-ASKED = Request(method="GET", target="/weather?city=Zurich")
+WEATHER = Request(method="GET", target="/weather?city=Zurich")
 
 
 def always(number: float) -> Callable[[str], float]:
@@ -26,7 +28,7 @@ def keyed(seed: int) -> Callable[[str], float]:
 def a_try(
     *,
     dialect: Dialect = "tool",
-    request: Request = ASKED,
+    request: Request = WEATHER,
     ordinal: int = 1,
     chance: Callable[[str], float] | None = None,
     earlier: Sequence[Reply] = (),
@@ -35,31 +37,38 @@ def a_try(
     return Try(link, dialect, request, "e", 1, 1, 1, ordinal, chance or keyed(1), earlier)
 
 
-def asked_of_model(**body: Any) -> Request:
+def model_try(
+    form: Form, *earlier: ToolCall, tools: bool = True, chance: Callable[[str], float] | None = None
+) -> Try:
+    """A try at the model whose request has those calls in its conversation."""
+    return a_try(dialect=form.dialect, request=form.request(*earlier, tools=tools), chance=chance)
+
+
+def model_request(**body: Any) -> Request:
     return Request(JSON_TYPE, json.dumps(body).encode(), "POST", "/openai/v1/chat/completions")
 
 
-def act_of(fault: Fault, this: Try | None = None) -> Act:
-    act = fault.act(this or a_try())
+def act_of(fault: Fault, tried: Try | None = None) -> Act:
+    act = fault.act(tried or a_try())
     assert isinstance(act, Act)
     return act
 
 
-def struck(fault: Fault, reply: Reply | Any, this: Try | None = None) -> Changed | Miss:
+def done_to(fault: Fault, reply: Reply | Any, tried: Try | None = None) -> Changed | Miss:
     """What becomes of the reply (or of that JSON, as a reply)."""
-    act = act_of(fault, this)
+    act = act_of(fault, tried)
     assert act.reply is not None
     return act.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))
 
 
-def changed(fault: Fault, reply: Reply | Any, this: Try | None = None) -> tuple[Reply, dict[str, Any]]:
+def changed(fault: Fault, reply: Reply | Any, tried: Try | None = None) -> tuple[Reply, dict[str, Any]]:
     """The changed reply and the evidence, of a fault that gives a whole reply."""
-    done = struck(fault, reply, this)
+    done = done_to(fault, reply, tried)
     assert isinstance(done, Changed) and isinstance(done.reply, Reply)
     return done.reply, dict(done.evidence)
 
 
-def why_not(fault: Fault, reply: Reply | Any, this: Try | None = None) -> str:
-    done = struck(fault, reply, this)
+def why_not(fault: Fault, reply: Reply | Any, tried: Try | None = None) -> str:
+    done = done_to(fault, reply, tried)
     assert isinstance(done, Miss)
     return done.why

@@ -1,6 +1,6 @@
-"""What is spoken on a link: messages and errors in the forms of HTTP, chat completions and Anthropic.
+"""What is spoken on a link: messages, errors and event streams in each dialect, one module a dialect.
 
-Pure. Imports only ``core``.
+Pure; it may import ``core`` alone.
 """
 
 from __future__ import annotations

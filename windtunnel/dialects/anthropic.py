@@ -1,117 +1,172 @@
-"""Anthropic's messages API: replies and requests in the neutral form. Pure."""
+"""Anthropic's messages API. Pure.
+
+Statuses and types of errors are those of its error reference; messages are its usual ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from windtunnel.dialects import event_stream as sse
-from windtunnel.dialects.conversation import role_of, text_of
-from windtunnel.dialects.http import Request
-from windtunnel.dialects.json_values import compact, items, obj, objects, parsed, text
-from windtunnel.dialects.model_messages import PIECE, ModelReply, ModelRequest, Tool, ToolCall
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.conversation import last_user_text
+from windtunnel.dialects.errors import CONTENT_FILTERED, TOOL_USE_FAILED, ErrorForm
+from windtunnel.dialects.event_stream import value_of, with_data, write_event
+from windtunnel.dialects.http import Request, dump_json
+from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, compact, index_in, parsed
+from windtunnel.dialects.model_dialect import EventKind
+from windtunnel.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall, pieces
 
-ID_PREFIX = "toolu_"
 _FINISH = {"end_turn": "stop", "tool_use": "tool_calls", "refusal": "content_filter", "max_tokens": "length"}
 _STOP = {finish: stop for stop, finish in _FINISH.items()}
 _ENDS = ("stop_reason", "stop_sequence", "stop_details", "container")
+_INVALID = "invalid_request_error"
+_ERRORS = {
+    "rate_limit": ErrorForm(429, "This request would exceed your account's rate limit.", "rate_limit_error"),
+    "quota": ErrorForm(402, "Your credit balance is too low to access the API.", "billing_error"),
+    "auth_error": ErrorForm(401, "invalid x-api-key", "authentication_error"),
+    "forbidden": ErrorForm(403, "Your API key has no permission to use this resource.", "permission_error"),
+    "not_found": ErrorForm(404, "model: {model}", "not_found_error"),
+    "server_error": ErrorForm(500, "Internal server error", "api_error"),
+    "bad_gateway": ErrorForm(502, "Bad Gateway"),
+    "unavailable": ErrorForm(503, "Service unavailable", "api_error"),
+    "overloaded": ErrorForm(529, "Overloaded", "overloaded_error"),
+    "context_length": ErrorForm(400, "prompt is too long: {tokens} tokens > {limit} maximum", _INVALID),
+    "tool_use_failed": ErrorForm(400, TOOL_USE_FAILED + " {failed_generation}", _INVALID),
+    "content_filter": ErrorForm(400, CONTENT_FILTERED, _INVALID),
+}
 _Block = dict[str, Any]
 
 
-def read(message: dict[str, Any]) -> ModelReply:
-    """Raises ``ValueError`` for what is no message."""
-    blocks = _blocks(message)
-    stop = text(message.get("stop_reason"))
-    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
-    calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
-    return ModelReply(said, calls, _FINISH.get(stop, stop))
+class Anthropic:
+    """Implements ``ModelDialect``; a reply is a message, its content a list of blocks."""
+
+    name: Dialect = "anthropic"
+    id_header = "request-id"
+    errors: Mapping[str, ErrorForm] = _ERRORS
+    path_end = "/messages"
+    id_prefix = "toolu_"
+
+    def error_body(
+        self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any
+    ) -> dict[str, Any]:
+        return {"type": "error", "error": {"type": type, "message": message, **fields}, "request_id": id}
+
+    def read_request(self, request: Request) -> ModelRequest:
+        body = request.json_object()
+        messages = as_objects(body.get("messages"))
+        blocks = [block for message in messages for block in as_objects(message.get("content"))]
+        calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
+        tools = [OfferedTool.read(tool, schema="input_schema") for tool in as_objects(body.get("tools"))]
+        return ModelRequest(last_user_text(messages), tuple(calls), tuple(tools))
+
+    def new_reply(self, id: str, model: str, created: int) -> dict[str, Any]:
+        """A message does not say when it was created."""
+        head = {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
+        return {**head, "stop_reason": None, "stop_sequence": None, "usage": self.usage(0, 0)}
+
+    def read_reply(self, body: dict[str, Any]) -> ModelReply:
+        blocks = _blocks(body)
+        stop = as_text(body.get("stop_reason"))
+        text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
+        calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
+        return ModelReply(text, calls, _FINISH.get(stop, stop))
+
+    def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
+        """Blocks of other kinds than text and tool calls stay where they are."""
+        same_text = reply.text == self.read_reply(body).text
+        calls, text = list(reply.calls), reply.text
+        content: list[_Block] = []
+        for block in _blocks(body):
+            kind = block.get("type")
+            if kind == "tool_use":
+                content += [_written(block, calls.pop(0))] if calls else []
+            elif kind != "text" or same_text:
+                content.append(block)
+            elif text:
+                content.append({"type": "text", "text": text})
+                text = ""
+        if text and not same_text:
+            content.append({"type": "text", "text": text})
+        content += [_written({"type": "tool_use"}, call) for call in calls]
+        return {**body, "content": content, "stop_reason": _STOP.get(reply.finish, reply.finish) or None}
+
+    def usage(self, prompt: int, completion: int) -> dict[str, int]:
+        return {"input_tokens": prompt, "output_tokens": completion}
+
+    def collect(self, events: Iterable[bytes]) -> dict[str, Any]:
+        message: dict[str, Any] | None = None
+        blocks: dict[int, _Block] = {}
+        for event in events:
+            value = as_object(value_of(event))
+            kind = value.get("type")
+            if kind == "message_start":
+                message = {**as_object(value.get("message"))}
+            elif kind == "message_delta" and message is not None:
+                message |= as_object(value.get("delta"))
+                message["usage"] = {**as_object(message.get("usage")), **as_object(value.get("usage"))}
+            elif kind == "content_block_start":
+                blocks[index_in(value)] = {**as_object(value.get("content_block"))}
+            elif kind == "content_block_delta":
+                _add(blocks.setdefault(index_in(value), {"type": "text"}), as_object(value.get("delta")))
+            elif kind == "error":
+                raise ValueError("the stream ended in an error")
+        if message is None:
+            raise ValueError("no stream of a message")
+        return {**message, "content": [_ended(blocks[at]) for at in sorted(blocks)]}
+
+    def spread(self, body: dict[str, Any]) -> Iterator[bytes]:
+        usage = as_object(body.get("usage"))
+        start = {**body, "content": [], "stop_reason": None, "stop_sequence": None}
+        yield _event("message_start", message=start)
+        for at, block in enumerate(_blocks(body)):
+            empty, deltas = _opened(block)
+            yield _event("content_block_start", index=at, content_block=empty)
+            for delta in deltas:
+                yield _event("content_block_delta", index=at, delta=delta)
+            yield _event("content_block_stop", index=at)
+        delta = {key: body.get(key) for key in _ENDS if key in body}
+        yield _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage})
+        yield _event("message_stop")
+
+    def kind_of(self, event: bytes) -> EventKind:
+        value = as_object(value_of(event))
+        kind = as_text(value.get("type"))
+        if kind in ("message_delta", "message_stop"):
+            return "finish" if kind == "message_delta" else "end"
+        if not kind.startswith("content_block"):
+            return "other"
+        if as_object(value.get("content_block")).get("type") == "tool_use":
+            return "call"
+        delta = as_object(value.get("delta"))
+        if "partial_json" in delta:
+            return "arguments"
+        return "text" if as_text(delta.get("text")) or as_text(delta.get("thinking")) else "other"
+
+    def calls_begun(self, event: bytes) -> int:
+        return int(self.kind_of(event) == "call")
+
+    def arguments_in(self, event: bytes) -> str:
+        return as_text(as_object(as_object(value_of(event)).get("delta")).get("partial_json"))
+
+    def with_arguments(self, event: bytes, arguments: str) -> bytes:
+        value = as_object(value_of(event))
+        delta = {**as_object(value.get("delta")), "partial_json": arguments}
+        return with_data(event, dump_json({**value, "delta": delta}))
 
 
-def write(message: dict[str, Any], said: ModelReply) -> dict[str, Any]:
-    """The message with that in it; blocks of other kinds stay where they are."""
-    same_text = said.text == read(message).text
-    calls, words = list(said.calls), said.text
-    content: list[_Block] = []
-    for block in _blocks(message):
-        kind = block.get("type")
-        if kind == "tool_use":
-            content += [_written(block, calls.pop(0))] if calls else []
-        elif kind != "text" or same_text:
-            content.append(block)
-        elif words:
-            content.append({"type": "text", "text": words})
-            words = ""
-    if words and not same_text:
-        content.append({"type": "text", "text": words})
-    content += [_written({"type": "tool_use"}, call) for call in calls]
-    return {**message, "content": content, "stop_reason": _STOP.get(said.finish, said.finish) or None}
-
-
-def collect(events: Iterable[bytes]) -> dict[str, Any]:
-    """The message that a stream of events amounts to. Raises ``ValueError`` for anything else."""
-    message: dict[str, Any] | None = None
-    blocks: dict[int, _Block] = {}
-    for event in events:
-        value = obj(sse.value_of(event))
-        kind = value.get("type")
-        if kind == "message_start":
-            message = {**obj(value.get("message"))}
-        elif kind == "message_delta" and message is not None:
-            message |= obj(value.get("delta"))
-            message["usage"] = {**obj(message.get("usage")), **obj(value.get("usage"))}
-        elif kind == "content_block_start":
-            blocks[_index(value)] = {**obj(value.get("content_block"))}
-        elif kind == "content_block_delta":
-            _add(blocks.setdefault(_index(value), {"type": "text"}), obj(value.get("delta")))
-        elif kind == "error":
-            raise ValueError("the stream ended in an error")
-    if message is None:
-        raise ValueError("no stream of a message")
-    return {**message, "content": [_ended(blocks[at]) for at in sorted(blocks)]}
-
-
-def spread(message: dict[str, Any]) -> Iterator[bytes]:
-    """The message as the events of a stream."""
-    usage = obj(message.get("usage"))
-    start = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
-    yield _event("message_start", message=start)
-    for at, block in enumerate(_blocks(message)):
-        empty, deltas = _opened(block)
-        yield _event("content_block_start", index=at, content_block=empty)
-        for delta in deltas:
-            yield _event("content_block_delta", index=at, delta=delta)
-        yield _event("content_block_stop", index=at)
-    delta = {key: message.get(key) for key in _ENDS if key in message}
-    yield _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage})
-    yield _event("message_stop")
-
-
-def talk(request: Request) -> ModelRequest:
-    """The conversation in a request; an empty one if it holds none that can be read."""
-    try:
-        body = obj(request.json())
-    except ValueError:
-        return ModelRequest()
-    messages = objects(body.get("messages"))
-    blocks = [block for message in messages for block in objects(message.get("content"))]
-    calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
-    tools = [
-        Tool(text(one.get("name")), text(one.get("description")), obj(one.get("input_schema")))
-        for one in objects(body.get("tools"))
-    ]
-    users = [text_of(message) for message in messages if role_of(message) == "user"]
-    return ModelRequest(users[-1] if users else "", tuple(calls), tuple(tools))
+ANTHROPIC = Anthropic()
 
 
 def _blocks(message: dict[str, Any]) -> list[_Block]:
     content = message.get("content")
-    if not isinstance(content, list) or len(objects(content)) != len(content):
+    if not isinstance(content, list) or len(as_objects(content)) != len(content):
         raise ValueError("no message")
-    return objects(content)
+    return as_objects(content)
 
 
 def _call(block: _Block) -> ToolCall:
-    return ToolCall(text(block.get("name")), _arguments(block.get("input")), text(block.get("id")))
+    return ToolCall(as_text(block.get("name")), _arguments(block.get("input")), as_text(block.get("id")))
 
 
 def _arguments(given: Any) -> str:
@@ -124,23 +179,18 @@ def _written(block: _Block, call: ToolCall) -> _Block:
     return {**block, "id": call.id, "name": call.name, "input": call.arguments if values is None else values}
 
 
-def _index(value: dict[str, Any]) -> int:
-    index = value.get("index")
-    return index if isinstance(index, int) else 0
-
-
 _PIECES = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
 def _add(block: _Block, delta: dict[str, Any]) -> None:
-    kind = text(delta.get("type"))
+    kind = as_text(delta.get("type"))
     if kind == "input_json_delta":
-        block["json"] = text(block.get("json")) + text(delta.get("partial_json"))
+        block["json"] = as_text(block.get("json")) + as_text(delta.get("partial_json"))
     elif kind == "citations_delta":
-        block["citations"] = [*items(block.get("citations")), delta.get("citation")]
+        block["citations"] = [*as_list(block.get("citations")), delta.get("citation")]
     elif kind in _PIECES:
         key = _PIECES[kind]
-        block[key] = text(block.get(key)) + text(delta.get(key))
+        block[key] = as_text(block.get(key)) + as_text(delta.get(key))
 
 
 def _ended(block: _Block) -> _Block:
@@ -159,22 +209,22 @@ def _opened(block: _Block) -> tuple[_Block, list[dict[str, Any]]]:
     """A block as it starts, and the deltas that complete it."""
     kind = block.get("type")
     if kind == "text":
-        cited = [{"type": "citations_delta", "citation": one} for one in items(block.get("citations"))]
+        cited = [{"type": "citations_delta", "citation": cite} for cite in as_list(block.get("citations"))]
         empty = {**block, "text": ""} | ({"citations": []} if cited else {})
-        return empty, [*cited, *_cut("text_delta", "text", text(block.get("text")))]
+        return empty, [*cited, *_cut("text_delta", "text", as_text(block.get("text")))]
     if kind == "tool_use":
         written = _arguments(block.get("input"))
         return {**block, "input": {}}, _cut("input_json_delta", "partial_json", written)
     if kind == "thinking":
-        thought = _cut("thinking_delta", "thinking", text(block.get("thinking")))
-        sign = {"type": "signature_delta", "signature": text(block.get("signature"))}
+        thought = _cut("thinking_delta", "thinking", as_text(block.get("thinking")))
+        sign = {"type": "signature_delta", "signature": as_text(block.get("signature"))}
         return {**block, "thinking": "", "signature": ""}, [*thought, sign]
     return block, []
 
 
 def _cut(kind: str, key: str, whole: str) -> list[dict[str, Any]]:
-    return [{"type": kind, key: whole[at : at + PIECE]} for at in range(0, len(whole), PIECE)]
+    return [{"type": kind, key: piece} for piece in pieces(whole)]
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    return sse.write({"type": kind, **fields}, kind)
+    return write_event({"type": kind, **fields}, kind)

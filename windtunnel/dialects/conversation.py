@@ -1,7 +1,7 @@
-"""The conversation in a request to the model, in chat completions or Anthropic's messages form. Pure.
+"""The messages in a request to the model, as chat completions and Anthropic's messages API have them. Pure.
 
-A *unit* is what must stay together for the API to accept it: a message, or an assistant's message that
-asks for tools with all the results that answer it.
+A *unit* is what must stay together for the API to accept it: a message, or an assistant's message with
+tool calls and all the results that answer them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Request
+from windtunnel.dialects.json_values import as_objects
 
-SHOWN = 4096
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 
 
 @dataclass
@@ -24,29 +24,30 @@ class Conversation:
 
     dialect: Dialect
     body: dict[str, Any]
-    messages: list[Message]
+    messages: list[ChatMessage]
 
-    def units(self) -> list[list[Message]]:
+    def units(self) -> list[list[ChatMessage]]:
         """All messages, those that belong together in one list."""
-        found: list[list[Message]] = []
+        units: list[list[ChatMessage]] = []
         for message in self.messages:
-            if found and _answers_tools(message) and _asks_or_answers(found[-1][-1]):
-                found[-1].append(message)
+            if units and _answers_tools(message) and _calls_or_answers(units[-1][-1]):
+                units[-1].append(message)
             else:
-                found.append([message])
-        return found
+                units.append([message])
+        return units
 
-    def split(self) -> tuple[list[list[Message]], list[list[Message]]]:
+    def split(self) -> tuple[list[list[ChatMessage]], list[list[ChatMessage]]]:
         """The leading system messages, and the units after them."""
         units = self.units()
         count = next((at for at, unit in enumerate(units) if not is_system(unit[0])), len(units))
         return units[:count], units[count:]
 
-    def with_units(self, *parts: list[list[Message]]) -> None:
+    def set_units(self, *parts: list[list[ChatMessage]]) -> None:
+        """Makes these units, in this order, the conversation's messages."""
         self.messages = [message for units in parts for unit in units for message in unit]
 
-    def indexed(self, *roles: str) -> Iterator[tuple[int, Message]]:
-        """Messages with text of these roles (``tool`` is a tool's result), with their places."""
+    def indexed(self, *roles: str) -> Iterator[tuple[int, ChatMessage]]:
+        """The messages of these roles that hold text, with their indexes; ``tool`` is a tool's result."""
         for at, message in enumerate(self.messages):
             if role_of(message) in roles and text_of(message):
                 yield at, message
@@ -56,63 +57,67 @@ def read_conversation(request: Request, dialect: Dialect) -> Conversation:
     """The conversation in a request to the model. Raises ``ValueError`` for what is none."""
     body = request.json()
     messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or len(as_objects(messages)) < len(messages):
         raise ValueError("no list of messages")
     rest = {key: value for key, value in body.items() if key != "messages"}
     return Conversation(dialect, rest, copy.deepcopy(messages))
 
 
-def is_system(message: Message) -> bool:
+def is_system(message: ChatMessage) -> bool:
     return message.get("role") in ("system", "developer")
 
 
-def role_of(message: Message) -> str:
+def role_of(message: ChatMessage) -> str:
     """``tool`` for a tool's result, in Anthropic's form too, where a user brings it."""
     return "tool" if _answers_tools(message) else str(message.get("role"))
 
 
-def text_of(message: Message) -> str:
+def text_of(message: ChatMessage) -> str:
     """The text of a message or of the tool's result in it; parts joined by line ends."""
-    return "\n".join(_texts(message.get("content")))
+    return content_text(message.get("content"))
 
 
-def set_text(message: Message, text: str) -> None:
+def set_text(message: ChatMessage, text: str) -> None:
     """Puts the text in the place of what text there was; what else the message holds stays."""
     message["content"] = _with_text(message.get("content"), text)
 
 
-def tool_ids(message: Message) -> list[str]:
-    """The ids of the tool calls that a message asks for or answers."""
-    asked = [call.get("id") for call in _asked(message)]
+def tool_ids(message: ChatMessage) -> list[str]:
+    """The ids of the tool calls that a message makes or answers."""
+    made = [call.get("id") for call in _calls(message)]
     parts = [part for part in _parts(message) if part.get("type") in ("tool_use", "tool_result")]
-    ids = [*asked, message.get("tool_call_id"), *(part.get("id", part.get("tool_use_id")) for part in parts)]
-    return [one for one in ids if isinstance(one, str)]
+    ids = [*made, message.get("tool_call_id"), *(part.get("id", part.get("tool_use_id")) for part in parts)]
+    return [id for id in ids if isinstance(id, str)]
 
 
-def renamed(message: Message, suffix: str) -> Message:
+def with_new_ids(message: ChatMessage, suffix: str) -> ChatMessage:
     """A copy whose tool calls have ids of their own."""
     twin = copy.deepcopy(message)
-    for holder in (twin, *_asked(twin), *_parts(twin)):
+    for holder in (twin, *_calls(twin), *_parts(twin)):
         for key in ("id", "tool_call_id", "tool_use_id"):
             if isinstance(holder.get(key), str):
                 holder[key] += suffix
     return twin
 
 
-def shown(text: str) -> str:
-    """As much of it as the ledger keeps."""
-    return text[:SHOWN]
+def last_user_text(messages: list[ChatMessage]) -> str:
+    """The text of the user's last message; empty without one."""
+    texts = [text_of(message) for message in messages if role_of(message) == "user"]
+    return texts[-1] if texts else ""
 
 
-def _asked(message: Message) -> list[Message]:
+def content_text(content: Any) -> str:
+    """The text of a message's content: a string, or the text parts of a list, joined by line ends."""
+    return "\n".join(_texts(content))
+
+
+def _calls(message: ChatMessage) -> list[ChatMessage]:
     """The tool calls in chat completions' form."""
-    calls = message.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return as_objects(message.get("tool_calls"))
 
 
-def _parts(message: Message) -> list[Message]:
-    content = message.get("content")
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+def _parts(message: ChatMessage) -> list[ChatMessage]:
+    return as_objects(message.get("content"))
 
 
 def _texts(content: Any) -> Iterator[str]:
@@ -125,7 +130,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _with_text(content: Any, text: str) -> Any:
-    """The first text becomes ``text``, further ones become empty of words."""
+    """The first text becomes ``text``, further text parts go."""
     if not isinstance(content, list):
         return text
     parts: list[Any] = []
@@ -140,11 +145,11 @@ def _with_text(content: Any, text: str) -> Any:
     return parts
 
 
-def _answers_tools(message: Message) -> bool:
+def _answers_tools(message: ChatMessage) -> bool:
     results = any(part.get("type") == "tool_result" for part in _parts(message))
     return message.get("role") == "tool" or results
 
 
-def _asks_or_answers(message: Message) -> bool:
-    asks = any(part.get("type") == "tool_use" for part in _parts(message))
-    return asks or bool(_asked(message)) or _answers_tools(message)
+def _calls_or_answers(message: ChatMessage) -> bool:
+    calls = any(part.get("type") == "tool_use" for part in _parts(message))
+    return calls or bool(_calls(message)) or _answers_tools(message)

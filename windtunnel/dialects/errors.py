@@ -1,128 +1,67 @@
-"""The named errors, each in its link's form: a tool's, OpenAI's (and Groq's) or Anthropic's. Pure.
-
-Statuses, types and codes are those of the providers' error references; messages are their usual ones.
-"""
+"""Errors in the form of their link: each dialect names its own, here they become replies. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Reply, Request, json_reply
 
+TOOL_USE_FAILED = (
+    "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
+)
+CONTENT_FILTERED = "The response was filtered because the prompt triggered the content management policy."
+
 
 @dataclass(frozen=True)
-class _Form:
-    """One error in one dialect. Without a ``type`` it is a proxy's HTML page: no API made it."""
+class ErrorForm:
+    """One error in one dialect. Without a ``type`` it is a proxy's HTML page, which no API made.
+
+    ``message`` is a format string; ``fields`` names the values that are fields of the error object too.
+    """
 
     status: int
     message: str
     type: str | None = None
     code: str | None = None
+    fields: tuple[str, ...] = ()
 
 
-def _forms(tool: _Form, openai: _Form, anthropic: _Form) -> Mapping[Dialect, _Form]:
-    return {"tool": tool, "openai": openai, "anthropic": anthropic}
+class LinkDialect(Protocol):
+    """What any link speaks: its ``errors`` by their names in the catalogue of faults.
 
+    ``id_header`` is the reply header that carries a request's id; empty if there is none.
+    """
 
-ERRORS: Mapping[str, Mapping[Dialect, _Form]] = {
-    "rate_limit": _forms(
-        _Form(429, "too many requests, try again later", "rate_limit"),
-        _Form(429, "Rate limit reached for model `{model}`.", "tokens", "rate_limit_exceeded"),
-        _Form(429, "This request would exceed your account's rate limit.", "rate_limit_error"),
-    ),
-    "quota": _forms(
-        _Form(429, "the quota of this key is used up", "quota"),
-        _Form(
-            429,
-            "You exceeded your current quota, please check your plan and billing details.",
-            "insufficient_quota",
-            "insufficient_quota",
-        ),
-        _Form(402, "Your credit balance is too low to access the API.", "billing_error"),
-    ),
-    "auth_error": _forms(
-        _Form(401, "the key is missing or not valid", "auth_error"),
-        _Form(401, "Invalid API Key", "invalid_request_error", "invalid_api_key"),
-        _Form(401, "invalid x-api-key", "authentication_error"),
-    ),
-    "forbidden": _forms(
-        _Form(403, "this key may not do that", "forbidden"),
-        _Form(
-            403,
-            "Country, region, or territory not supported",
-            "request_forbidden",
-            "unsupported_country_region_territory",
-        ),
-        _Form(403, "Your API key has no permission to use this resource.", "permission_error"),
-    ),
-    "not_found": _forms(
-        _Form(404, "there is nothing here", "not_found"),
-        _Form(
-            404,
-            "The model `{model}` does not exist or you do not have access to it.",
-            "invalid_request_error",
-            "model_not_found",
-        ),
-        _Form(404, "model: {model}", "not_found_error"),
-    ),
-    "server_error": _forms(
-        _Form(500, "the service failed", "server_error"),
-        _Form(500, "The server had an error while processing your request.", "server_error"),
-        _Form(500, "Internal server error", "api_error"),
-    ),
-    "bad_gateway": _forms(
-        _Form(502, "the service behind this one did not answer", "bad_gateway"),
-        _Form(502, "Bad Gateway"),
-        _Form(502, "Bad Gateway"),
-    ),
-    "unavailable": _forms(
-        _Form(503, "the service is unavailable", "unavailable"),
-        _Form(503, "Service Unavailable", "internal_server_error", "service_unavailable"),
-        _Form(503, "Service unavailable", "api_error"),
-    ),
-    "overloaded": _forms(
-        _Form(503, "the service has too much to do, try again later", "overloaded"),
-        _Form(503, "{model} is over capacity. Please try again later.", "server_error", "overloaded"),
-        _Form(529, "Overloaded", "overloaded_error"),
-    ),
-}
+    name: Dialect
+    id_header: str
+    errors: Mapping[str, ErrorForm]
+
+    def error_body(
+        self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any
+    ) -> dict[str, Any]:
+        """Any error as JSON. ``fields`` are further ones of the error object; ``id`` is the request's."""
 
 
 def error_reply(
-    dialect: Dialect, kind: str, *, model: str = "the model", id: str = "", retry_after: float | None = None
+    dialect: LinkDialect, kind: str, *, id: str = "", retry_after: float | None = None, **values: Any
 ) -> Reply:
-    """The error ``kind`` of ``ERRORS`` in that dialect. ``id``: the request's; ``retry_after``: seconds."""
-    form = ERRORS[kind][dialect]
+    """The error ``kind`` of the dialect. ``retry_after``: seconds; ``values``: for the form's message."""
+    form = dialect.errors[kind]
     headers = {} if retry_after is None else {"Retry-After": seconds(retry_after)}
     if form.type is None:
         return html_reply(form.status, form.message, headers)
-    message = form.message.format(model=model)
-    return typed_error(dialect, form.status, form.type, message, code=form.code, id=id, headers=headers)
+    message = form.message.format_map({"model": "the model", **values})
+    fields = {name: values[name] for name in form.fields}
+    body = dialect.error_body(form.type, message, code=form.code, id=id, **fields)
+    return _with_id(dialect, form.status, body, id, headers)
 
 
-def typed_error(
-    dialect: Dialect,
-    status: int,
-    type: str,
-    message: str,
-    *,
-    code: str | None = None,
-    id: str = "",
-    headers: Mapping[str, str] | None = None,
-    **more: Any,
-) -> Reply:
-    """Any error in the dialect's form; ``more`` are further fields of the ``error`` object."""
-    given = dict(headers or {})
-    if dialect == "tool":
-        return json_reply(status, error_value(type, message), given)
-    if dialect == "anthropic":
-        value = {"type": "error", "error": {"type": type, "message": message, **more}, "request_id": id}
-        return json_reply(status, value, {**given, "request-id": id} if id else given)
-    error = {"message": message, "type": type, "param": None, "code": code, **more}
-    return json_reply(status, {"error": error}, {**given, "x-request-id": id} if id else given)
+def typed_error(dialect: LinkDialect, status: int, type: str, message: str, *, id: str = "") -> Reply:
+    """An error that the dialect has no name for, in its form."""
+    return _with_id(dialect, status, dialect.error_body(type, message, id=id), id, {})
 
 
 def html_reply(status: int, title: str, headers: Mapping[str, str] | None = None) -> Reply:
@@ -133,20 +72,18 @@ def html_reply(status: int, title: str, headers: Mapping[str, str] | None = None
 
 
 def model_of(request: Request) -> str:
-    """The model that a request asks for; a word for it where none can be read."""
-    try:
-        value = request.json()
-    except ValueError:
-        return "the model"
-    name = value.get("model") if isinstance(value, dict) else None
+    """The model that a request asks for; ``the model`` where none can be read."""
+    name = request.json_object().get("model")
     return name if isinstance(name, str) and name else "the model"
 
 
-def error_value(code: str, message: str) -> dict[str, Any]:
-    """The lab's one JSON shape of an error."""
-    return {"error": {"code": code, "message": message}}
-
-
 def seconds(value: float) -> str:
-    """``0.2``, ``3``: fractions are allowed, exponents are not."""
+    """``0.2``, ``3``: a Retry-After allows fractions, but no exponents."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _with_id(
+    dialect: LinkDialect, status: int, body: dict[str, Any], id: str, headers: Mapping[str, str]
+) -> Reply:
+    ids = {dialect.id_header: id} if id and dialect.id_header else {}
+    return json_reply(status, body, {**headers, **ids})

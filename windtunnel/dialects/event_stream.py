@@ -1,4 +1,4 @@
-"""Event streams as bytes: server-sent events, split, read and written. Pure."""
+"""Server-sent events as bytes: split, read and written. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from windtunnel.dialects.json_values import parsed
 
 _BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2,}")
 _LINE = re.compile(rb"\r\n|\n|\r")
-DONE = b"data: [DONE]\n\n"
 
 
-def split(body: bytes) -> Iterator[bytes]:
+def split_events(body: bytes) -> Iterator[bytes]:
     """The whole events of a stream, their blank lines included, and what is left after the last."""
     start = 0
     for blank in _BLANK.finditer(body):
@@ -31,7 +30,7 @@ def data_of(event: bytes) -> bytes:
 
 
 def value_of(event: bytes) -> Any:
-    """The JSON of its data; None for what is none, ``[DONE]`` among it."""
+    """The JSON of its data; None if its data is no JSON (``[DONE]``)."""
     try:
         return parsed(data_of(event))
     except ValueError:
@@ -40,11 +39,11 @@ def value_of(event: bytes) -> Any:
 
 def with_data(event: bytes, data: bytes) -> bytes:
     """The same event with that data in one line."""
-    kept = [line for line in _LINE.split(event) if line and not line.startswith(b"data:")]
-    return b"\n".join([*kept, b"data: " + data, b"", b""])
+    others = [line for line in _LINE.split(event) if line and not line.startswith(b"data:")]
+    return b"\n".join([*others, b"data: " + data, b"", b""])
 
 
-def write(value: Any, name: str = "") -> bytes:
+def write_event(value: Any, name: str = "") -> bytes:
     """An event of JSON, with an event name where the API gives one."""
     head = b"event: " + name.encode() + b"\n" if name else b""
     return head + b"data: " + dump_json(value) + b"\n\n"

@@ -1,7 +1,4 @@
-"""Requests and replies as faults see them: whole, with their framing taken off. Pure.
-
-``wire`` puts a reply's framing back on.
-"""
+"""HTTP requests and replies as faults see them: whole, without their framing. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +8,11 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Literal
 
+from windtunnel.dialects.json_values import as_object, parsed
+
 Headers = tuple[tuple[str, str], ...]
 JSON_TYPE: Headers = (("Content-Type", "application/json"),)
-# what a message's framing consists of: it is the sender's business, never a fault's
+# The sender of a message sets the headers that frame it; a fault never does.
 FRAMING = frozenset(("content-length", "transfer-encoding", "connection", "trailer"))
 
 Step = bytes | float
@@ -36,10 +35,14 @@ class _Message:
 
     def json(self) -> Any:
         """The body's JSON. Raises ``ValueError``, also for what is nested too deep."""
+        return parsed(self.body)
+
+    def json_object(self) -> dict[str, Any]:
+        """The body's JSON object; an empty one if the body holds none."""
         try:
-            return json.loads(self.body)
-        except RecursionError:
-            raise ValueError("nested too deep") from None
+            return as_object(self.json())
+        except ValueError:
+            return {}
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,11 @@ def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None
 
 @dataclass(frozen=True)
 class RawReply:
-    """What goes to the client: ``steps`` in turn (bytes to write, seconds to wait), then the end.
+    """What the gateway does towards the client: ``steps`` in turn (bytes to write, seconds to wait), then
+    the ``ending``.
 
     ``ending``: ``keep`` (the reply is whole, the connection goes on), ``close`` (in order: FIN), ``reset``
-    (RST), ``hang`` (nothing more, until the client leaves). ``status``: what the steps show of it.
+    (RST), ``hang`` (nothing more, until the client leaves). ``status`` is what the steps write.
     """
 
     steps: tuple[Step, ...] = ()
@@ -114,12 +118,12 @@ def head_bytes(reply: Reply, length: int | None) -> bytes:
 
 
 def whole(reply: Reply) -> tuple[bytes, bytes]:
-    """Its header block with the right length, and its body: the two halves of most plays."""
+    """Its header block, with the right length, and its body."""
     return head_bytes(reply, len(reply.body)), reply.body
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body; of nothing, the last one."""
+    """The data as one chunk of a chunked body; empty data makes the last chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 

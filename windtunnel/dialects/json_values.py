@@ -1,4 +1,4 @@
-"""Reading JSON of any shape without surprises. Pure."""
+"""Reading JSON of any shape: what has another type than expected reads as empty. Pure."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import json
 from typing import Any
 
 
-def obj(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
     """The object, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def items(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """The list, or an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list."""
-    return [one for one in items(value) if isinstance(one, dict)]
+def as_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list, without its other items."""
+    return [item for item in as_list(value) if isinstance(item, dict)]
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """The string, or an empty one for anything else."""
     return value if isinstance(value, str) else ""
+
+
+def index_in(value: dict[str, Any]) -> int:
+    """The object's ``index``; 0 without one."""
+    index = value.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def parsed(source: str | bytes) -> Any:
@@ -35,6 +41,7 @@ def parsed(source: str | bytes) -> Any:
 
 
 def is_json(source: str) -> bool:
+    """Whether it can be parsed."""
     try:
         parsed(source)
     except ValueError:

@@ -1,14 +1,14 @@
-"""What a model said and what it was asked, whatever the API: the form on which content faults work. Pure."""
+"""What a model was asked and what it replied, in one form for all of their APIs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windtunnel.dialects.json_values import obj, parsed
+from windtunnel.dialects.json_values import as_object, as_text, parsed
 
-PIECE = 16  # characters in each event of a stream that is written anew
+_PIECE = 12
 
 
 @dataclass(frozen=True)
@@ -41,34 +41,48 @@ class ModelReply:
         return replace(self, calls=calls, finish="tool_calls")
 
     def with_call(self, at: int, call: ToolCall) -> ModelReply:
-        """With another call at that place."""
+        """The same reply with another call at that place."""
         return replace(self, calls=(*self.calls[:at], call, *self.calls[at + 1 :]))
 
-    def shown(self) -> dict[str, Any]:
-        """As evidence."""
+    def as_json(self) -> dict[str, Any]:
+        """The reply as it stands in a fault's evidence."""
         calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in self.calls]
         return {"text": self.text, "tool_calls": calls, "finish": self.finish}
 
 
 @dataclass(frozen=True)
-class Tool:
+class OfferedTool:
     """A tool that the request offers; ``schema`` is the JSON schema of its arguments."""
 
     name: str
     description: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def read(cls, value: Mapping[str, Any], *, schema: str) -> OfferedTool:
+        """From an API's description of it, which has the JSON schema under the key ``schema``."""
+        name, description = as_text(value.get("name")), as_text(value.get("description"))
+        return cls(name, description, as_object(value.get(schema)))
+
     def property(self, name: str) -> dict[str, Any]:
-        return obj(obj(self.schema.get("properties")).get(name))
+        """The JSON schema of one argument; empty for an unknown one."""
+        return as_object(as_object(self.schema.get("properties")).get(name))
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """The conversation so far: the user's last words, all calls that the model asked for, what it may use."""
+    """A conversation: the text of its last user message, all tool calls that the model made, the tools
+    that it is offered."""
 
     user: str = ""
     calls: tuple[ToolCall, ...] = ()
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
 
-    def tool(self, name: str) -> Tool | None:
+    def tool(self, name: str) -> OfferedTool | None:
+        """The offered tool of that name."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text as the events of a stream bring it, 12 characters each."""
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))

@@ -1,7 +1,7 @@
 """What a fault is: it looks at one try and says what becomes of it. Pure.
 
 A fault is a small class with typed parameters, registered in ``windtunnel.faults.catalogue``. Its docstring
-is its page in the catalogue. It does nothing itself: it returns an ``Act``, which the gateway carries out.
+is its page in the catalogue. A fault has no effects: it returns an ``Act``, which the gateway carries out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WhyNot = Literal[
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
     "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
-    "no_earlier_answer",  # there is no earlier one to give again
+    "no_earlier_answer",  # the link has given no earlier answer that differs
     "not_a_stream",  # it acts on event streams, and this reply is none
     "cut_short",  # the client left, or the attempt ended, before it could act
     "upstream_failed",  # no whole reply came that it could have changed
@@ -31,20 +31,20 @@ WhyNot = Literal[
     "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
 ]
 
-
-KEPT = 4096
-_DEEPEST = 100
+MAX_EVIDENCE = 4096
+_MAX_EVIDENCE_BRACKETS = 100
 
 
 @dataclass(frozen=True)
 class Try:
-    """One try that a fault strikes, its request whole.
+    """One try that has met a fault, its request whole.
 
-    ``dialect``: what is spoken on the link; ``call`` and ``try_`` count from 1 as in DESIGN; ``ordinal``
-    counts the logical calls that the fault's entry matched on that link in the episode, for a fault that
-    says ``by_order`` (else it is 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1)
-    for this try and this entry. ``earlier``: the link's whole replies in this episode, oldest first, for a
-    fault that ``remembers``.
+    ``dialect`` is what is spoken on the link. ``call`` is the number of the logical call among those with
+    the same fingerprint, ``try_`` that of the HTTP try of this call; both count from 1. ``ordinal`` counts
+    the logical calls on that link in the episode which the fault's entry selects, if the fault is
+    ``by_order`` (else it is 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1) for this try and
+    this entry. ``earlier`` holds the link's whole replies in this episode, oldest first, if the fault
+    ``remembers``.
     """
 
     link: str
@@ -61,24 +61,24 @@ class Try:
 
 @dataclass(frozen=True)
 class Miss:
-    """The fault struck and changed nothing: it is not injected, and this is why."""
+    """The try has met the fault, which changed nothing: it is not injected, and this is why."""
 
     why: WhyNot
 
 
 @dataclass(frozen=True)
 class Changed:
-    """What the client gets in the reply's place. ``evidence`` goes into the ledger (JSON)."""
+    """What the client gets in the reply's place. ``evidence`` (JSON) shows in the history what was done."""
 
     reply: Reply | RawReply
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 class EventEditor(Protocol):
-    """Follows one event stream as it goes by. The gateway frames what it returns.
+    """Changes one event stream as it goes by. The gateway frames what an editor returns.
 
-    ``ending`` is looked at after every call: anything but ``keep`` ends the reply there. ``why_not`` is
-    None once it has changed something; ``evidence`` is read at the end.
+    After every call the gateway reads ``ending``: anything but ``keep`` ends the reply there. ``why_not`` is
+    None once the editor has changed something. The gateway reads ``evidence`` when the stream has ended.
     """
 
     ending: Ending
@@ -86,21 +86,25 @@ class EventEditor(Protocol):
     evidence: dict[str, Any]
 
     def event(self, data: bytes) -> Sequence[Step]:
-        """What becomes of one whole event, its blank line included: bytes, and seconds to wait."""
+        """What is sent for one whole event, its blank line included: bytes, and seconds to wait."""
 
     def end(self) -> Sequence[Step]:
-        """What follows after the upstream's last event."""
+        """What is sent after the upstream's last event."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """What a fault does with a try; each field, by default, leaves things as they are.
+    """What a fault does with a try; the default of each field leaves things as they are.
 
-    ``delay`` (seconds, before the request goes on; delays of several faults add up). ``answer``: given in
-    the upstream's place, which never sees the request. ``request``: forwarded in the original's place.
-    ``copies``: how often the upstream gets it, one after the other; the client gets the last answer.
-    ``reply``: turns the upstream's whole reply into what the client gets. ``events``: the same for event
-    streams, as they come; with both, ``reply`` is for what is no event stream.
+    - ``delay``: seconds before the request goes on; the delays of several faults add up.
+    - ``answer``: what the client gets in the upstream's place, which never sees the request.
+    - ``request``: what is forwarded in the original's place.
+    - ``copies``: how often the upstream gets the request, one after the other; the client gets the last
+      answer.
+    - ``reply``: turns the upstream's whole reply into what the client gets.
+    - ``events``: makes an editor that changes an event stream as it comes; with both, ``reply`` is for a
+      reply that is no event stream.
+    - ``evidence`` (JSON) shows in the history what was done.
     """
 
     delay: float = 0.0
@@ -113,21 +117,20 @@ class Act:
 
     @property
     def only_delays(self) -> bool:
-        return (self.answer, self.request, self.copies, self.reply, self.events) == (
-            None,
-            None,
-            1,
-            None,
-            None,
-        )
+        """Whether the try goes on unchanged, only later."""
+        return self == Act(delay=self.delay, evidence=self.evidence)
 
 
 class Fault(BaseModel):
     """One kind of fault with its parameters. Subclasses are frozen and refuse unknown parameters.
 
-    ``where`` it can strike; ``needs_body``: it reads the request's body, so that more of it is kept;
-    ``remembers``: it needs the link's earlier replies; ``lab_only``: only on links whose servers are the
-    lab's own; ``chooses``: its ``act`` may return None, letting some of the tries pass that it strikes.
+    - ``name``: how fault sets, the history and the catalogue call it.
+    - ``family``: the part of the catalogue that has its page.
+    - ``where``: the links that it can act on.
+    - ``needs_body``: it reads the request's body, so that the gateway keeps long ones too.
+    - ``remembers``: it needs the link's earlier replies.
+    - ``lab_only``: it acts only on links whose servers are the lab's own.
+    - ``chooses``: its ``act`` may return None, which lets the try pass.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -142,23 +145,31 @@ class Fault(BaseModel):
 
     @property
     def by_order(self) -> bool:
-        """Whether it goes by ``ordinal`` or ``earlier``, and so by the order in which calls arrive."""
+        """Whether it depends on ``ordinal`` or ``earlier``, and so on the order in which calls arrive."""
         return self.remembers
 
     def wants(self, chance: Callable[[str], float]) -> bool:
-        """For a fault that ``chooses``: whether its draw strikes, asked before the try is made up."""
+        """For a fault that ``chooses`` by chance: whether a try with these draws meets it. The matcher asks
+        this before it builds the ``Try``, which costs more."""
         return True
 
-    def act(self, this: Try) -> Act | Miss | None:
-        """What becomes of the try; None lets it pass as if it had not met the fault."""
+    def act(self, tried: Try) -> Act | Miss | None:
+        """What becomes of the try; None lets it pass as if it had not met the fault. Never raises."""
         raise NotImplementedError
 
 
-def kept(value: Any) -> Any:
-    """A value as evidence: itself, or the first 4 KiB of its JSON text where it is large or deep."""
+def evidence_of(value: Any) -> Any:
+    """A JSON value as evidence: itself, or the first 4096 characters of its JSON text where that is longer
+    or holds more than 100 objects and lists (the history's readers refuse what is nested too deep)."""
     try:
-        whole = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
     except RecursionError:
         return "(nested too deep)"
-    shallow = whole.count("{") + whole.count("[") <= _DEEPEST
-    return value if shallow and len(whole) <= KEPT else whole[:KEPT]
+    shallow = text.count("{") + text.count("[") <= _MAX_EVIDENCE_BRACKETS
+    return value if shallow and len(text) <= MAX_EVIDENCE else evidence_text(text)
+
+
+def evidence_text(text: str | bytes) -> str:
+    """A text, or bytes as text, as evidence: at most the first 4096 characters or bytes of it."""
+    head = text[:MAX_EVIDENCE]
+    return head if isinstance(head, str) else head.decode("utf-8", "replace")

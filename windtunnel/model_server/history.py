@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.model_server.results import NO_ANSWER, Result, parse_result, text_of
+from windtunnel.dialects.conversation import content_text
+from windtunnel.model_server.results import NO_ANSWER, Result, parse_result
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,18 @@ class Conversation:
 def read_conversation(messages: object) -> Conversation:
     """Sorts a request's messages; what has another shape is left out."""
     listed = [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, Sequence) else []
-    system = "\n".join(text_of(m.get("content")) for m in listed if m.get("role") in ("system", "developer"))
+    system = "\n".join(
+        content_text(m.get("content")) for m in listed if m.get("role") in ("system", "developer")
+    )
     users = [i for i, m in enumerate(listed) if m.get("role") == "user"]
     last = users[-1] if users else len(listed)
     before = [call for turn in _turns(listed[:last]) for call in turn]
     return Conversation(
         system=system,
-        task=text_of(listed[last].get("content")) if users else "",
+        task=content_text(listed[last].get("content")) if users else "",
         turns=tuple(_turns(listed[last:])),
         before=tuple(before),
-        earlier=tuple(text_of(listed[i].get("content")) for i in users[:-1]),
+        earlier=tuple(content_text(listed[i].get("content")) for i in users[:-1]),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from windtunnel.dialects.conversation import content_text
 
 _FAILED_TEXT = re.compile(
     r"^\W*(?:\w+ )?(?:error|exception|traceback|failed|failure|fatal|cannot|could not|unable)\b"
@@ -46,19 +48,9 @@ class Result:
 NO_ANSWER = Result(failure=Failure("the tool gave no answer", True))
 
 
-def text_of(content: object) -> str:
-    """The text of a message's content: a string, or the text parts of a list."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return ""
-
-
 def parse_result(content: object) -> Result:
     """Reads a tool message's content, JSON or plain text."""
-    text = text_of(content).strip()
+    text = content_text(content).strip()
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -86,11 +78,9 @@ def _failure_in(data: Mapping[str, Any]) -> Failure | None:
         extra = str(data.get("message") or data.get("detail") or "")
         message = f"{error} {extra}".strip() if error is not True else extra or "an error"
         return Failure(message, _is_unknown(message, str(data.get("side_effect") or "")))
-    said = [data.get("success"), data.get("ok")]
+    flags = [data.get("success"), data.get("ok")]
     status = str(data.get("status") or "").lower()
-    if False in [each for each in said if isinstance(each, bool)] or (
-        status in _STATUS_FAILED and len(data) <= 4
-    ):
+    if any(flag is False for flag in flags) or (status in _STATUS_FAILED and len(data) <= 4):
         message = str(
             data.get("message") or data.get("reason") or data.get("detail") or status or "it failed"
         )

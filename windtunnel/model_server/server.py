@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from windtunnel.model_server.decide import decide
 from windtunnel.model_server.personas import MODELS
-from windtunnel.model_server.wire import BadRequest, Reply, error_body, event, parse_request
+from windtunnel.model_server.wire import BadRequest, ScriptedReply, error_body, parse_request
 
 _GROQ = "/openai/v1"
 _OPENAI = "/v1"
@@ -58,13 +58,8 @@ def create_app(clock: Callable[[], float] = time.time) -> Flask:
 
 def _answer(groq: bool, created: int) -> Response:
     chat = parse_request(request.get_data())
-    reply = Reply.of(chat, decide(chat.body, chat.persona, chat.seed), created)
+    reply = ScriptedReply.of(chat, decide(chat.body, chat.persona, chat.seed), created)
     if not chat.stream:
         return jsonify(reply.completion(groq))
-    return Response(_events(reply, groq), mimetype="text/event-stream", headers={"Cache-Control": "no-cache"})
-
-
-def _events(reply: Reply, groq: bool) -> Iterator[str]:
-    for chunk in reply.chunks(groq):
-        yield event(chunk)
-    yield "data: [DONE]\n\n"
+    headers = {"Cache-Control": "no-cache"}
+    return Response(reply.events(groq), mimetype="text/event-stream", headers=headers)

@@ -1,4 +1,4 @@
-"""The chat-completions wire format of Groq and OpenAI: reading requests, writing replies."""
+"""What the scripted model is asked and replies, as chat completions of Groq and OpenAI."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windtunnel.dialects.conversation import content_text
+from windtunnel.dialects.json_values import compact
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.model_server.decide import Decision
 from windtunnel.model_server.personas import Persona, persona_of
-from windtunnel.model_server.results import text_of
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_PIECE = 12
 
 
 class BadRequest(Exception):
@@ -30,8 +32,9 @@ class BadRequest(Exception):
 
 
 def error_body(message: str, code: str, status: int) -> dict[str, Any]:
+    """An error in the provider's form."""
     kind = "invalid_request_error" if status < 500 else "internal_server_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return OPENAI_CHAT.error_body(kind, message, code=code)
 
 
 @dataclass(frozen=True)
@@ -104,126 +107,58 @@ def _check_tools(tools: object) -> None:
 
 
 def estimate_tokens(text: str) -> int:
-    """A documented stand-in for a tokenizer: one token for every four characters, at least one for any
-    text."""
+    """A stand-in for a tokenizer: one token for every four characters, rounded up."""
     return (len(text) + 3) // 4
 
 
 @dataclass(frozen=True)
-class Reply:
+class ScriptedReply:
     """A decision with the ids that derive from seed and messages, ready to be written out."""
 
     request: ChatRequest
-    decision: Decision
+    reply: ModelReply
     created: int
     digest: str
 
     @classmethod
-    def of(cls, request: ChatRequest, decision: Decision, created: int) -> Reply:
+    def of(cls, request: ChatRequest, decision: Decision, created: int) -> ScriptedReply:
         """``created`` is in seconds since the epoch."""
         known = json.dumps([request.seed, request.body["messages"]], sort_keys=True)
-        return cls(
-            request,
-            decision,
-            created,
-            hashlib.blake2b(known.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest(),
+        digest = hashlib.blake2b(known.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        calls = tuple(
+            ToolCall(call.name, compact(call.arguments), f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}")
+            for index, call in enumerate(decision.tool_calls)
         )
-
-    @property
-    def finish_reason(self) -> str:
-        return "tool_calls" if self.decision.tool_calls else "stop"
-
-    def tool_calls(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": f"call_{self.digest[:16]}{index}",
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
-            }
-            for index, call in enumerate(self.decision.tool_calls)
-        ]
+        reply = ModelReply().with_calls(*calls) if calls else ModelReply(decision.text)
+        return cls(request, reply, created, digest)
 
     def usage(self) -> dict[str, int]:
-        messages = self.request.body["messages"]
+        """The tokens of request and reply, estimated."""
+        body = self.request.body
         prompt = sum(
             4
-            + estimate_tokens(text_of(m.get("content")))
-            + estimate_tokens(json.dumps(m.get("tool_calls") or ""))
-            for m in messages
+            + estimate_tokens(content_text(message.get("content")))
+            + estimate_tokens(json.dumps(message.get("tool_calls") or ""))
+            for message in body["messages"]
         )
-        prompt += (
-            estimate_tokens(json.dumps(self.request.body["tools"])) if self.request.body.get("tools") else 0
-        )
-        said = self.decision.text + "".join(
-            call["function"]["name"] + call["function"]["arguments"] for call in self.tool_calls()
-        )
-        completion = estimate_tokens(said)
-        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-    def message(self) -> dict[str, Any]:
-        if self.decision.tool_calls:
-            return {"role": "assistant", "content": None, "tool_calls": self.tool_calls()}
-        return {"role": "assistant", "content": self.decision.text}
+        prompt += estimate_tokens(json.dumps(body["tools"])) if body.get("tools") else 0
+        calls = "".join(call.name + call.arguments for call in self.reply.calls)
+        return OPENAI_CHAT.usage(prompt, estimate_tokens(self.reply.text + calls))
 
     def completion(self, groq: bool) -> dict[str, Any]:
-        """The whole reply, not streamed."""
-        choice = {
-            "index": 0,
-            "message": self.message(),
-            "logprobs": None,
-            "finish_reason": self.finish_reason,
-        }
-        body = {**self._envelope("chat.completion"), "choices": [choice], "usage": self.usage()}
-        return {**body, "x_groq": {"id": self._groq_id()}} if groq else body
+        """The whole reply, not streamed; ``groq`` adds what only Groq sends."""
+        ids = {"x_groq": {"id": f"req_{self.digest}"}} if groq else {}
+        return {**self._said(), "usage": self.usage(), **ids}
 
-    def chunks(self, groq: bool) -> Iterator[dict[str, Any]]:
-        """The reply as the chunks of a stream: the role, pieces of text or arguments, the end, and usage."""
-        yield self._chunk(
-            {"role": "assistant", "content": None if self.decision.tool_calls else ""}, first=groq
-        )
-        for delta in self._deltas():
-            yield self._chunk(delta)
-        last = self._chunk({}, self.finish_reason)
-        if groq:
-            last["x_groq"] = {"id": self._groq_id(), "usage": self.usage()}
-        yield last
-        if self.request.include_usage:
-            yield {**self._envelope("chat.completion.chunk"), "choices": [], "usage": self.usage()}
+    def events(self, groq: bool) -> Iterator[bytes]:
+        """The reply as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
+        usage = self.usage()
+        last = {"x_groq": {"id": f"req_{self.digest}", "usage": usage}} if groq else {}
+        asked = {"usage": usage} if self.request.include_usage else {}
+        return OPENAI_CHAT.spread({**self._said(), **last, **asked})
 
-    def _deltas(self) -> Iterator[dict[str, Any]]:
-        for piece in _pieces(self.decision.text):
-            yield {"content": piece}
-        for index, call in enumerate(self.tool_calls()):
-            function = {"name": call["function"]["name"], "arguments": ""}
-            yield {
-                "tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": function}]
-            }
-            for piece in _pieces(call["function"]["arguments"]):
-                yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None, first: bool = False) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        body = {**self._envelope("chat.completion.chunk"), "choices": [choice]}
-        return {**body, "x_groq": {"id": self._groq_id()}} if first else body
-
-    def _envelope(self, kind: str) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self.digest}",
-            "object": kind,
-            "created": self.created,
-            "model": self.request.model,
-            "system_fingerprint": "fp_scripted",
-        }
-
-    def _groq_id(self) -> str:
-        return f"req_{self.digest}"
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _PIECE):
-        yield text[start : start + _PIECE]
-
-
-def event(body: Mapping[str, Any]) -> str:
-    """One server-sent event."""
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
+    def _said(self) -> dict[str, Any]:
+        empty = OPENAI_CHAT.new_reply(f"chatcmpl-{self.digest}", self.request.model, self.created)
+        choices = empty.pop("choices")
+        envelope = {**empty, "system_fingerprint": "fp_scripted"}
+        return OPENAI_CHAT.write_reply({**envelope, "choices": choices}, self.reply)

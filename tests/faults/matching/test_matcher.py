@@ -11,7 +11,7 @@ from tests.faults.planned_errors import plan_error
 from windtunnel.dialects.http import Reply, Request
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.catalogue.http.http_error import HttpError
-from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry, dialect_of
+from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from windtunnel.faults.sets.fault_set import Entry, build_set
 
 
@@ -113,14 +113,6 @@ def test_earlier_replies_are_kept_by_episode_and_link():
         found.remember("e1", "weather", Reply(body=b"%d" % number))
     assert [one.body for one in found._replies["e1", "weather"]] == [b"%d" % n for n in range(2, 10)]
     assert not found._replies["e2", "weather"]
-
-
-@pytest.mark.parametrize(
-    ("link", "path", "dialect"),
-    [("weather", "/v1/messages", "tool"), ("model", "/v1/messages", "anthropic"), ("model", "/x", "openai")],
-)
-def test_dialects(link, path, dialect):
-    assert dialect_of(link, path) == dialect
 
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from windtunnel.dialects.errors import error_reply, model_of
 from windtunnel.dialects.http import Reply
+from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Try
 
 
-def error_for(this: Try, kind: str, *, retry_after: float | None = None) -> Reply:
-    """The same as an answer to that try, which names its model and has an id of its own."""
-    return error_reply(
-        this.dialect, kind, model=model_of(this.request), id=request_id(this), retry_after=retry_after
-    )
+def error_for(tried: Try, kind: str, **values: Any) -> Reply:
+    """The error ``kind`` of the link's dialect, with a request id; ``values`` as of ``error_reply``."""
+    dialect, model = DIALECTS[tried.dialect], model_of(tried.request)
+    return error_reply(dialect, kind, id=request_id(tried), model=model, **values)
 
 
-def request_id(this: Try) -> str:
-    """An id as a provider gives each request: fixed by the seed."""
-    return f"req_{int(this.chance('request-id') * 2**48):012x}"
+def request_id(tried: Try) -> str:
+    """A request id like those of providers; the seed fixes it."""
+    return f"req_{int(tried.chance('request-id') * 2**48):012x}"

@@ -9,8 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from windtunnel.core.draws import KeyedDraws
-from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Reply, Request
+from windtunnel.dialects.registry import dialect_of
 from windtunnel.faults.base import Try
 from windtunnel.faults.matching.candidates import EntryGroup, LinkCandidates
 from windtunnel.faults.matching.trigger_index import ArmedEntry
@@ -155,7 +155,7 @@ class FaultMatcher:
     def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(
             link=incoming.link,
-            dialect=dialect_of(incoming.link, incoming.path),
+            dialect=dialect_of(incoming.path, of_model=incoming.link == MODEL_LINK.name),
             request=incoming.read(),
             episode=incoming.episode,
             attempt=incoming.attempt,
@@ -169,10 +169,3 @@ class FaultMatcher:
 
 def _chance(draws: KeyedDraws, name: str, purpose: str) -> float:
     return draws.draw(f"{name}:{purpose}")
-
-
-def dialect_of(link: str, path: str) -> Dialect:
-    """What is spoken on that link: a tool's own JSON, chat completions, or Anthropic's messages."""
-    if link != MODEL_LINK.name:
-        return "tool"
-    return "anthropic" if path.endswith("/messages") else "openai"

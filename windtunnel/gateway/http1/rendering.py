@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from windtunnel.dialects.errors import error_value
-from windtunnel.dialects.http import Reply, head_bytes, json_reply
+from windtunnel.dialects.errors import typed_error
+from windtunnel.dialects.http import Reply, head_bytes
+from windtunnel.dialects.tool import TOOL
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _WITHOUT_BODY = (204, 304)
@@ -11,7 +12,7 @@ _WITHOUT_BODY = (204, 304)
 
 def refusal(status: int, code: str, message: str) -> Reply:
     """The gateway's own error, in the lab's one shape."""
-    return json_reply(status, error_value(code, message))
+    return typed_error(TOOL, status, code, message)
 
 
 def render(reply: Reply, *, keep_alive: bool, head_only: bool) -> bytes:

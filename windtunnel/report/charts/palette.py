@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from windtunnel.judging.oracle import BEST_FIRST
-
 from windtunnel.toxiproxy.toxics import TOXICS
 
 INK = "#1f2933"

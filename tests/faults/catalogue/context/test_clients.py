@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.dialects.forms import TEXT
+from tests.dialects.sdks import SDKS, open_clients
+from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN
 from tests.faults.catalogue.context.test_context import ANTHROPIC, OPENAI, accepted
-from tests.faults.catalogue.model.replies import TEXT
-from tests.faults.catalogue.model.sdks import SDKS, open_clients
-from tests.faults.catalogue.model.server import ModelServer, model_server
 from tests.gateway.lab import Lab, gateway
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
 

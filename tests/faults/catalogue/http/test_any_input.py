@@ -81,6 +81,6 @@ def test_what_changes_json_leaves_json(fault, value):
 
 @given(JSON, JSON)
 def test_stale_is_an_earlier_reply_byte_by_byte(first, second):
-    this = a_try(earlier=[json_reply(200, first)])
-    done = Stale().act(this).reply(json_reply(200, second))
+    tried = a_try(earlier=[json_reply(200, first)])
+    done = Stale().act(tried).reply(json_reply(200, second))
     assert isinstance(done, Miss) or done.reply == json_reply(200, first)

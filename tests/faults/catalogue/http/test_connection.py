@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from tests.faults.tries import a_try, act_of, changed, struck, why_not
+from tests.faults.tries import a_try, act_of, changed, done_to, why_not
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.faults.base import Changed
 from windtunnel.faults.catalogue.http.duplicate import DuplicateRequest
@@ -19,7 +19,7 @@ REPLY = Reply(body=b"0123456789")
 
 def play(fault, reply=REPLY) -> tuple[bytes, str]:
     """What the client gets, and how it ends."""
-    done = struck(fault, reply)
+    done = done_to(fault, reply)
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     return b"".join(step for step in done.reply.steps if isinstance(step, bytes)), done.reply.ending
 
@@ -51,7 +51,7 @@ def test_what_never_reaches_the_upstream(fault, ending):
 )
 def test_what_the_upstream_executed_before_the_answer_was_lost(fault, ending):
     assert play(fault) == (b"", ending)
-    assert struck(fault, REPLY).evidence["upstream_status"] == 200
+    assert done_to(fault, REPLY).evidence["upstream_status"] == 200
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from tests.faults.tries import a_try, always, changed, keyed, why_not
 from windtunnel.dialects.http import JSON_TYPE, Reply, json_reply
-from windtunnel.faults.base import Miss
-from windtunnel.faults.catalogue.http.edit import MAX_KEPT
+from windtunnel.faults.base import MAX_EVIDENCE, Miss
 from windtunnel.faults.catalogue.http.empty import Empty
 from windtunnel.faults.catalogue.http.malformed import KINDS, Malformed
 from windtunnel.faults.catalogue.http.partial import Partial
@@ -135,9 +134,9 @@ def test_a_field_that_is_not_there_cannot_drift():
 
 def test_stale_gives_the_newest_earlier_answer_that_differs():
     earlier = [json_reply(200, "a"), json_reply(200, "b"), json_reply(200, "c")]
-    this = a_try(earlier=earlier)
-    assert changed(Stale(), "c", this)[0].json() == "b"
-    assert changed(Stale(which="oldest"), "c", this)[0].json() == "a"
+    tried = a_try(earlier=earlier)
+    assert changed(Stale(), "c", tried)[0].json() == "b"
+    assert changed(Stale(which="oldest"), "c", tried)[0].json() == "a"
 
 
 def test_stale_needs_an_earlier_answer_that_differs():
@@ -149,7 +148,7 @@ def test_evidence_is_cut_at_four_kib():
     large = {"a": ["x" * 100] * 1000}
     for fault in (Partial(), SchemaDrift(kind="retype", field="a"), Malformed(kind="nul"), Empty()):
         evidence = changed(fault, large, a_try(chance=always(0)))[1]
-        assert all(len(json.dumps(value)) <= MAX_KEPT * 2 for value in evidence.values())
+        assert all(len(json.dumps(value)) <= MAX_EVIDENCE * 2 for value in evidence.values())
 
 
 def test_what_is_nested_too_deep_to_be_written_again_is_left_alone():

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from tests.faults.tries import a_try, act_of, asked_of_model
-from windtunnel.dialects import Dialect
-from windtunnel.dialects.errors import ERRORS, error_reply
+from tests.faults.tries import a_try, act_of, model_request
 from windtunnel.dialects.http import Reply
-from windtunnel.faults.catalogue.http.named import NAMED_ERRORS, NotFound, Quota, RateLimit, ServerError
+from windtunnel.faults.catalogue.http.named import (
+    NAMED_ERRORS,
+    InternalServerError,
+    NotFoundError,
+    Quota,
+    RateLimit,
+)
 from windtunnel.faults.catalogue.http.status import Status
 
 OF_TOOL = {
@@ -18,8 +22,8 @@ OF_TOOL = {
 }  # fmt: skip
 
 
-def answer(fault, **this) -> Reply:
-    reply = act_of(fault, a_try(**this)).answer
+def answer(fault, **tried) -> Reply:
+    reply = act_of(fault, a_try(**tried)).answer
     assert isinstance(reply, Reply)
     return reply
 
@@ -31,36 +35,8 @@ def test_a_named_error_is_plain_json_at_a_tool(kind):
     assert reply.json()["error"]["code"] == kind.name
 
 
-@pytest.mark.parametrize("kind", [name for name in ERRORS if name != "bad_gateway"])
-def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
-    openai, anthropic = error_reply("openai", kind, id="req_1"), error_reply("anthropic", kind, id="req_1")
-    assert set(openai.json()["error"]) == {"message", "type", "param", "code"}
-    assert openai.header("x-request-id") == "req_1"
-    assert anthropic.json()["type"] == "error" and anthropic.json()["request_id"] == "req_1"
-    assert anthropic.json()["error"]["type"].endswith("_error")
-
-
-@pytest.mark.parametrize(
-    ("dialect", "kind", "status", "type"),
-    [
-        ("anthropic", "overloaded", 529, "overloaded_error"),
-        ("anthropic", "quota", 402, "billing_error"),
-        ("openai", "quota", 429, "insufficient_quota"),
-        ("openai", "overloaded", 503, "server_error"),
-    ],
-)
-def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
-    reply = error_reply(dialect, kind)
-    assert (reply.status, reply.json()["error"]["type"]) == (status, type)
-
-
-def test_a_bad_gateway_before_a_model_is_a_page_not_json():
-    reply = error_reply("openai", "bad_gateway")
-    assert reply.header("content-type") == "text/html" and reply.body.startswith(b"<html>")
-
-
 def test_the_message_names_the_model_that_was_asked_for():
-    reply = answer(NotFound(), dialect="openai", request=asked_of_model(model="gpt {0} \ud800"))
+    reply = answer(NotFoundError(), dialect="openai", request=model_request(model="gpt {0} \ud800"))
     assert "`gpt {0} \ud800`" in reply.json()["error"]["message"]
 
 
@@ -71,7 +47,7 @@ def test_retry_after_is_in_seconds_and_can_be_left_out():
 
 
 def test_an_executed_error_takes_the_replys_place():
-    act = act_of(ServerError(executed=True))
+    act = act_of(InternalServerError(executed=True))
     assert act.answer is None and act.reply is not None
     done = act.reply(Reply(status=201))
     assert done.evidence == {"status": 500, "kind": "server_error", "upstream_status": 201}

@@ -7,7 +7,7 @@ import statistics
 import pytest
 from pydantic import ValidationError
 
-from tests.faults.tries import a_try, act_of, always, keyed, struck, why_not
+from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.faults.base import Changed, Miss
 from windtunnel.faults.catalogue.http.delay import PRESETS, Delay
@@ -71,7 +71,7 @@ def test_a_delay_of_nothing_is_not_injected():
 
 
 def test_a_slow_body_comes_whole_in_pieces_at_its_rate():
-    done = struck(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
+    done = done_to(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     pieces = [step for step in done.reply.steps[1:] if isinstance(step, bytes)]
     waits = [step for step in done.reply.steps if isinstance(step, float)]
@@ -80,7 +80,7 @@ def test_a_slow_body_comes_whole_in_pieces_at_its_rate():
 
 
 def test_a_huge_slow_body_has_a_bounded_number_of_pieces():
-    done = struck(SlowBody(bytes_per_second=1), Reply(body=b"x" * 1_000_003))
+    done = done_to(SlowBody(bytes_per_second=1), Reply(body=b"x" * 1_000_003))
     assert isinstance(done, Changed) and done.evidence["pieces"] <= 1000
 
 

@@ -13,8 +13,8 @@ from langchain_core.tools import tool
 from langchain_groq import ChatGroq
 from pydantic import BaseModel
 
-from tests.faults.catalogue.model.replies import FINAL, USER
-from tests.faults.catalogue.model.sdks import CLOSE, TIMEOUT_S, count_retries
+from tests.dialects.forms import FINAL, USER
+from tests.dialects.sdks import CLOSE, TIMEOUT_S, count_retries
 from windtunnel.dialects.model_messages import ModelReply
 
 STEPS = 12

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.catalogue.model.replies import ANSWER, BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH
+from tests.dialects.forms import ANSWER, BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH
 from tests.faults.catalogue.model.test_calls import after
-from tests.faults.tries import always, why_not
+from tests.faults.tries import always, model_try, why_not
 from windtunnel.dialects.json_values import compact
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.faults.catalogue.model.answers import (
@@ -35,7 +35,7 @@ def test_an_empty_answer_holds_nothing(form, said):
 
 @FORM
 def test_an_empty_answer_cannot_be_emptied(form):
-    assert why_not(EmptyAnswer(), form.reply(ModelReply()), form.this()) == "nothing_to_change"
+    assert why_not(EmptyAnswer(), form.reply(ModelReply()), model_try(form)) == "nothing_to_change"
 
 
 @FORM
@@ -87,8 +87,8 @@ def test_a_conclusion_is_turned_round(form, answer, wrong):
 
 @FORM
 def test_what_is_no_answer_draws_no_conclusion(form):
-    assert why_not(IncorrectReasoning(), form.reply(CALL), form.this()) == "nothing_to_change"
-    assert why_not(Hallucination(kind="figure"), form.reply(CALL), form.this()) == "nothing_to_change"
+    assert why_not(IncorrectReasoning(), form.reply(CALL), model_try(form)) == "nothing_to_change"
+    assert why_not(Hallucination(kind="figure"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
 
 @FORM
@@ -101,8 +101,8 @@ def test_off_topic_is_a_report_about_a_tool_that_was_not_asked(form):
 
 
 def test_off_topic_without_tools_is_text():
-    reply = OffTopic().act(FORMS[0].this(tools=False)).reply(FORMS[0].reply(TEXT)).reply
-    assert "mild" in FORMS[0].said(reply).text
+    reply = OffTopic().act(model_try(FORMS[0], tools=False)).reply(FORMS[0].reply(TEXT)).reply
+    assert "mild" in FORMS[0].read(reply).text
 
 
 @FORM

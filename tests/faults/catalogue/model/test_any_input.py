@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.dialects.forms import CALLS, FORMS, ZURICH
 from tests.faults.catalogue.http.test_any_input import BODIES, JSON
-from tests.faults.catalogue.model.replies import CALLS, FORMS, ZURICH
 from tests.faults.catalogue.model.variants import EVERY
-from tests.faults.tries import a_try, act_of, keyed
-from windtunnel.dialects import event_stream as sse
+from tests.faults.tries import a_try, act_of, keyed, model_try
+from windtunnel.dialects.event_stream import split_events, write_event
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.dialects.json_values import is_json
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.faults.base import Act, Changed, Miss
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
-from windtunnel.faults.catalogue.model.content import APIS, ContentFault
+from windtunnel.faults.catalogue.model.content import ContentFault
 from windtunnel.faults.catalogue.model.provider import ContentFilter
 
 CONTENT = [one for one in EVERY if isinstance(one, ContentFault) and one != ContentFilter(form="error")]
@@ -55,7 +55,7 @@ COMPLETIONS = st.fixed_dictionaries(
     {"choices": st.lists(st.fixed_dictionaries({"message": SHAPES}), min_size=1)}
 )
 MESSAGES = st.fixed_dictionaries({"content": st.lists(st.dictionaries(KEYS, SHAPES)), "usage": SHAPES})
-EVENTS = st.lists((SHAPES | COMPLETIONS).map(sse.write) | st.binary(max_size=30))
+EVENTS = st.lists((SHAPES | COMPLETIONS).map(write_event) | st.binary(max_size=30))
 BODY = (
     BODIES
     | (SHAPES | COMPLETIONS | MESSAGES).map(lambda value: json.dumps(value).encode())
@@ -99,7 +99,7 @@ def check_reply(act: Act, reply: Reply) -> None:
 def check_events(act: Act, reply: Reply) -> None:
     if act.events is not None:
         editor = act.events()
-        steps = [step for event in sse.split(reply.body) for step in editor.event(event)]
+        steps = [step for event in split_events(reply.body) for step in editor.event(event)]
         assert all(isinstance(step, bytes | float) for step in [*steps, *editor.end()])
         json.dumps(editor.evidence)
 
@@ -109,9 +109,9 @@ def check_events(act: Act, reply: Reply) -> None:
 @given(st.integers(0, 99), SAID)
 def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
     for fault in CONTENT:
-        done = act_of(fault, form.this(ZURICH, chance=keyed(seed))).reply(form.reply(said))
+        done = act_of(fault, model_try(form, ZURICH, chance=keyed(seed))).reply(form.reply(said))
         if isinstance(done, Changed):
-            found = form.said(done.reply)
+            found = form.read(done.reply)
             assert len({call.id for call in found.calls}) == len(found.calls)
             assert fault.name == "malformed_tool_call" or all(
                 call.values() is not None for call in found.calls
@@ -123,6 +123,6 @@ def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
 def test_deep_nesting_is_unreadable_not_an_error(form):
     deep = b"[" * 100_000
     body = b"data: " + deep + b"\n\n" if form.stream else deep
-    act = MODEL_FAULTS[-1]().act(form.this())
+    act = MODEL_FAULTS[-1]().act(model_try(form))
     assert act.reply(form.reply(CALLS).with_body(body)) == Miss("unreadable")
-    assert not is_json(deep.decode()) and APIS[form.dialect].talk(form.this().request).user
+    assert not is_json(deep.decode()) and form.model_dialect.read_request(form.request()).user

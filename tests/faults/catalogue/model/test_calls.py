@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.catalogue.model.replies import BERN, CALL, CALLS, FINAL, FORMS, TEXT, ZURICH
-from tests.faults.tries import always, changed, why_not
+from tests.dialects.forms import BERN, CALL, CALLS, FINAL, FORMS, TEXT, ZURICH
+from tests.faults.tries import always, changed, model_try, why_not
 from windtunnel.dialects.json_values import is_json
 from windtunnel.faults.catalogue.model.calls import (
     InfiniteLoop,
@@ -19,10 +19,10 @@ FORM = pytest.mark.parametrize("form", FORMS, ids=str)
 
 
 def after(fault, said, form, *earlier, chance=None):
-    reply, evidence = changed(fault, form.reply(said), form.this(*earlier, chance=chance))
-    assert reply.is_event_stream == form.stream and evidence["original"] == said.shown()
-    found = form.said(reply)
-    assert evidence["changed"] == found.shown()
+    reply, evidence = changed(fault, form.reply(said), model_try(form, *earlier, chance=chance))
+    assert reply.is_event_stream == form.stream and evidence["original"] == said.as_json()
+    found = form.read(reply)
+    assert evidence["changed"] == found.as_json()
     return found
 
 
@@ -44,7 +44,7 @@ def test_an_unknown_tool_is_none_of_those_offered(form):
 @FORM
 def test_a_tool_by_name_is_asked_for_unless_it_is_offered(form):
     assert after(UnknownTool(tool="rm"), CALL, form).calls[0].name == "rm"
-    assert why_not(UnknownTool(tool="calculate"), form.reply(CALL), form.this()) == "nothing_to_change"
+    assert why_not(UnknownTool(tool="calculate"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
 
 @FORM
@@ -91,10 +91,10 @@ def test_a_loop_asks_again_for_the_last_call(form):
 
 @FORM
 def test_a_conversation_without_a_call_starts_no_loop(form):
-    assert why_not(InfiniteLoop(), form.reply(CALL), form.this()) == "nothing_to_change"
+    assert why_not(InfiniteLoop(), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
 
 @FORM
 @pytest.mark.parametrize("kind", [MalformedToolCall, UnknownTool, WrongArguments, RepeatedToolCall])
 def test_a_reply_without_a_call_is_left_alone(form, kind):
-    assert why_not(kind(), form.reply(TEXT), form.this()) == "nothing_to_change"
+    assert why_not(kind(), form.reply(TEXT), model_try(form)) == "nothing_to_change"

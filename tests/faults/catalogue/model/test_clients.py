@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from tests.dialects.forms import CALL, CALLS, TEXT, ZURICH, Form
+from tests.dialects.sdks import CLIENTS, open_clients
+from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
-from tests.faults.catalogue.model.replies import CALL, CALLS, TEXT, ZURICH, Form
-from tests.faults.catalogue.model.sdks import CLIENTS, open_clients
-from tests.faults.catalogue.model.server import ModelServer, model_server
 from tests.faults.catalogue.model.subject import script, subject
 from tests.faults.catalogue.model.variants import VARIANTS
 from tests.gateway.lab import Lab, gateway
-from windtunnel.dialects.errors import ERRORS
 from windtunnel.dialects.model_messages import ModelReply
+from windtunnel.dialects.tool import TOOL
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
 
-CASES = [(name, {}) for name in (*ERRORS, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
+CASES = [(name, {}) for name in (*TOOL.errors, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
 # parameters that keep the tests short or fixed, and do not show in the row
 QUIETLY: dict[str, dict[str, Any]] = {
     "slow_first_token": {"ms": 50},
@@ -31,7 +31,7 @@ QUIETLY: dict[str, dict[str, Any]] = {
 }
 ANSWERS = ("hallucination", "incorrect_reasoning")
 # an agent meets most faults once, at its first request; these stay, or need a later one
-ALWAYS = (*ERRORS, "api_timeout", "context_length", "tool_use_failed", "content_filter")
+ALWAYS = (*TOOL.errors, "api_timeout", "context_length", "tool_use_failed", "content_filter")
 LATER = ("incorrect_reasoning", "infinite_loop")
 CASE = pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
 
@@ -84,7 +84,7 @@ def test_what_an_official_client_sees(lab, model, clients, sdk, form: Form, name
         TEXT if name in ANSWERS and not parameters else CALLS if "between_calls" in str(parameters) else CALL
     )
     model.script = lambda _: said
-    client, body = clients[sdk.name], json.loads(form.this(ZURICH).request.body)
+    client, body = clients[sdk.name], json.loads(form.request(ZURICH).body)
     lab.begin()
     good = client.ask(body)
     lab.begin(faults=armed(name, parameters, {}))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.catalogue.model.replies import CALL, CALLS, FORMS, TEXT, Form
-from tests.faults.tries import act_of, always, changed, why_not
+from tests.dialects.forms import CALL, CALLS, FORMS, TEXT, Form
+from tests.faults.tries import act_of, always, changed, model_try, why_not
 from windtunnel.dialects.http import RawReply, Reply
 from windtunnel.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
 
@@ -14,13 +14,13 @@ CHAT, MESSAGES = Form("openai", False), Form("anthropic", False)
 
 
 def error(fault, form):
-    answer = act_of(fault, form.this()).answer
+    answer = act_of(fault, model_try(form)).answer
     assert isinstance(answer, Reply) and answer.status == 400
     return answer.json()["error"]
 
 
 def test_a_timeout_is_silence_until_the_client_leaves():
-    assert act_of(ApiTimeout(), CHAT.this()).answer == RawReply((), "hang")
+    assert act_of(ApiTimeout(), model_try(CHAT)).answer == RawReply((), "hang")
 
 
 def test_a_context_that_is_too_long_is_refused_in_the_providers_form():
@@ -31,13 +31,13 @@ def test_a_context_that_is_too_long_is_refused_in_the_providers_form():
 
 
 def test_with_a_limit_only_longer_requests_are_refused():
-    assert ContextLength(limit=100_000).act(CHAT.this()) is None
+    assert ContextLength(limit=100_000).act(model_try(CHAT)) is None
     assert error(ContextLength(), CHAT)["type"] == "invalid_request_error"
 
 
 @FORM
 def test_a_failed_tool_use_holds_the_calls_at_hand(form):
-    reply, evidence = changed(ToolUseFailed(), form.reply(CALLS), form.this())
+    reply, evidence = changed(ToolUseFailed(), form.reply(CALLS), model_try(form))
     generation = '<function=get_weather>{"city": "Zurich", "days": 2}</function>'
     assert reply.status == 400 and not reply.is_event_stream
     found = reply.json()["error"]
@@ -48,21 +48,21 @@ def test_a_failed_tool_use_holds_the_calls_at_hand(form):
 
 @FORM
 def test_without_tools_no_tool_use_fails(form):
-    assert why_not(ToolUseFailed(), form.reply(TEXT), form.this(tools=False)) == "nothing_to_change"
+    assert why_not(ToolUseFailed(), form.reply(TEXT), model_try(form, tools=False)) == "nothing_to_change"
 
 
 @FORM
 def test_a_filtered_answer_breaks_off(form):
-    reply, _ = changed(ContentFilter(fraction=0.25), form.reply(TEXT), form.this())
-    found = form.said(reply)
+    reply, _ = changed(ContentFilter(fraction=0.25), form.reply(TEXT), model_try(form))
+    found = form.read(reply)
     assert found.finish == "content_filter" and TEXT.text.startswith(found.text) and not found.calls
     assert len(found.text) == len(TEXT.text) // 4
 
 
 @FORM
 def test_a_filtered_call_is_dropped(form):
-    reply, _ = changed(ContentFilter(), form.reply(CALL), form.this(chance=always(0)))
-    assert not form.said(reply).calls
+    reply, _ = changed(ContentFilter(), form.reply(CALL), model_try(form, chance=always(0)))
+    assert not form.read(reply).calls
 
 
 def test_a_filtered_request_is_refused():

@@ -6,15 +6,13 @@ import json
 
 import pytest
 
-from tests.faults.catalogue.model.replies import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
-from tests.faults.tries import act_of, always
-from windtunnel.dialects import event_stream as sse
+from tests.dialects.forms import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
+from tests.faults.tries import act_of, always, model_try
+from windtunnel.dialects.event_stream import value_of, write_event
 from windtunnel.dialects.http import RawReply
 from windtunnel.dialects.json_values import is_json
 from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.dialects.stream_events import mark
 from windtunnel.faults.base import Changed, Fault
-from windtunnel.faults.catalogue.model.content import APIS
 from windtunnel.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
 from windtunnel.faults.catalogue.model.streams import (
     EarlyEnd,
@@ -29,7 +27,7 @@ FORM = pytest.mark.parametrize("form", STREAMS, ids=str)
 
 def edited(fault: Fault, given: list[bytes], form: Form):
     """What the gateway would send: the steps, and the editor after them."""
-    act = act_of(fault, form.this(chance=always(0.5)))
+    act = act_of(fault, model_try(form, chance=always(0.5)))
     assert act.events is not None
     editor, steps = act.events(), []
     for event in given:
@@ -40,8 +38,8 @@ def edited(fault: Fault, given: list[bytes], form: Form):
 
 
 def said(steps, form) -> ModelReply:
-    api = APIS[form.dialect]
-    return api.read(api.collect(step for step in steps if isinstance(step, bytes)))
+    dialect = form.model_dialect
+    return dialect.read_reply(dialect.collect(step for step in steps if isinstance(step, bytes)))
 
 
 @FORM
@@ -73,7 +71,7 @@ def test_calls_that_come_in_one_event_are_cut_within_it(at):
         {"index": n, "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
         for n, call in enumerate([ZURICH, BERN])
     ]
-    given = [sse.write({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})]
+    given = [write_event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})]
     steps, editor = edited(StreamCut(at=at), given, STREAMS[0])
     (call,) = said(steps, STREAMS[0]).calls
     assert (call.arguments == ZURICH.arguments) == (at == "between_calls") and editor.ending == "close"
@@ -105,21 +103,21 @@ def test_a_stream_ends_early_and_cleanly(form, terminator):
     steps, editor = edited(EarlyEnd(terminator=terminator), events(TEXT, form), form)
     found = said(steps, form)
     assert (found.text, found.finish, editor.ending) == (TEXT.text, "", "keep")
-    assert ("end" in map(mark, steps)) == terminator
+    assert ("end" in map(form.model_dialect.kind_of, steps)) == terminator
 
 
 @FORM
 def test_only_the_first_token_is_late(form):
     steps, editor = edited(SlowFirstToken(ms=1500), events(TEXT, form), form)
     waits = [at for at, step in enumerate(steps) if isinstance(step, float)]
-    assert [steps[at] for at in waits] == [1.5] and mark(steps[waits[0] + 1]) == "text"
+    assert [steps[at] for at in waits] == [1.5] and form.model_dialect.kind_of(steps[waits[0] + 1]) == "text"
     assert [step for step in steps if isinstance(step, bytes)] == events(TEXT, form)
     assert editor.evidence["delay_ms"] == 1500
 
 
 def test_a_whole_reply_is_late_as_a_whole():
     form = FORMS[0]
-    done = act_of(SlowFirstToken(ms=100), form.this()).reply(form.reply(TEXT))
+    done = act_of(SlowFirstToken(ms=100), model_try(form)).reply(form.reply(TEXT))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     wait, sent = done.reply.steps
     assert wait == 0.1 and sent.endswith(form.reply(TEXT).body) and done.reply.ending == "keep"
@@ -129,7 +127,7 @@ def test_a_whole_reply_is_late_as_a_whole():
 def test_every_token_is_late(form):
     given = events(TEXT, form)
     steps, editor = edited(SlowTokens(ms=100, jitter_ms=40), given, form)
-    tokens = sum(mark(event) == "text" for event in given)
+    tokens = sum(form.model_dialect.kind_of(event) == "text" for event in given)
     assert [step for step in steps if isinstance(step, float)] == [0.12] * tokens
     assert editor.evidence == {"delay_ms": 120 * tokens, "events": tokens}
 
@@ -146,11 +144,5 @@ def test_an_event_is_damaged_and_the_others_are_whole(form, kind):
     given = events(TEXT, form)
     steps, editor = edited(CorruptEvent(kind=kind), given, form)
     (at,) = (at for at, (old, new) in enumerate(zip(given, steps, strict=True)) if old != new)
-    assert not isinstance(sse.value_of(steps[at]), dict) and steps[at].endswith(b"\n\n")
+    assert not isinstance(value_of(steps[at]), dict) and steps[at].endswith(b"\n\n")
     assert json.dumps(editor.evidence) and editor.evidence["event"] == at + 1
-
-
-def test_reasoning_and_the_errors_of_a_stream_have_their_marks():
-    chunk = {"choices": [{"index": 0, "delta": {"reasoning": "Two."}}]}
-    assert mark(sse.write(chunk)) == "text" and mark(b": ping\n\n") == "other"
-    assert mark(sse.write({"type": "error", "error": {}}, "error")) == "other"

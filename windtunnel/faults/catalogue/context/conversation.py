@@ -1,4 +1,4 @@
-"""What all faults of the context have in common: they read the request's conversation and change it. Pure."""
+"""What all faults of the context have in common: a request's conversation, read and written. Pure."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import random
 from typing import Any
 
 from windtunnel.dialects.conversation import Conversation, read_conversation
-from windtunnel.faults.base import Act, Miss, Try
+from windtunnel.faults.base import Act, Miss, Try, evidence_text
 
 
-def read(this: Try) -> Conversation | Miss:
-    """The request's conversation; a miss for what is none."""
+def conversation_of(tried: Try) -> Conversation | Miss:
+    """The request's conversation; a miss if it holds none."""
     try:
-        return read_conversation(this.request, this.dialect)
+        return read_conversation(tried.request, tried.dialect)
     except ValueError:
         return Miss("unreadable")
 
 
-def rewritten(this: Try, conversation: Conversation, **evidence: Any) -> Act:
-    """The request with this conversation in the original's place."""
+def rewritten(tried: Try, conversation: Conversation, **evidence: Any) -> Act:
+    """Forwards the request with this conversation in place of its own. Long texts of the evidence are cut."""
     body = conversation.body | {"messages": conversation.messages}
-    return Act(request=this.request.with_json(body), evidence=evidence)
+    evidence = {key: evidence_text(item) if isinstance(item, str) else item for key, item in evidence.items()}
+    return Act(request=tried.request.with_json(body), evidence=evidence)
 
 
-def rng(this: Try, purpose: str) -> random.Random:
-    """A stream of its own, seeded by the schedule's keyed draw."""
-    return random.Random(this.chance(purpose))
+def random_for(tried: Try, purpose: str) -> random.Random:
+    """Random numbers for that purpose, seeded by the schedule's keyed draw."""
+    return random.Random(tried.chance(purpose))

@@ -6,11 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from windtunnel.dialects.conversation import Conversation, Message, renamed, role_of, set_text, shown, text_of
+from windtunnel.dialects.conversation import (
+    ChatMessage,
+    Conversation,
+    role_of,
+    set_text,
+    text_of,
+    with_new_ids,
+)
 from windtunnel.faults.base import Act, Fault, Miss, Try
-from windtunnel.faults.catalogue.context.conversation import read, rewritten, rng
+from windtunnel.faults.catalogue.context.conversation import conversation_of, random_for, rewritten
 
-Units = list[list[Message]]
+Units = list[list[ChatMessage]]
 
 
 class ContextFault(Fault):
@@ -20,20 +27,21 @@ class ContextFault(Fault):
     where = "model"
     needs_body = True
 
-    def act(self, this: Try) -> Act | Miss:
-        conversation = read(this)
-        return conversation if isinstance(conversation, Miss) else self.change(this, conversation)
+    def act(self, tried: Try) -> Act | Miss:
+        chat = conversation_of(tried)
+        return chat if isinstance(chat, Miss) else self.change(tried, chat)
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        """Changes the conversation and forwards the request with it."""
         raise NotImplementedError
 
 
 class TruncateHistory(ContextFault):
-    """The model is shown only the end of the conversation.
+    """The model is evidence_text only the end of the conversation.
 
     System messages stay. With ``keep_pairs`` a tool's result stays with the call that it answers, so that
-    the API accepts the request; without, messages are counted one by one, and a result whose call is gone
-    is refused by real APIs (400).
+    the API accepts the request. Without it messages are counted one by one, and real APIs refuse (400) a
+    result whose call is gone.
     """
 
     name = "truncate_history"
@@ -42,119 +50,120 @@ class TruncateHistory(ContextFault):
     fraction: float = Field(0.5, ge=0, lt=1, description="share of the units that stays, at least one")
     keep_pairs: bool = Field(True, description="keep tool results with their calls")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        system, units = talk.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         if not self.keep_pairs:
             units = [[message] for unit in units for message in unit]
         keep = max(1, int(len(units) * self.fraction)) if self.keep_last is None else self.keep_last
         if keep >= len(units):
             return Miss("nothing_to_change")
-        before = len(talk.messages)
-        talk.with_units(system, units[-keep:])
-        return rewritten(this, talk, messages=before, left=len(talk.messages))
+        before = len(chat.messages)
+        chat.set_units(system, units[-keep:])
+        return rewritten(tried, chat, messages=before, left=len(chat.messages))
 
 
 class ReorderHistory(ContextFault):
     """The conversation's messages come in another order.
 
-    The first message after the system's and a last one of the user's keep their places, and a tool's
-    result stays with its call: the API accepts the request.
+    The first message after the system's keeps its place, and so does the last one if it is the user's. A
+    tool's result stays with its call: the API accepts the request.
     """
 
     name = "reorder_history"
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        system, units = talk.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         last = len(units) - 1 if units and role_of(units[-1][-1]) == "user" else len(units)
         middle = units[1:last]
         mixed = list(middle)
-        rng(this, "order").shuffle(mixed)
+        random_for(tried, "order").shuffle(mixed)
         if mixed == middle:
             mixed = middle[1:] + middle[:1]
         if mixed == middle:
             return Miss("nothing_to_change")
-        order = [next(i for i, one in enumerate(middle) if one is unit) + 1 for unit in mixed]
-        talk.with_units(system, units[:1], mixed, units[last:])
-        return rewritten(this, talk, order=order)
+        order = [next(at for at, other in enumerate(middle) if other is unit) + 1 for unit in mixed]
+        chat.set_units(system, units[:1], mixed, units[last:])
+        return rewritten(tried, chat, order=order)
 
 
 class DropMessage(ContextFault):
     """One message is missing from the conversation.
 
-    A call for tools goes with its results, unless ``keep_pairs`` is off: then the one message alone goes,
-    which real APIs refuse (400) where it leaves half a pair.
+    Tool calls go with their results. Without ``keep_pairs`` one message alone goes; if half a pair is left,
+    real APIs refuse the request (400).
     """
 
     name = "drop_message"
 
-    which: Literal["random", "oldest", "newest", "system"] = Field("random", description="which one")
+    which: Literal["random", "oldest", "newest", "system"] = Field("random", description="which message")
     keep_pairs: bool = Field(True, description="drop tool results with their calls")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        system, units = talk.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         pool = system if self.which == "system" else units
         if not self.keep_pairs:
             pool[:] = [[message] for unit in pool for message in unit]
         if len(system) + len(units) < 2 or not pool:
             return Miss("nothing_to_change")
-        at = {"oldest": 0, "newest": len(pool) - 1}.get(self.which, int(this.chance("which") * len(pool)))
+        at = {"oldest": 0, "newest": len(pool) - 1}.get(self.which, int(tried.chance("which") * len(pool)))
         gone = pool.pop(at)
-        talk.with_units(system, units)
+        chat.set_units(system, units)
         text = "\n".join(text_of(message) for message in gone)
         return rewritten(
-            this, talk, roles=[role_of(message) for message in gone], original=shown(text), changed=None
+            tried, chat, roles=[role_of(message) for message in gone], original=text, changed=None
         )
 
 
 class DuplicateMessage(ContextFault):
-    """One message stands in the conversation twice, a call for tools with its results (ids of their own)."""
+    """One message stands in the conversation twice, tool calls with their results (under new ids)."""
 
     name = "duplicate_message"
 
     which: Literal["random", "oldest", "newest"] = Field("random", description="which one")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        system, units = talk.split()
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         if not units:
             return Miss("nothing_to_change")
-        at = {"oldest": 0, "newest": len(units) - 1}.get(self.which, int(this.chance("which") * len(units)))
-        twin = [renamed(message, "_again") for message in units[at]]
-        talk.with_units(system, units[: at + 1], [twin], units[at + 1 :])
+        at = {"oldest": 0, "newest": len(units) - 1}.get(self.which, int(tried.chance("which") * len(units)))
+        twin = [with_new_ids(message, "_again") for message in units[at]]
+        chat.set_units(system, units[: at + 1], [twin], units[at + 1 :])
         text = "\n".join(text_of(message) for message in twin)
-        return rewritten(this, talk, roles=[role_of(message) for message in twin], duplicated=shown(text))
+        return rewritten(tried, chat, roles=[role_of(message) for message in twin], duplicated=text)
 
 
 class StaleContext(ContextFault):
-    """What the model is shown lags behind.
+    """What the model is shown is not up to date.
 
-    ``older_result``: the newest tool result says what an earlier one said; ``forgotten``: the last
-    ``turns`` calls with their results are not there yet.
+    ``older_result``: the newest tool result has the text of an earlier one; ``forgotten``: the last
+    ``turns`` calls with their results are missing.
     """
 
     name = "stale_context"
 
-    kind: Literal["older_result", "forgotten"] = Field("older_result", description="how it lags")
+    kind: Literal["older_result", "forgotten"] = Field("older_result", description="what is out of date")
     turns: int = Field(1, ge=1, description="calls that are forgotten")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        return self._older(this, talk) if self.kind == "older_result" else self._forgotten(this, talk)
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        change = self._older if self.kind == "older_result" else self._forgotten
+        return change(tried, chat)
 
-    def _older(self, this: Try, talk: Conversation) -> Act | Miss:
-        results = list(talk.indexed("tool"))
+    def _older(self, tried: Try, chat: Conversation) -> Act | Miss:
+        results = list(chat.indexed("tool"))
         newest = text_of(results[-1][1]) if results else ""
         earlier = next((m for _, m in reversed(results[:-1]) if text_of(m) != newest), None)
         if earlier is None:
             return Miss("nothing_to_change")
         at, message = results[-1]
         set_text(message, text_of(earlier))
-        return rewritten(this, talk, index=at, original=shown(newest), changed=shown(text_of(earlier)))
+        return rewritten(tried, chat, index=at, original=newest, changed=text_of(earlier))
 
-    def _forgotten(self, this: Try, talk: Conversation) -> Act | Miss:
-        system, units = talk.split()
+    def _forgotten(self, tried: Try, chat: Conversation) -> Act | Miss:
+        system, units = chat.split()
         calls = [at for at, unit in enumerate(units) if len(unit) > 1]
         gone = set(calls[-self.turns :])
         if not gone or len(gone) == len(units):
             return Miss("nothing_to_change")
         text = "\n".join(text_of(message) for at in sorted(gone) for message in units[at])
-        talk.with_units(system, [unit for at, unit in enumerate(units) if at not in gone])
-        return rewritten(this, talk, forgotten=len(gone), original=shown(text), changed=None)
+        chat.set_units(system, [unit for at, unit in enumerate(units) if at not in gone])
+        return rewritten(tried, chat, forgotten=len(gone), original=text, changed=None)

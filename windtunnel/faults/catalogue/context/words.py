@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from windtunnel.dialects.conversation import Conversation, role_of, set_text, shown, text_of
+from windtunnel.dialects.conversation import Conversation, role_of, set_text, text_of
 from windtunnel.faults.base import Act, Miss, Try
-from windtunnel.faults.catalogue.context.conversation import rewritten, rng
+from windtunnel.faults.catalogue.context.conversation import random_for, rewritten
 from windtunnel.faults.catalogue.context.history import ContextFault
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -22,7 +22,7 @@ _ABROAD = {
 
 
 class InjectMessage(ContextFault):
-    """A message that nobody wrote stands in the conversation."""
+    """The conversation holds a message that nobody wrote."""
 
     name = "inject_message"
 
@@ -30,29 +30,29 @@ class InjectMessage(ContextFault):
     role: Literal["user", "assistant", "system"] = Field("user", description="who seems to say it")
     position: Literal["end", "start", "random"] = Field("end", description="where it stands")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        if talk.dialect == "anthropic" and self.role == "system":
-            before = talk.body.get("system") or ""
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        if chat.dialect == "anthropic" and self.role == "system":
+            before = chat.body.get("system") or ""
             system = [*before, {"type": "text", "text": self.text}] if isinstance(before, list) else None
-            talk.body["system"] = system or f"{before}\n{self.text}".strip()
-            return rewritten(this, talk, index=None, role="system", original=None, changed=shown(self.text))
-        system_units, units = talk.split()
+            chat.body["system"] = system or f"{before}\n{self.text}".strip()
+            return rewritten(tried, chat, index=None, role="system", original=None, changed=self.text)
+        system_units, units = chat.split()
         places = {"end": len(units), "start": 0}
-        at = places.get(self.position, int(this.chance("place") * (len(units) + 1)))
-        talk.with_units(system_units, units[:at], [[{"role": self.role, "content": self.text}]], units[at:])
-        return rewritten(this, talk, index=at, role=self.role, original=None, changed=shown(self.text))
+        at = places.get(self.position, int(tried.chance("place") * (len(units) + 1)))
+        chat.set_units(system_units, units[:at], [[{"role": self.role, "content": self.text}]], units[at:])
+        return rewritten(tried, chat, index=at, role=self.role, original=None, changed=self.text)
 
 
 class _TextFault(ContextFault):
-    """Alters the texts of chosen messages, each by ``altered``."""
+    """Changes the texts of the messages of some roles, each by ``altered``."""
 
     roles: tuple[Role, ...] = Field(("user", "tool"), description="whose messages")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         changes = []
-        for at, message in talk.indexed(*self.roles):
+        for at, message in chat.indexed(*self.roles):
             before = text_of(message)
-            after = self.altered(before, rng(this, f"text {at}"))
+            after = self.altered(before, random_for(tried, f"text {at}"))
             if after != before:
                 set_text(message, after)
                 changes.append((at, role_of(message), before, after))
@@ -60,16 +60,11 @@ class _TextFault(ContextFault):
             return Miss("nothing_to_change")
         at, role, before, after = changes[-1]
         return rewritten(
-            this,
-            talk,
-            messages=len(changes),
-            index=at,
-            role=role,
-            original=shown(before),
-            changed=shown(after),
+            tried, chat, messages=len(changes), index=at, role=role, original=before, changed=after
         )
 
-    def altered(self, text: str, chance: random.Random) -> str:
+    def altered(self, text: str, numbers: random.Random) -> str:
+        """The text that stands in this one's place."""
         raise NotImplementedError
 
 
@@ -80,14 +75,14 @@ class Noise(_TextFault):
 
     rate: float = Field(0.03, gt=0, le=1, description="share of the letters that is touched")
 
-    def altered(self, text: str, chance: random.Random) -> str:
-        return garbled(text, self.rate, chance)
+    def altered(self, text: str, numbers: random.Random) -> str:
+        return _garbled(text, self.rate, numbers)
 
 
 class Encoding(_TextFault):
     """The messages' text was read in a wrong encoding: ``Zürich`` is ``ZÃ¼rich``, or ``Z�rich``.
 
-    Plain ASCII looks the same in all of them: then there is nothing to change.
+    ASCII text looks the same in all these encodings: then there is nothing to change.
     """
 
     name = "encoding"
@@ -97,7 +92,7 @@ class Encoding(_TextFault):
     )
     roles: tuple[Role, ...] = Field(("user", "assistant", "tool", "system"), description="whose messages")
 
-    def altered(self, text: str, chance: random.Random) -> str:
+    def altered(self, text: str, numbers: random.Random) -> str:
         if self.kind == "latin1_as_utf8":
             return text.encode("latin-1", "replace").decode("utf-8", "replace")
         for _ in range(2 if self.kind == "twice" else 1):
@@ -108,28 +103,29 @@ class Encoding(_TextFault):
 class Overflow(ContextFault):
     """The conversation is padded with text that says nothing, until the model's context is full.
 
-    The padding comes before the text of the first message after the system's. The model refuses it where
-    it is longer than its context, and pays for it where it is not.
+    The padding comes before the text of the first message after the system's. The model refuses a request
+    that is longer than its context; a shorter one costs you the padding's tokens.
     """
 
     name = "overflow"
 
     characters: int = Field(400_000, ge=1, le=8_000_000, description="characters added")
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        first = next((m for _, m in talk.indexed("user", "assistant")), None)
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        first = next((m for _, m in chat.indexed("user", "assistant")), None)
         if first is None:
             return Miss("nothing_to_change")
         padding = (_PADDING * (self.characters // len(_PADDING) + 1))[: self.characters]
         set_text(first, f"{padding}\n{text_of(first)}")
-        return rewritten(this, talk, characters=self.characters)
+        return rewritten(tried, chat, characters=self.characters)
 
 
 class UserInput(ContextFault):
     """The user's last message is not what the user said.
 
-    ``emptied`` (no words), ``cut`` (its first half), ``contradicted`` (it takes itself back), ``repeated``
-    (three times over), ``mixed_language`` (common words in other languages), ``garbled`` (many typos).
+    ``emptied`` (no words), ``cut`` (its first half), ``contradicted`` (it asks for the opposite at its end),
+    ``repeated`` (three times over), ``mixed_language`` (common words in other languages), ``garbled`` (many
+    typos).
     """
 
     name = "user_input"
@@ -138,19 +134,19 @@ class UserInput(ContextFault):
         "cut", description="what became of it"
     )
 
-    def change(self, this: Try, talk: Conversation) -> Act | Miss:
-        said = list(talk.indexed("user"))
-        if not said:
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        messages = list(chat.indexed("user"))
+        if not messages:
             return Miss("nothing_to_change")
-        at, message = said[-1]
+        at, message = messages[-1]
         before = text_of(message)
-        after = self._altered(before, this)
+        after = self._altered(before, tried)
         if after == before:
             return Miss("nothing_to_change")
         set_text(message, after)
-        return rewritten(this, talk, index=at, role="user", original=shown(before), changed=shown(after))
+        return rewritten(tried, chat, index=at, role="user", original=before, changed=after)
 
-    def _altered(self, text: str, this: Try) -> str:
+    def _altered(self, text: str, tried: Try) -> str:
         match self.kind:
             case "emptied":
                 return " "
@@ -164,27 +160,28 @@ class UserInput(ContextFault):
                 return "\n".join([text] * 3)
             case "mixed_language":
                 return " ".join(_abroad(word) for word in text.split(" "))
-        return garbled(text, 0.2, rng(this, "garbled"))
+        return _garbled(text, 0.2, random_for(tried, "garbled"))
 
 
 def _abroad(word: str) -> str:
     return _ABROAD.get(word.lower(), word)
 
 
-def garbled(text: str, rate: float, chance: random.Random) -> str:
-    """About that share of its letters, at least one, lost, doubled, swapped with the next, or replaced."""
+def _garbled(text: str, rate: float, numbers: random.Random) -> str:
+    """The text with that share of its letters, at least one, lost, doubled, swapped with the next, or
+    replaced."""
     places = [at for at, letter in enumerate(text) if letter.isalpha()]
     if not places:
         return text
-    touched = [at for at in places if chance.random() < rate] or [chance.choice(places)]
+    touched = [at for at in places if numbers.random() < rate] or [numbers.choice(places)]
     letters = list(text)
     for at in touched:
-        _touch(letters, at, chance)
+        _touch(letters, at, numbers)
     return "".join(letters)
 
 
-def _touch(letters: list[str], at: int, chance: random.Random) -> None:
-    match chance.randrange(4):
+def _touch(letters: list[str], at: int, numbers: random.Random) -> None:
+    match numbers.randrange(4):
         case 0:
             letters[at] = ""
         case 1:

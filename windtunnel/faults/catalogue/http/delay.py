@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 
 from windtunnel.faults.base import Act, Fault, Miss, Try
 
-Kind = Literal["fixed", "uniform", "exponential", "jitter", "spike", "degrading"]
-Preset = Literal["good", "moderate", "poor", "degrading", "spiky"]
-PRESETS: dict[Preset, dict[str, Any]] = {
+_Kind = Literal["fixed", "uniform", "exponential", "jitter", "spike", "degrading"]
+_Preset = Literal["good", "moderate", "poor", "degrading", "spiky"]
+PRESETS: dict[_Preset, dict[str, Any]] = {
     "good": {"kind": "jitter", "ms": 20, "spread_ms": 5},
     "moderate": {"kind": "jitter", "ms": 150, "spread_ms": 50},
     "poor": {"kind": "exponential", "ms": 800, "max_ms": 8000},
@@ -23,20 +23,20 @@ PRESETS: dict[Preset, dict[str, Any]] = {
 class Delay(Fault):
     """The request reaches the upstream later; then all goes on as usual.
 
-    The upstream executes the request, even where the client has given up: a write after a timeout. Kinds:
-    ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``, all as likely), ``jitter`` (the same as a bell
-    curve: ``spread_ms`` is its standard deviation), ``exponential`` (mean ``ms``), ``spike`` (``ms``, and
-    by ``spike_chance`` ``spike_ms``), ``degrading`` (``ms``, and ``step_ms`` more with every logical call
-    in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate`` (jitter 150 ± 50 ms), ``poor``
-    (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, 200 ms more each call, at most 10 s),
-    ``spiky`` (30 ms, every tenth 3 s). Delays of several faults add up.
+    The upstream executes the request even if the client has given up: a write after a timeout. Kinds:
+    ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``, each value as likely), ``jitter`` (a bell curve
+    around ``ms`` whose standard deviation is ``spread_ms``), ``exponential`` (mean ``ms``), ``spike``
+    (``ms``, but with chance ``spike_chance`` it is ``spike_ms``), ``degrading`` (``ms``, and ``step_ms``
+    more with every logical call in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate``
+    (jitter 150 ± 50 ms), ``poor`` (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, 200 ms more
+    each call, at most 10 s), ``spiky`` (30 ms, every tenth 3 s on average). Delays of several faults add up.
     """
 
     name = "delay"
     family = "http"
 
-    preset: Preset | None = Field(None, description="one of the presets; instead of all others")
-    kind: Kind = Field("fixed", description="how long it is")
+    preset: _Preset | None = Field(None, description="one of the presets; instead of all others")
+    kind: _Kind = Field("fixed", description="how long it is")
     ms: float = Field(500, ge=0, le=600_000, description="milliseconds")
     spread_ms: float = Field(100, ge=0, le=600_000, description="milliseconds around it (uniform, jitter)")
     spike_ms: float = Field(3000, ge=0, le=600_000, description="milliseconds of a spike (spike)")
@@ -55,31 +55,31 @@ class Delay(Fault):
         kind = PRESETS[self.preset]["kind"] if self.preset else self.kind
         return kind == "degrading"
 
-    def act(self, this: Try) -> Act | Miss:
+    def act(self, tried: Try) -> Act | Miss:
         shape = self.model_copy(update=PRESETS[self.preset]) if self.preset else self
-        ms = round(min(max(shape.drawn(this), 0.0), shape.max_ms), 3)
+        ms = round(min(max(shape._drawn(tried), 0.0), shape.max_ms), 3)
         if ms == 0:
             return Miss("nothing_to_change")
         return Act(delay=ms / 1000, evidence={"delay_ms": ms})
 
-    def drawn(self, this: Try) -> float:
-        """Milliseconds for that try, before they are bounded."""
+    def _drawn(self, tried: Try) -> float:
+        """Milliseconds for that try, not yet bounded."""
         match self.kind:
             case "uniform":
-                return self.ms + (2 * this.chance("delay") - 1) * self.spread_ms
+                return self.ms + (2 * tried.chance("delay") - 1) * self.spread_ms
             case "jitter":
-                return self.ms + _normal(this) * self.spread_ms
+                return self.ms + _normal(tried) * self.spread_ms
             case "exponential":
-                return -math.log(1 - this.chance("delay")) * self.ms
+                return -math.log(1 - tried.chance("delay")) * self.ms
             case "spike":
-                return self.spike_ms if this.chance("spike") < self.spike_chance else self.ms
+                return self.spike_ms if tried.chance("spike") < self.spike_chance else self.ms
             case "degrading":
-                return self.ms + (this.ordinal - 1) * self.step_ms
+                return self.ms + (tried.ordinal - 1) * self.step_ms
             case _:
                 return self.ms
 
 
-def _normal(this: Try) -> float:
-    """A draw of the normal distribution, by Box and Muller."""
-    radius = math.sqrt(-2 * math.log(1 - this.chance("delay")))
-    return radius * math.cos(2 * math.pi * this.chance("delay-angle"))
+def _normal(tried: Try) -> float:
+    """A draw of the normal distribution (by the Box-Muller transform)."""
+    radius = math.sqrt(-2 * math.log(1 - tried.chance("delay")))
+    return radius * math.cos(2 * math.pi * tried.chance("delay-angle"))

@@ -10,8 +10,8 @@ from windtunnel.faults.base import Act, Fault, Try
 class DuplicateRequest(Fault):
     """The upstream gets the request several times, one after the other; the client gets the last answer.
 
-    As a proxy does that retries by itself, or a queue that delivers at least once. The client sees nothing
-    unusual. A service without idempotency keys does a write as often as it is delivered.
+    Proxies that retry by themselves do this, and queues that deliver at least once. The client sees nothing
+    unusual. A service without idempotency keys does a write each time that it is delivered.
     """
 
     name = "duplicate_request"
@@ -19,5 +19,5 @@ class DuplicateRequest(Fault):
 
     n: int = Field(2, ge=2, le=10, description="how often it is delivered")
 
-    def act(self, this: Try) -> Act:
+    def act(self, tried: Try) -> Act:
         return Act(copies=self.n, evidence={"copies": self.n})

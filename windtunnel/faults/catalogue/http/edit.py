@@ -2,83 +2,67 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windtunnel.dialects.http import Ending, RawReply, Reply, head_bytes
-from windtunnel.faults.base import Changed, Miss, Try
+from windtunnel.faults.base import Changed, Miss, Try, evidence_text
 
-MAX_KEPT = 4096
-# beyond that nothing is looked for: replies of such a shape are attacks, not answers
-MAX_DEPTH = 48
-MAX_FIELDS = 2000
+# Faults look for nothing deeper: replies of such a shape are attacks, not answers.
+_MAX_DEPTH = 48
 
 
 @dataclass(frozen=True)
-class Edit:
-    """A JSON value as it should be now, and the evidence of what was done."""
+class JsonEdit:
+    """The JSON value that a reply gets, and the evidence of what was done."""
 
     value: Any
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def edited(reply: Reply, edit: Callable[[Any], Edit | Miss]) -> Changed | Miss:
-    """The reply with its JSON changed; ``unreadable`` where it holds none."""
+def edit_json(reply: Reply, edit: Callable[[Any], JsonEdit | Miss]) -> Changed | Miss:
+    """The reply with its JSON changed; ``unreadable`` if it holds none."""
     try:
         value = reply.json()
     except ValueError:
         return Miss("unreadable")
     try:
-        found = edit(value)
-        return found if isinstance(found, Miss) else Changed(reply.with_json(found.value), found.evidence)
-    except RecursionError:  # read, but too deep to be written again
+        done = edit(value)
+        return done if isinstance(done, Miss) else Changed(reply.with_json(done.value), done.evidence)
+    except RecursionError:  # It could be read, but is too deep to be written again.
         return Miss("unreadable")
 
 
-def changed(before: Reply, after: Reply, **evidence: Any) -> Changed | Miss:
-    """``after``, unless it is what was there; with both bodies as evidence."""
+def replace_reply(before: Reply, after: Reply, **evidence: Any) -> Changed | Miss:
+    """``after`` in the place of ``before``, with both bodies as evidence; a miss if they are equal."""
     if after == before:
         return Miss("nothing_to_change")
-    bodies = {} if after.body == before.body else {"original": text(before.body), "changed": text(after.body)}
-    return Changed(after, {**evidence, **bodies})
+    if after.body != before.body:
+        evidence |= {"original": evidence_text(before.body), "changed": evidence_text(after.body)}
+    return Changed(after, evidence)
 
 
 def with_type(reply: Reply, content_type: str) -> Reply:
+    """The reply with another Content-Type."""
     others = tuple((name, value) for name, value in reply.headers if name.lower() != "content-type")
     return replace(reply, headers=(("Content-Type", content_type), *others))
 
 
-def has_body(this: Try, reply: Reply) -> bool:
-    """Whether the client reads a body at all."""
-    return this.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
+def has_body(tried: Try, reply: Reply) -> bool:
+    """Whether the client reads a body of this reply at all."""
+    return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
 
 
-def started(reply: Reply, at: int, ending: Ending) -> RawReply:
-    """The header block, which claims the whole length (at least 1), and that many bytes of the body."""
+def cut_reply(reply: Reply, at: int, ending: Ending) -> RawReply:
+    """The header block, which claims the whole length (at least 1), and the body's first ``at`` bytes."""
     head = head_bytes(reply, max(len(reply.body), 1))
     return RawReply((head + reply.body[:at],), ending, reply.status)
 
 
-def text(body: bytes) -> str:
-    """The first 4 KiB, as text."""
-    return body[:MAX_KEPT].decode("utf-8", "replace")
-
-
-def kept(value: Any) -> Any:
-    """The value for the ledger: itself, or the first 4 KiB of its JSON text where it is large or deep."""
-    try:
-        shown = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return "(nested too deep)"
-    small = len(shown) <= MAX_KEPT and shown.count("{") + shown.count("[") <= MAX_DEPTH
-    return value if small else shown[:MAX_KEPT]
-
-
-def objects(value: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object in it with the names that lead there; lists are looked through, and not named."""
-    return _objects(value, (), MAX_DEPTH)
+def objects_in(value: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
+    return _objects(value, (), _MAX_DEPTH)
 
 
 def _objects(
@@ -86,12 +70,11 @@ def _objects(
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     if isinstance(value, dict):
         yield path, value
-    inner = _inner(value, path) if depth else ()
-    for way, one in inner:
-        yield from _objects(one, way, depth - 1)
+    for inner_path, inner in _inner(value, path) if depth else ():
+        yield from _objects(inner, inner_path, depth - 1)
 
 
 def _inner(value: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
     if isinstance(value, dict):
-        return (((*path, name), one) for name, one in value.items())
-    return ((path, one) for one in value) if isinstance(value, list) else ()
+        return (((*path, name), inner) for name, inner in value.items())
+    return ((path, item) for item in value) if isinstance(value, list) else ()

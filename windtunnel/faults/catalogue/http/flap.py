@@ -12,11 +12,11 @@ from windtunnel.faults.catalogue.errors import error_for
 
 
 class Flap(Fault):
-    """The service goes down and comes back: so many calls fail, then so many pass, and so on.
+    """The service goes down and comes back: ``fails`` calls fail, then ``passes`` calls pass, and so on.
 
-    Counted in logical calls per link and episode, so that all tries of one call share its fate and a
-    retry alone does not get past it. What fails is not forwarded. The client sees a 503 that comes and
-    goes, or a closed connection.
+    It counts logical calls for each link and episode, so that all tries of one call fail or pass together
+    and a retry alone does not get past it. Requests of a call that fails are not forwarded. The client sees
+    a 503 that comes and goes, or a closed connection.
     """
 
     name = "flap"
@@ -33,12 +33,12 @@ class Flap(Fault):
     def by_order(self) -> bool:
         return True
 
-    def act(self, this: Try) -> Act | None:
-        place = (this.ordinal - 1) % (self.fails + self.passes)
+    def act(self, tried: Try) -> Act | None:
+        place = (tried.ordinal - 1) % (self.fails + self.passes)
         if place >= self.fails:
             return None
-        evidence = {"kind": self.kind, "ordinal": this.ordinal}
+        evidence = {"kind": self.kind, "ordinal": tried.ordinal}
         if self.kind == "close":
             return Act(answer=RawReply(ending="close"), evidence=evidence)
-        reply = error_for(this, self.kind)
+        reply = error_for(tried, self.kind)
         return Act(answer=reply, evidence={**evidence, "status": reply.status})

@@ -8,13 +8,17 @@ from pydantic import Field
 
 from windtunnel.core.draws import choose
 from windtunnel.dialects.errors import error_reply
+from windtunnel.dialects.tool import TOOL
 from windtunnel.faults.base import Act, Fault, Try
 
 ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
 
 
 class HttpError(Fault):
-    """The lab's own error, drawn anew for every try, so that a retry can get past it."""
+    """A tool answers 500, 503 or 429, drawn for each try, so that a retry can get past it (``ERROR_PROB``).
+
+    The request is not forwarded. ``ERROR_PROB`` arms this fault on every tool link.
+    """
 
     name = "http_error"
     family = "http"
@@ -27,10 +31,10 @@ class HttpError(Fault):
     def wants(self, chance: Callable[[str], float]) -> bool:
         return chance("error") < self.chance
 
-    def act(self, this: Try) -> Act | None:
-        if not self.wants(this.chance):
+    def act(self, tried: Try) -> Act | None:
+        if not self.wants(tried.chance):
             return None
-        kind, status = choose(this.chance("error-kind"), ERROR_KINDS)
+        kind, status = choose(tried.chance("error-kind"), ERROR_KINDS)
         retry_after = self.retry_after if status == 429 else None
         evidence = {"kind": kind, "status": status}
-        return Act(answer=error_reply("tool", kind, retry_after=retry_after), evidence=evidence)
+        return Act(answer=error_reply(TOOL, kind, retry_after=retry_after), evidence=evidence)

@@ -9,7 +9,7 @@ from pydantic import Field
 from windtunnel.dialects.http import RawReply, Reply
 from windtunnel.faults.base import Act, Changed, Fault, Try
 
-Then = Literal["close", "hang"]
+_Then = Literal["close", "hang"]
 
 
 class LoseRequest(Fault):
@@ -21,25 +21,25 @@ class LoseRequest(Fault):
     name = "lose_request"
     family = "http"
 
-    then: Then = Field("close", description="the connection closes, or hangs until the client gives up")
+    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
 
-    def act(self, this: Try) -> Act:
+    def act(self, tried: Try) -> Act:
         return Act(answer=RawReply(ending=self.then), evidence={"then": self.then})
 
 
 class LoseReply(Fault):
     """The reply is lost: the upstream has executed the request, and no answer comes.
 
-    To the client it looks exactly like ``lose_request``. Whoever retries a write without an idempotency
-    key does it twice; whoever does not retry may report a failure that was none.
+    To the client it looks exactly like ``lose_request``. A client that retries a write without an
+    idempotency key does it twice; a client that does not retry may report a failure although it succeeded.
     """
 
     name = "lose_reply"
     family = "http"
 
-    then: Then = Field("close", description="the connection closes, or hangs until the client gives up")
+    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
 
-    def act(self, this: Try) -> Act:
+    def act(self, tried: Try) -> Act:
         return Act(reply=self._lost)
 
     def _lost(self, reply: Reply) -> Changed:

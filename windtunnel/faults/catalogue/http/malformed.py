@@ -13,9 +13,9 @@ from windtunnel.core.draws import choose
 from windtunnel.dialects.errors import html_reply
 from windtunnel.dialects.http import Reply, dump_json
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.catalogue.http.edit import changed, with_type
+from windtunnel.faults.catalogue.http.edit import replace_reply, with_type
 
-Kind = Literal[
+_Kind = Literal[
     "cut_json", "trailing_comma", "html", "content_type", "bom", "latin1", "double_encoding", "nul"
 ]
 
@@ -34,22 +34,22 @@ class Malformed(Fault):
     name = "malformed"
     family = "http"
 
-    kind: Kind | None = Field(None, description="how it is broken; without it, drawn for each try")
+    kind: _Kind | None = Field(None, description="how it is broken; without it, drawn for each try")
 
-    def act(self, this: Try) -> Act:
-        return Act(reply=lambda reply: self._broken(this, reply))
+    def act(self, tried: Try) -> Act:
+        return Act(reply=lambda reply: self._broken(tried, reply))
 
-    def _broken(self, this: Try, reply: Reply) -> Changed | Miss:
+    def _broken(self, tried: Try, reply: Reply) -> Changed | Miss:
         if not reply.body:
             return Miss("nothing_to_change")
         kinds = KINDS if self.kind is None else {self.kind: KINDS[self.kind]}
-        broken = {kind: made for kind, make in kinds.items() if (made := make(reply)) not in (None, reply)}
+        results = {kind: break_(reply) for kind, break_ in kinds.items()}
+        broken = {kind: result for kind, result in results.items() if result and result != reply}
         if not broken:
             return Miss("nothing_to_change" if _json_text(reply) is not None else "unreadable")
-        kind = choose(this.chance("kind"), tuple(broken))
-        made = broken[kind]
-        assert made is not None
-        return changed(reply, made, kind=kind, bytes=len(made.body), of=len(reply.body))
+        kind = choose(tried.chance("kind"), tuple(broken))
+        result = broken[kind]
+        return replace_reply(reply, result, kind=kind, bytes=len(result.body), of=len(reply.body))
 
 
 def _json_text(reply: Reply) -> str | None:
@@ -61,8 +61,9 @@ def _json_text(reply: Reply) -> str | None:
 
 
 def _unparsable(reply: Reply, body: bytes) -> Reply | None:
-    made = reply.with_body(body)
-    return made if _json_text(made) is None else None
+    """The reply with that body if it is no JSON."""
+    result = reply.with_body(body)
+    return result if _json_text(result) is None else None
 
 
 def _cut_json(reply: Reply) -> Reply | None:
@@ -110,7 +111,7 @@ def _nul(reply: Reply) -> Reply:
     return reply.with_body(reply.body[:middle] + b"\0\0\0" + reply.body[middle:])
 
 
-KINDS: Mapping[Kind, Callable[[Reply], Reply | None]] = {
+KINDS: Mapping[_Kind, Callable[[Reply], Reply | None]] = {
     "cut_json": _cut_json,
     "trailing_comma": _trailing_comma,
     "html": _html,

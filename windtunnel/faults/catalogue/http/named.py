@@ -6,21 +6,21 @@ from pydantic import Field
 
 from windtunnel.faults.base import Act, Fault, Try
 from windtunnel.faults.catalogue.errors import error_for
-from windtunnel.faults.catalogue.http.status import Answered
+from windtunnel.faults.catalogue.http.status import AnsweringFault
 
 
-class NamedError(Answered):
-    """What the named errors have in common."""
+class _NamedError(AnsweringFault):
+    """Answers with the error of its name in the link's dialect."""
 
-    def act(self, this: Try) -> Act:
+    def act(self, tried: Try) -> Act:
         retry_after: float | None = getattr(self, "retry_after", None)
-        return self.answered(error_for(this, self.name, retry_after=retry_after), kind=self.name)
+        return self.answer_with(error_for(tried, self.name, retry_after=retry_after), kind=self.name)
 
 
-class RateLimit(NamedError):
+class RateLimit(_NamedError):
     """Too many requests: 429 with Retry-After; the provider's own error body on the model link.
 
-    The request is not forwarded. Clients that retry are expected to wait as long as they are told.
+    The request is not forwarded. A client that retries should wait as long as Retry-After says.
     """
 
     name = "rate_limit"
@@ -30,7 +30,7 @@ class RateLimit(NamedError):
     )
 
 
-class Quota(NamedError):
+class Quota(_NamedError):
     """The quota is used up: 429 insufficient_quota (OpenAI), 402 billing_error (Anthropic), 429 at a tool.
 
     The request is not forwarded. It looks like a rate limit, but no retry gets past it: most clients retry
@@ -40,20 +40,20 @@ class Quota(NamedError):
     name = "quota"
 
 
-class AuthError(NamedError):
+class AuthError(_NamedError):
     """The key is missing or not valid: 401. The request is not forwarded; a retry is pointless."""
 
     name = "auth_error"
 
 
-class Forbidden(NamedError):
+class Forbidden(_NamedError):
     """The key may not do that: 403. The request is not forwarded; a retry is pointless."""
 
     name = "forbidden"
 
 
-class NotFound(NamedError):
-    """There is no such thing: 404; on the model link, no such model.
+class NotFoundError(_NamedError):
+    """Nothing is found: 404; on the model link the model is unknown.
 
     The request is not forwarded. An agent may take it for an answer ("there is no such city").
     """
@@ -61,7 +61,7 @@ class NotFound(NamedError):
     name = "not_found"
 
 
-class ServerError(NamedError):
+class InternalServerError(_NamedError):
     """The server failed: 500. The request is not forwarded, unless ``executed``.
 
     With ``executed`` the work was done before the error: a client that retries a write does it twice.
@@ -70,7 +70,7 @@ class ServerError(NamedError):
     name = "server_error"
 
 
-class BadGateway(NamedError):
+class BadGateway(_NamedError):
     """A proxy before the server got no answer: 502; on the model link an HTML page, as proxies send.
 
     The request is not forwarded, unless ``executed``.
@@ -79,7 +79,7 @@ class BadGateway(NamedError):
     name = "bad_gateway"
 
 
-class Unavailable(NamedError):
+class Unavailable(_NamedError):
     """The server is not available now: 503, with Retry-After if asked for. The request is not forwarded."""
 
     name = "unavailable"
@@ -89,10 +89,10 @@ class Unavailable(NamedError):
     )
 
 
-class Overloaded(NamedError):
+class Overloaded(_NamedError):
     """The server has too much to do: 529 overloaded_error (Anthropic), 503 elsewhere.
 
-    The request is not forwarded. 529 is no standard status: look whether your client retries it.
+    The request is not forwarded. 529 is no standard status: check whether your client retries it.
     """
 
     name = "overloaded"
@@ -103,8 +103,8 @@ NAMED_ERRORS: tuple[type[Fault], ...] = (
     Quota,
     AuthError,
     Forbidden,
-    NotFound,
-    ServerError,
+    NotFoundError,
+    InternalServerError,
     BadGateway,
     Unavailable,
     Overloaded,

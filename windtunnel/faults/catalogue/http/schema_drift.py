@@ -10,11 +10,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from windtunnel.core.draws import choose
-from windtunnel.faults.base import Act, Fault, Miss, Try
-from windtunnel.faults.catalogue.http.edit import MAX_FIELDS, Edit, edited, kept, objects
+from windtunnel.faults.base import Act, Fault, Miss, Try, evidence_of
+from windtunnel.faults.catalogue.http.edit import JsonEdit, edit_json, objects_in
 
-Kind = Literal["rename", "drop", "retype", "wrap"]
-Path = tuple[str, ...]
+_Kind = Literal["rename", "drop", "retype", "wrap"]
+_Path = tuple[str, ...]
+_MAX_FIELDS = 2000
 
 
 class SchemaDrift(Fault):
@@ -29,31 +30,31 @@ class SchemaDrift(Fault):
     name = "schema_drift"
     family = "http"
 
-    kind: Kind = Field("rename", description="what becomes of the field")
+    kind: _Kind = Field("rename", description="what becomes of the field")
     field: str | None = Field(
         None, min_length=1, description="which: a, or a.b for a nested one (lists are looked through)"
     )
     to: str | None = Field(None, min_length=1, description="the new name (rename)")
 
-    def act(self, this: Try) -> Act:
-        return Act(reply=lambda reply: edited(reply, lambda value: self._drifted(this, value)))
+    def act(self, tried: Try) -> Act:
+        return Act(reply=lambda reply: edit_json(reply, lambda value: self._drifted(tried, value)))
 
-    def _drifted(self, this: Try, value: Any) -> Edit | Miss:
-        found = self._choose(this, _paths(value))
-        if found is None:
+    def _drifted(self, tried: Try, value: Any) -> JsonEdit | Miss:
+        field = self._choose(tried, _paths(value))
+        if field is None:
             return Miss("nothing_to_change")
-        *place, name = found
-        holders = [inner for path, inner in objects(value) if path == tuple(place) and name in inner]
-        before = kept(holders[0][name])
+        *parent, name = field
+        holders = [inner for path, inner in objects_in(value) if path == tuple(parent) and name in inner]
+        before = evidence_of(holders[0][name])
         for holder in holders:
             self._change(holder, name)
-        evidence = {"kind": self.kind, "field": ".".join(found), "occurrences": len(holders)}
-        return Edit(value, {**evidence, "original": before, "changed": self._after(holders[0], name)})
+        evidence = {"kind": self.kind, "field": ".".join(field), "occurrences": len(holders)}
+        return JsonEdit(value, {**evidence, "original": before, "changed": self._after(holders[0], name)})
 
-    def _choose(self, this: Try, paths: list[Path]) -> Path | None:
+    def _choose(self, tried: Try, paths: list[_Path]) -> _Path | None:
         if self.field is not None:
             paths = [path for path in paths if ".".join(path) == self.field]
-        return choose(this.chance("field"), paths) if paths else None
+        return choose(tried.chance("field"), paths) if paths else None
 
     def _change(self, holder: dict[str, Any], name: str) -> None:
         if self.kind == "drop":
@@ -73,17 +74,17 @@ class SchemaDrift(Fault):
 
     def _after(self, holder: dict[str, Any], name: str) -> Any:
         """What the evidence shows: the new value, or the names that are there now."""
-        return list(holder)[:50] if self.kind in ("rename", "drop") else kept(holder[name])
+        return list(holder)[:50] if self.kind in ("rename", "drop") else evidence_of(holder[name])
 
 
-def _paths(value: Any) -> list[Path]:
+def _paths(value: Any) -> list[_Path]:
     """Every field's path, each once, in the order of the reply."""
-    found: dict[Path, None] = {}
-    for path, inner in objects(value):
-        found.update(((*path, name), None) for name in inner)
-        if len(found) > MAX_FIELDS:
+    paths: dict[_Path, None] = {}
+    for path, inner in objects_in(value):
+        paths.update(((*path, name), None) for name in inner)
+        if len(paths) > _MAX_FIELDS:
             break
-    return list(found)
+    return list(paths)
 
 
 def _other_style(name: str) -> str:

@@ -26,11 +26,11 @@ class SlowBody(Fault):
 
     bytes_per_second: float = Field(500, gt=0, le=1e9, description="bytes of the body per second")
 
-    def act(self, this: Try) -> Act:
-        return Act(reply=lambda reply: self._slowed(this, reply))
+    def act(self, tried: Try) -> Act:
+        return Act(reply=lambda reply: self._slowed(tried, reply))
 
-    def _slowed(self, this: Try, reply: Reply) -> Changed | Miss:
-        if not reply.body or not has_body(this, reply):
+    def _slowed(self, tried: Try, reply: Reply) -> Changed | Miss:
+        if not reply.body or not has_body(tried, reply):
             return Miss("nothing_to_change")
         head, body = whole(reply)
         per_piece = max(1, math.ceil(self.bytes_per_second * _PIECE_S), math.ceil(len(body) / _MAX_PIECES))
@@ -38,9 +38,6 @@ class SlowBody(Fault):
         for start in range(0, len(body), per_piece):
             piece = body[start : start + per_piece]
             steps += (len(piece) / self.bytes_per_second, piece)
-        evidence = {
-            "bytes": len(body),
-            "pieces": len(steps) // 2,
-            "delay_ms": round(len(body) / self.bytes_per_second * 1000, 3),
-        }
+        delay_ms = round(len(body) / self.bytes_per_second * 1000, 3)
+        evidence = {"bytes": len(body), "pieces": len(steps) // 2, "delay_ms": delay_ms}
         return Changed(RawReply(tuple(steps), "keep", reply.status), evidence)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from windtunnel.dialects.errors import typed_error
 from windtunnel.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
+from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Act, Changed, Fault, Try
 from windtunnel.faults.catalogue.errors import request_id
 
@@ -24,8 +25,8 @@ def _sendable(headers: Mapping[str, str]) -> Mapping[str, str]:
     return headers
 
 
-class Answered(Fault):
-    """What faults have in common that give an answer of their own."""
+class AnsweringFault(Fault):
+    """Gives an answer of its own in the upstream's place."""
 
     family = "http"
 
@@ -33,19 +34,20 @@ class Answered(Fault):
         False, description="whether the upstream executes the request first; its reply is then thrown away"
     )
 
-    def answered(self, reply: Reply, **evidence: Any) -> Act:
+    def answer_with(self, reply: Reply, **evidence: Any) -> Act:
+        """Gives this reply, after the upstream's has come if the request is ``executed``."""
         proof = {"status": reply.status, **evidence}
         if self.executed:
-            return Act(reply=lambda natural: Changed(reply, {**proof, "upstream_status": natural.status}))
+            return Act(reply=lambda upstream: Changed(reply, {**proof, "upstream_status": upstream.status}))
         return Act(answer=reply, evidence=proof)
 
 
-class Status(Answered):
+class Status(AnsweringFault):
     """Any status with any body and headers, in the upstream's place.
 
     The request is not forwarded, unless ``executed``. Without a ``body`` it is an error in the link's own
-    form (a tool's, OpenAI's or Anthropic's); a text is sent as it is, anything else as JSON. What a client
-    makes of it depends on the status alone in most of them: above 399 an error, else an answer.
+    form (a tool's, OpenAI's or Anthropic's); a text is sent as it is, anything else as JSON. Most clients
+    look at the status alone: from 400 on they report an error, below they take the body for an answer.
     """
 
     name = "status"
@@ -62,18 +64,18 @@ class Status(Answered):
             raise ValueError(f"a reply with status {self.status} has no body")
         return self
 
-    def act(self, this: Try) -> Act:
-        return self.answered(self._reply(this))
+    def act(self, tried: Try) -> Act:
+        return self.answer_with(self._reply(tried))
 
-    def _reply(self, this: Try) -> Reply:
+    def _reply(self, tried: Try) -> Reply:
         headers = tuple(self.headers.items())
         if self.status in (204, 304):
             return Reply(headers, b"", self.status)
         if self.body is None:
             words = _phrase(self.status)
             kind = words.lower().replace(" ", "_")
-            made = typed_error(this.dialect, self.status, kind, words, id=request_id(this))
-            return Reply((*_without(made.headers, self.headers), *headers), made.body, self.status)
+            error = typed_error(DIALECTS[tried.dialect], self.status, kind, words, id=request_id(tried))
+            return Reply((*_without(error.headers, self.headers), *headers), error.body, self.status)
         usual, body = self._body(self.body)
         return Reply((*_without(usual, self.headers), *headers), body, self.status)
 

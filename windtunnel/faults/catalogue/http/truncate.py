@@ -14,8 +14,8 @@ class Truncate(Fault):
     """The reply's body ends early, at a byte or at a fraction of it.
 
     With ``content_length: kept`` the header still claims the whole length and the connection closes, which
-    most clients report today (older ones took what came); with ``corrected`` the cut body is a clean reply,
-    and only a parser can notice. The upstream has executed the request.
+    most clients report (old ones take the part that came); with ``corrected`` the cut body is a clean
+    reply, and only a parser can notice. The upstream has executed the request.
     """
 
     name = "truncate"
@@ -25,7 +25,7 @@ class Truncate(Fault):
     at_byte: int | None = Field(None, ge=0, description="bytes that are sent; instead of fraction")
     content_length: Literal["kept", "corrected"] = Field("kept", description="what the header claims")
 
-    def act(self, this: Try) -> Act:
+    def act(self, tried: Try) -> Act:
         return Act(reply=self._cut)
 
     def _cut(self, reply: Reply) -> Changed | Miss:

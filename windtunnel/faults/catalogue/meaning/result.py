@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from windtunnel.dialects.http import Reply, dump_json
-from windtunnel.faults.base import Act, Changed, Fault, Miss, Try, kept
+from windtunnel.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 
-Path = tuple[str | int, ...]
-# fields about the answer and not about the world: counters, places in a list, codes
+_Path = tuple[str | int, ...]
+# Fields that describe the answer and not the world: counters, places in a list, codes.
 _TECHNICAL = frozenset(
     """
     id position page per_page total count index offset limit status code engine backend units unit
@@ -27,19 +27,19 @@ _TECHNICAL = frozenset(
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value in a result and where it stands."""
+    """One value in a result, and the keys and indexes that lead to it."""
 
-    path: Path
+    path: _Path
     value: Any
 
     @property
     def key(self) -> str:
-        """The nearest field's name: of a list's items, the list's."""
+        """The name of the nearest field, in lower case; items of a list have the list's."""
         return next((part.lower() for part in reversed(self.path) if isinstance(part, str)), "")
 
     @property
     def telling(self) -> bool:
-        """Whether it speaks of the world, as far as its field's name tells."""
+        """Whether, by its field's name, it describes the world and not the answer."""
         return self.key not in _TECHNICAL
 
     @property
@@ -51,16 +51,16 @@ Ranks = Sequence[Sequence[Leaf]]
 
 
 @dataclass(frozen=True)
-class Strike:
-    """What a fault knows when it changes a result. ``rng``: a stream seeded by the schedule's keyed draw."""
+class ToolResult:
+    """The result of a try as JSON. ``rng`` is seeded by the schedule's keyed draw."""
 
-    this: Try
+    tried: Try
     document: Any
     rng: random.Random
 
-    def asked(self) -> str:
-        """What the request says, folded: its query and its body."""
-        request = self.this.request
+    def question(self) -> str:
+        """The request's target and body as case-folded text."""
+        request = self.tried.request
         return f"{request.target} {request.body.decode('utf-8', 'replace')}".casefold().replace("+", " ")
 
 
@@ -73,24 +73,25 @@ class MeaningFault(Fault):
     severity: float = Field(0.5, ge=0, le=1, description="0: hard to notice, 1: absurd")
     field: str | None = Field(None, description="the field that is changed, as a.b; else drawn")
 
-    def act(self, this: Try) -> Act:
-        return Act(reply=partial(self.strike, this))
+    def act(self, tried: Try) -> Act:
+        return Act(reply=partial(self._changed, tried))
 
-    def strike(self, this: Try, reply: Reply) -> Changed | Miss:
-        """The result changed in one place or more, or a miss."""
-        document = readable(reply)
+    def _changed(self, tried: Try, reply: Reply) -> Changed | Miss:
+        document = result_document(reply)
         if document is None:
             return Miss("no_tool_result_to_change")
-        strike = Strike(this, document, random.Random(this.chance("meaning")))
-        ranks = [[leaf for leaf in rank if self.named(leaf)] for rank in self.candidates(strike)]
-        wanted = self.how_many(sum(map(len, ranks)))
+        result = ToolResult(tried, document, random.Random(tried.chance("meaning")))
+        all_ranks = self.candidates(result)
+        ranks = [[leaf for leaf in rank if self.field in (None, leaf.dotted)] for rank in all_ranks]
+        needed = self.how_many(sum(map(len, ranks)))
         changes: list[dict[str, Any]] = []
-        for leaf in chain.from_iterable(drawn(rank, strike.rng) for rank in ranks):
-            new = self.altered(leaf, strike)
+        for leaf in chain.from_iterable(rotated(rank, result.rng) for rank in ranks):
+            new = self.altered(leaf, result)
             if new is not None and dump_json(new) != dump_json(leaf.value):
-                document = replaced(document, leaf.path, new)
-                changes.append({"field": leaf.dotted, "original": kept(leaf.value), "changed": kept(new)})
-            if len(changes) >= wanted:
+                document = with_value_at(document, leaf.path, new)
+                values = {"original": evidence_of(leaf.value), "changed": evidence_of(new)}
+                changes.append({"field": leaf.dotted, **values})
+            if len(changes) >= needed:
                 break
         if not changes:
             return Miss("no_tool_result_to_change")
@@ -103,15 +104,12 @@ class MeaningFault(Fault):
         """In how many places the result is changed."""
         return 1
 
-    def named(self, leaf: Leaf) -> bool:
-        return self.field in (None, leaf.dotted)
-
-    def candidates(self, strike: Strike) -> Ranks:
-        """What could be changed, best first; what only repeats the question comes last."""
+    def candidates(self, result: ToolResult) -> Ranks:
+        """The values that could be changed, best first; those that only repeat the question come last."""
         raise NotImplementedError
 
-    def altered(self, leaf: Leaf, strike: Strike) -> Any:
-        """The new value of the same type; None if this one cannot be changed after all."""
+    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+        """A new value of the same type; None if this leaf cannot be changed after all."""
         raise NotImplementedError
 
 
@@ -120,16 +118,16 @@ class TextFault(MeaningFault):
 
     shortest: ClassVar[int] = 1
 
-    def candidates(self, strike: Strike) -> Ranks:
-        texts = [leaf for leaf in leaves_of(strike.document) if isinstance(leaf.value, str)]
+    def candidates(self, result: ToolResult) -> Ranks:
+        texts = [leaf for leaf in leaves_of(result.document) if isinstance(leaf.value, str)]
         long = [leaf for leaf in texts if len(leaf.value) >= self.shortest and not is_link(leaf.value)]
-        telling, technical = split(long, lambda leaf: leaf.telling)
-        answers, echoes = unlike_the_question(telling, strike)
-        return [max_first(answers), max_first(echoes), max_first(technical)]
+        telling, technical = divided(long, lambda leaf: leaf.telling)
+        answers, echoes = unlike_the_question(telling, result)
+        return [longest_first(answers), longest_first(echoes), longest_first(technical)]
 
 
-def readable(reply: Reply) -> Any:
-    """The JSON of a good answer; None for an error, or for what is no object or list."""
+def result_document(reply: Reply) -> Any:
+    """The object or list that a good answer holds; None for any other reply."""
     if reply.status >= 300 or reply.is_event_stream:
         return None
     try:
@@ -139,10 +137,10 @@ def readable(reply: Reply) -> Any:
     return document if isinstance(document, (dict, list)) else None
 
 
-def leaves_of(document: Any, path: Path = ()) -> Iterator[Leaf]:
+def leaves_of(document: Any, path: _Path = ()) -> Iterator[Leaf]:
     """Every value that holds no other, in the document's order."""
-    waiting: list[tuple[Path, Any]] = [(path, document)]
-    while waiting:  # not by recursion: what comes over the wire may be nested very deep
+    waiting: list[tuple[_Path, Any]] = [(path, document)]
+    while waiting:  # without recursion, since a reply may be nested very deep
         at, value = waiting.pop()
         if isinstance(value, dict):
             waiting += [((*at, key), value[key]) for key in reversed(value)]
@@ -154,7 +152,7 @@ def leaves_of(document: Any, path: Path = ()) -> Iterator[Leaf]:
 
 def lists_of(document: Any) -> Iterator[Leaf]:
     """Every list in the document."""
-    waiting: list[tuple[Path, Any]] = [((), document)]
+    waiting: list[tuple[_Path, Any]] = [((), document)]
     while waiting:
         at, value = waiting.pop()
         if isinstance(value, dict):
@@ -164,8 +162,8 @@ def lists_of(document: Any) -> Iterator[Leaf]:
             waiting += [((*at, number), value[number]) for number in reversed(range(len(value)))]
 
 
-def replaced(document: Any, path: Path, new: Any) -> Any:
-    """A copy of the document with that one value in the place of the old."""
+def with_value_at(document: Any, path: _Path, new: Any) -> Any:
+    """A copy of the document with another value at that path."""
     if not path:
         return new
     twin = copy.copy(document)
@@ -177,20 +175,20 @@ def replaced(document: Any, path: Path, new: Any) -> Any:
     return twin
 
 
-def drawn(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
-    """The same leaves from a drawn one among the first three on."""
+def rotated(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
+    """The leaves, begun at one of the first three, which is drawn; those before it come last."""
     start = rng.randrange(min(3, len(leaves))) if leaves else 0
     return [*leaves[start:], *leaves[:start]]
 
 
-def unlike_the_question(leaves: Sequence[Leaf], strike: Strike) -> tuple[list[Leaf], list[Leaf]]:
-    """Those that say something new, and those that only repeat what was asked."""
-    asked = strike.asked()
-    return split(leaves, lambda leaf: str(leaf.value).casefold() not in asked)
+def unlike_the_question(leaves: Sequence[Leaf], result: ToolResult) -> tuple[list[Leaf], list[Leaf]]:
+    """The leaves that say something new, and those that only repeat the question."""
+    question = result.question()
+    return divided(leaves, lambda leaf: str(leaf.value).casefold() not in question)
 
 
-def split(leaves: Iterable[Leaf], chosen: Callable[[Leaf], object]) -> tuple[list[Leaf], list[Leaf]]:
-    """Those that are chosen, and the others."""
+def divided(leaves: Iterable[Leaf], chosen: Callable[[Leaf], object]) -> tuple[list[Leaf], list[Leaf]]:
+    """The leaves that are chosen, and the others."""
     yes: list[Leaf] = []
     no: list[Leaf] = []
     for leaf in leaves:
@@ -198,7 +196,7 @@ def split(leaves: Iterable[Leaf], chosen: Callable[[Leaf], object]) -> tuple[lis
     return yes, no
 
 
-def max_first(leaves: Sequence[Leaf]) -> list[Leaf]:
+def longest_first(leaves: Sequence[Leaf]) -> list[Leaf]:
     return sorted(leaves, key=lambda leaf: len(leaf.value), reverse=True)
 
 

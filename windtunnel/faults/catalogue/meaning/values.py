@@ -11,9 +11,9 @@ from windtunnel.faults.catalogue.meaning.result import (
     Leaf,
     MeaningFault,
     Ranks,
-    Strike,
+    ToolResult,
+    divided,
     leaves_of,
-    split,
     unlike_the_question,
 )
 
@@ -27,13 +27,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and finite
 
 
-def figures(strike: Strike) -> Ranks:
-    """Numbers that say something: figures, texts that hold one, counters, what was asked."""
-    leaves = [leaf for leaf in leaves_of(strike.document) if leaf.value is not None]
+def _figures(result: ToolResult) -> Ranks:
+    """The leaves with a number, best first: figures, texts with a figure, counters; then the same of those
+    that repeat the question."""
+    leaves = [leaf for leaf in leaves_of(result.document) if leaf.value is not None]
     numbers = [leaf for leaf in leaves if is_number(leaf.value)]
-    telling, technical = split(numbers, lambda leaf: leaf.telling)
+    telling, technical = divided(numbers, lambda leaf: leaf.telling)
     texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _NUMBER.search(leaf.value)]
-    apart = [unlike_the_question(rank, strike) for rank in (telling, texts, technical)]
+    apart = [unlike_the_question(rank, result) for rank in (telling, texts, technical)]
     return [*(answers for answers, _ in apart), *(echoes for _, echoes in apart)]
 
 
@@ -41,31 +42,30 @@ class WrongValue(MeaningFault):
     """A figure in the result is wrong.
 
     It is off by a factor: 1.02 at severity 0, 2.4 at 0.5, 100 at 1 (1 + 0.02 * 4950 ** severity). A zero
-    becomes that factor less one. A whole number stays whole. If the result has no number of its own, one
-    in a text is changed.
+    becomes that factor less one. A whole number stays whole. If no field is a number, a number in a text is
+    changed.
     """
 
     name = "wrong_value"
 
-    def candidates(self, strike: Strike) -> Ranks:
-        return figures(strike)
+    def candidates(self, result: ToolResult) -> Ranks:
+        return _figures(result)
 
     @property
     def factor(self) -> float:
         return 1 + 0.02 * math.pow(4950, self.severity)
 
-    def altered(self, leaf: Leaf, strike: Strike) -> Any:
+    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
         if isinstance(leaf.value, str):
-            return _NUMBER.sub(lambda found: str(self._off(_parsed(found[0]))), leaf.value, count=1)
+            return _NUMBER.sub(lambda match: str(self._off(_parsed(match[0]))), leaf.value, count=1)
         return self._off(leaf.value)
 
     def _off(self, number: float) -> float:
         new = number * self.factor if number else self.factor - 1
         if isinstance(number, int):
-            # in whole numbers: a float has no room for a long one
-            return number + max(1, abs(number) * round((self.factor - 1) * 100) // 100) * (
-                -1 if number < 0 else 1
-            )
+            # Integer arithmetic, since a float cannot hold every long integer.
+            error = max(1, abs(number) * round((self.factor - 1) * 100) // 100)
+            return number - error if number < 0 else number + error
         return round(new, _decimals(number)) if round(new, _decimals(number)) != number else new
 
 
@@ -79,7 +79,7 @@ def _decimals(number: float) -> int:
 
 
 _DIMENSIONS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
-    # factor and offset: the likelier mix-up, and the grosser
+    # Factor and offset of the likelier mix-up, then of the grosser one.
     "temperature": ((1.8, 32.0), (1.0, 273.15)),  # celsius as fahrenheit, as kelvin
     "speed": ((2.23694, 0.0), (3.6, 0.0)),  # metres a second as miles, as kilometres an hour
     "pressure": ((0.750062, 0.0), (100.0, 0.0)),  # hectopascal as millimetres of mercury, as pascal
@@ -102,33 +102,33 @@ _WITH_UNIT = re.compile(r"(?<![\w:.,/-])(\d+(?:\.\d+)?)\s?(°?[A-Za-z/]+)(?![\w]
 class UnitError(MeaningFault):
     """A figure is given in another unit than the result says.
 
-    Below severity 0.5 the likelier mix-up (celsius read as fahrenheit, km as miles), from there on the
-    grosser one (kelvin, metres, cents). The unit's name stays as it was. Known by the field's name or by
-    the unit behind a number in a text.
+    Below severity 0.5 it is the likelier mix-up (Celsius as Fahrenheit, km as miles), from there on the
+    grosser one (kelvin, metres, cents). The unit's name stays as it was. The field's name, or the unit
+    behind a number in a text, tells what is measured.
     """
 
     name = "unit_error"
 
-    def candidates(self, strike: Strike) -> Ranks:
-        leaves = list(leaves_of(strike.document))
-        numbers = [one for one in leaves if is_number(one.value) and _dimension(one.key)]
-        texts = [one for one in leaves if isinstance(one.value, str) and _measured(one.value)]
+    def candidates(self, result: ToolResult) -> Ranks:
+        leaves = list(leaves_of(result.document))
+        numbers = [leaf for leaf in leaves if is_number(leaf.value) and _dimension(leaf.key)]
+        texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _measured(leaf.value)]
         return [numbers, texts]
 
-    def altered(self, leaf: Leaf, strike: Strike) -> Any:
+    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
         if not isinstance(leaf.value, str):
             return self._mixed_up(leaf.value, _dimension(leaf.key))
-        found = _measured(leaf.value)
-        if found is None:
+        measure = _measured(leaf.value)
+        if measure is None:
             return None
-        new = self._mixed_up(_parsed(found[1]), _dimension(found[2]))
-        return leaf.value[: found.start(1)] + str(new) + leaf.value[found.end(1) :]
+        new = self._mixed_up(_parsed(measure[1]), _dimension(measure[2]))
+        return leaf.value[: measure.start(1)] + str(new) + leaf.value[measure.end(1) :]
 
     def _mixed_up(self, number: float, dimension: str) -> float:
         factor, offset = _DIMENSIONS[dimension][self.severity >= 0.5]
         try:
             new = number * factor + offset
-        except OverflowError:  # a whole number that no float can hold
+        except OverflowError:  # an integer that no float can hold
             return number
         if not math.isfinite(new):
             return number
@@ -136,23 +136,21 @@ class UnitError(MeaningFault):
 
 
 def _dimension(word: str) -> str:
-    word = word.lower()
-    return (
-        _BY_WORD.get(word)
-        or _BY_WORD.get(word.rpartition("_")[2])
-        or _BY_WORD.get(word.partition("_")[0], "")
-    )
+    """What a field's name or a unit measures; empty if it is unknown."""
+    parts = (word.lower(), word.lower().rpartition("_")[2], word.lower().partition("_")[0])
+    return next((_BY_WORD[part] for part in parts if part in _BY_WORD), "")
 
 
 def _measured(text: str) -> re.Match[str] | None:
-    return next((found for found in _WITH_UNIT.finditer(text) if _dimension(found[2])), None)
+    """The first number in the text that is followed by a known unit."""
+    return next((match for match in _WITH_UNIT.finditer(text) if _dimension(match[2])), None)
 
 
 class Outdated(MeaningFault):
-    """A date in the result lies too far back, as in data that nobody renewed.
+    """A date in the result lies too far back, as in data that nobody has updated.
 
-    By a day at severity 0, two months at 0.5, ten years at 1 (3650 ** severity days). Years by themselves
-    go back by at least one. A text without any date gets one: "(as of 2016)".
+    It moves by a day at severity 0, two months at 0.5, ten years at 1 (3650 ** severity days). A year
+    without a date moves by at least one year. A text without any date gets one: "(as of 2016)".
     """
 
     name = "outdated"
@@ -165,27 +163,27 @@ class Outdated(MeaningFault):
     def years(self) -> int:
         return max(1, round(self.days / 365))
 
-    def candidates(self, strike: Strike) -> Ranks:
-        leaves = list(leaves_of(strike.document))
-        texts = [one for one in leaves if isinstance(one.value, str)]
-        dated, undated = split(texts, lambda one: _DATE.search(one.value))
-        years = [one for one in leaves if one.key == "year" and is_number(one.value)]
-        in_texts, rest = split(undated, lambda one: _YEAR.search(one.value))
-        answers, echoes = unlike_the_question([*dated, *years, *in_texts], strike)
-        prose = [one for one in rest if " " in one.value]
+    def candidates(self, result: ToolResult) -> Ranks:
+        leaves = list(leaves_of(result.document))
+        texts = [leaf for leaf in leaves if isinstance(leaf.value, str)]
+        dated, undated = divided(texts, lambda leaf: _DATE.search(leaf.value))
+        years = [leaf for leaf in leaves if leaf.key == "year" and is_number(leaf.value)]
+        in_texts, rest = divided(undated, lambda leaf: _YEAR.search(leaf.value))
+        answers, echoes = unlike_the_question([*dated, *years, *in_texts], result)
+        prose = [leaf for leaf in rest if " " in leaf.value]
         return [answers, prose, echoes]
 
-    def altered(self, leaf: Leaf, strike: Strike) -> Any:
+    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
         if not isinstance(leaf.value, str):
             return leaf.value - self.years
         if _DATE.search(leaf.value):
             return _DATE.sub(self._earlier, leaf.value)
         if _YEAR.search(leaf.value):
-            return _YEAR.sub(lambda found: str(int(found[1]) - self.years), leaf.value)
+            return _YEAR.sub(lambda match: str(int(match[1]) - self.years), leaf.value)
         return f"{leaf.value} (as of {2025 - self.years})"
 
-    def _earlier(self, found: re.Match[str]) -> str:
+    def _earlier(self, match: re.Match[str]) -> str:
         try:
-            return (date(int(found[1]), int(found[2]), int(found[3])) - timedelta(days=self.days)).isoformat()
-        except (ValueError, OverflowError):  # no day of any calendar
-            return found[0]
+            return (date(int(match[1]), int(match[2]), int(match[3])) - timedelta(days=self.days)).isoformat()
+        except (ValueError, OverflowError):  # no day of the calendar
+            return match[0]

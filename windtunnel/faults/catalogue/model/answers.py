@@ -10,47 +10,46 @@ from windtunnel.dialects.json_values import compact
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from windtunnel.faults.base import Try
 from windtunnel.faults.catalogue.model import wording
-from windtunnel.faults.catalogue.model.content import ContentFault, pick, twin
+from windtunnel.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id
 
 _ANSWER_TOOL = Field("Report", description="the tool with which the agent gives its final answer, if any")
 
 
 class _AnswerFault(ContentFault):
-    """Of the answer: the text, and the sentences in a call of the tool for the final answer."""
+    """Changes an answer: a text, or the sentences in a call of the tool for the final answer."""
 
     answer_tool: str = _ANSWER_TOOL
 
-    def _final(self, said: ModelReply) -> int | None:
+    def _final(self, reply: ModelReply) -> int | None:
         """Which call is the final answer; None without one."""
-        found = (at for at, call in enumerate(said.calls) if call.name == self.answer_tool)
-        return next(found, None)
+        return next((at for at, call in enumerate(reply.calls) if call.name == self.answer_tool), None)
 
-    def _answering(self, text: str, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply:
-        """That text as the final answer: a call of the tool for it where it is offered."""
-        tool = talk.tool(self.answer_tool)
+    def _answering(self, text: str, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply:
+        """That text as the final answer, in a call of the tool for it if the request offers the tool."""
+        tool = request.tool(self.answer_tool)
         values = wording.fitting(tool.schema, text) if tool else None
         if not isinstance(values, dict):
             return ModelReply(text)
-        call = twin(ToolCall(self.answer_tool, compact(values)), said, talk, this)
+        call = with_new_id(ToolCall(self.answer_tool, compact(values)), reply, request, tried)
         return ModelReply().with_calls(call)
 
-    def _reworded(self, said: ModelReply, edit: wording.Edit) -> ModelReply | None:
-        """With the answer's sentences and figures edited; None if there is no answer in the reply."""
-        at = self._final(said)
+    def _reworded(self, reply: ModelReply, edit: wording.TextEdit) -> ModelReply | None:
+        """The reply with its answer's sentences and figures edited; None if it holds no answer."""
+        at = self._final(reply)
         if at is None:
-            return ModelReply(edit(said.text), (), said.finish) if said.text and not said.calls else None
-        values = said.calls[at].values()
+            return ModelReply(edit(reply.text), (), reply.finish) if reply.text and not reply.calls else None
+        values = reply.calls[at].values()
         if values is None:
             return None
-        arguments = compact(wording.edited(values, edit))
-        return said.with_call(at, ToolCall(self.answer_tool, arguments, said.calls[at].id))
+        arguments = compact(wording.with_edited_texts(values, edit))
+        return reply.with_call(at, ToolCall(self.answer_tool, arguments, reply.calls[at].id))
 
-    def _spoken(self, said: ModelReply) -> str:
+    def _spoken(self, reply: ModelReply) -> str:
         """The answer's sentences; empty if the reply is no answer."""
-        at = self._final(said)
+        at = self._final(reply)
         if at is not None:
-            return "\n".join(wording.sentences(said.calls[at].values()))
-        return "" if said.calls else said.text
+            return "\n".join(wording.sentences(reply.calls[at].values()))
+        return "" if reply.calls else reply.text
 
 
 class EmptyAnswer(ContentFault):
@@ -61,16 +60,16 @@ class EmptyAnswer(ContentFault):
 
     name = "empty_answer"
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        return ModelReply() if said.text or said.calls else None
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        return ModelReply() if reply.text or reply.calls else None
 
 
 class Hallucination(_AnswerFault):
     """The model states what no tool has told it.
 
-    A figure of its answer becomes another one, everywhere in it; in an answer without figures it claims
-    that a tool which it did not ask has confirmed it. Where it asks for tools, it claims instead that all
-    of it is done: the tools are never called. Nothing on the wire shows it.
+    A figure of its answer becomes another one, wherever the answer has it. An answer without figures claims
+    that a tool which the model did not call has confirmed it. Instead of calling tools the model claims that
+    all of it is done: the tools are never called. Nothing on the wire shows it.
     """
 
     name = "hallucination"
@@ -79,39 +78,40 @@ class Hallucination(_AnswerFault):
         "any", description="what is made up: a figure, a confirmation, or that the calls are done"
     )
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        spoken = self._spoken(said)
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        spoken = self._spoken(reply)
         if not spoken:
-            calls = said.calls if self.kind in ("any", "done") else ()
-            return self._answering(wording.done(calls), said, talk, this) if calls else None
-        figure = pick(wording.figures(spoken), this.chance("figure"))
+            calls = reply.calls if self.kind in ("any", "done") else ()
+            return self._answering(wording.done(calls), reply, request, tried) if calls else None
+        figure = choose_if_any(wording.figures_in(spoken), tried.chance("figure"))
         if figure is not None and self.kind in ("any", "figure"):
-            return self._reworded(said, wording.replacing(figure, wording.other_figure(figure, this)))
-        return self._confirmed(said, talk, this) if self.kind in ("any", "confirmed") else None
+            return self._reworded(reply, wording.replacing(figure, wording.other_figure(figure, tried)))
+        return self._confirmed(reply, request, tried) if self.kind in ("any", "confirmed") else None
 
-    def _confirmed(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        used = {call.name for call in (*talk.calls, *said.calls)} | {self.answer_tool}
-        tool = pick([tool.name for tool in talk.tools if tool.name not in used], this.chance("tool"))
+    def _confirmed(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        used = {call.name for call in (*request.calls, *reply.calls)} | {self.answer_tool}
+        unused = [tool.name for tool in request.tools if tool.name not in used]
+        tool = choose_if_any(unused, tried.chance("tool"))
         claim = "I have checked this twice." if tool is None else f"I have checked this with {tool}."
-        return self._reworded(said, wording.appending(claim, self._spoken(said)))
+        return self._reworded(reply, wording.appending(claim, self._spoken(reply)))
 
 
 class IncorrectReasoning(_AnswerFault):
     """The answer draws the wrong conclusion from what the model was told.
 
-    One statement of it is turned round (more and less, before and after, is and is not, ...); in an answer
-    without such a word two of its figures change places. Replies that are no answer are left alone.
+    One of its statements is turned round (more and less, before and after, is and is not, ...); in an
+    answer without such a word two figures change places. Replies that are no answer stay as they are.
     """
 
     name = "incorrect_reasoning"
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        spoken = self._spoken(said)
-        turned = pick(wording.statements(spoken), this.chance("statement"))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        spoken = self._spoken(reply)
+        turned = choose_if_any(wording.statements(spoken), tried.chance("statement"))
         if turned is not None:
-            return self._reworded(said, wording.turning(spoken, turned))
-        figures = wording.figures(spoken)
-        return self._reworded(said, wording.swapping(*figures[:2])) if len(figures) > 1 else None
+            return self._reworded(reply, wording.turning(spoken, turned))
+        figures = wording.figures_in(spoken)
+        return self._reworded(reply, wording.swapping(*figures[:2])) if len(figures) > 1 else None
 
 
 class OffTopic(_AnswerFault):
@@ -123,11 +123,12 @@ class OffTopic(_AnswerFault):
 
     name = "off_topic"
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        used = {call.name for call in (*talk.calls, *said.calls)} | {self.answer_tool}
-        tool = pick([one for one in talk.tools if one.name not in used], this.chance("topic"))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        used = {call.name for call in (*request.calls, *reply.calls)} | {self.answer_tool}
+        unused = [tool for tool in request.tools if tool.name not in used]
+        tool = choose_if_any(unused, tried.chance("topic"))
         about = wording.about(tool) if tool else "It has been unusually mild for the season, has it not?"
-        return self._answering(about, said, talk, this)
+        return self._answering(about, reply, request, tried)
 
 
 class StuckPattern(ContentFault):
@@ -139,19 +140,19 @@ class StuckPattern(ContentFault):
 
     name = "stuck_pattern"
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        return ModelReply(wording.considering(said.calls, talk.user))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        return ModelReply(wording.considering(reply.calls, request.user))
 
 
 class RefusingProgress(ContentFault):
-    """The model stops before the next step: it asks for leave, or says that it cannot go on.
+    """The model stops before the next step: it asks for permission, or says that it cannot go on.
 
     Its tool calls are dropped; the text names them, or quotes what the user asked.
     """
 
     name = "refusing_progress"
 
-    kind: Literal["asks", "refuses"] = Field("asks", description="asks for leave, or says that it cannot")
+    kind: Literal["asks", "refuses"] = Field("asks", description="asks for permission, or refuses")
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        return ModelReply(wording.refusing(said.calls, talk.user, asks=self.kind == "asks"))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        return ModelReply(wording.refusing(reply.calls, request.user, asks=self.kind == "asks"))

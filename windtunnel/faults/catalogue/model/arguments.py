@@ -7,33 +7,38 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from windtunnel.dialects.json_values import compact, items
+from windtunnel.dialects.json_values import as_list, compact
 from windtunnel.dialects.model_messages import ModelRequest
 from windtunnel.faults.base import Try
-from windtunnel.faults.catalogue.model.content import pick
+from windtunnel.faults.catalogue.model.content import choose_if_any
 
-Kind = Literal["value", "type", "missing", "extra"]
+ArgumentDamage = Literal["value", "type", "missing", "extra"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 def damaged(
-    values: dict[str, Any], kind: Kind, argument: str | None, tool: str, talk: ModelRequest, this: Try
+    values: dict[str, Any],
+    kind: ArgumentDamage,
+    argument: str | None,
+    tool: str,
+    request: ModelRequest,
+    tried: Try,
 ) -> dict[str, Any] | None:
-    """The arguments with one of them wrong; None if none can be made so."""
+    """The arguments with one of them wrong; None if none can be made wrong in that way."""
     if kind == "extra":
         added = argument or "options"
         return None if added in values else {**values, added: "default"}
-    name = pick([one for one in values if argument in (None, one)], this.chance("argument"))
+    name = choose_if_any([name for name in values if argument in (None, name)], tried.chance("argument"))
     if name is None:
         return None
     if kind == "missing":
         return {key: value for key, value in values.items() if key != name}
     if kind == "type":
         return {**values, name: _retyped(values[name])}
-    offered = talk.tool(tool)
+    offered = request.tool(tool)
     schema = offered.property(name) if offered else {}
-    other = pick(_others(values[name], name, schema, talk), this.chance("value"))
+    other = choose_if_any(_others(values[name], name, schema, request), tried.chance("value"))
     return None if other is None else {**values, name: other}
 
 
@@ -41,18 +46,18 @@ def _retyped(value: Any) -> Any:
     return [value] if isinstance(value, str) else compact(value)
 
 
-def _others(value: Any, name: str, schema: dict[str, Any], talk: ModelRequest) -> list[Any]:
+def _others(value: Any, name: str, schema: dict[str, Any], request: ModelRequest) -> list[Any]:
     """Other values of the same type, from the best source that has any."""
-    allowed = items(schema.get("enum"))
-    called = [values.get(name) for call in talk.calls if (values := call.values())]
-    for source in (allowed,) if allowed else (called, list(_made(value, talk))):
-        found = [one for one in source if type(one) is type(value) and one != value]
-        if found:
-            return found
+    allowed = as_list(schema.get("enum"))
+    called = [values.get(name) for call in request.calls if (values := call.values())]
+    for source in (allowed,) if allowed else (called, list(_altered(value, request))):
+        others = [other for other in source if type(other) is type(value) and other != value]
+        if others:
+            return others
     return []
 
 
-def _made(value: Any, talk: ModelRequest) -> Iterator[Any]:
+def _altered(value: Any, request: ModelRequest) -> Iterator[Any]:
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -62,14 +67,14 @@ def _made(value: Any, talk: ModelRequest) -> Iterator[Any]:
     elif isinstance(value, list):
         yield value[:-1]
     elif isinstance(value, str):
-        yield from _texts(value, talk.user)
+        yield from _texts(value, request.user)
 
 
 def _texts(value: str, user: str) -> Iterator[str]:
-    """A date moves, a name becomes another one that the user said, other text loses a word or a letter."""
-    found = _DATE.search(value)
-    if found:
-        yield value.replace(found[0], _moved(found[0]))
+    """A date moves, a name becomes another one of the user's message, other text loses a word or a letter."""
+    day = _DATE.search(value)
+    if day:
+        yield value.replace(day[0], _moved(day[0]))
     elif names := [word for word in _WORD.findall(user)[1:] if word[0].isupper() and word not in value]:
         yield from names
     elif " " in value:
@@ -81,5 +86,5 @@ def _texts(value: str, user: str) -> Iterator[str]:
 def _moved(day: str) -> str:
     try:
         return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError):  # no date after all, or the last one
+    except (ValueError, OverflowError):  # no date of the calendar, or its last one
         return day

@@ -10,21 +10,22 @@ from pydantic import Field
 from windtunnel.dialects.json_values import compact, is_json
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from windtunnel.faults.base import Try
-from windtunnel.faults.catalogue.model.arguments import Kind, damaged
-from windtunnel.faults.catalogue.model.content import ContentFault, pick, twin
+from windtunnel.faults.catalogue.model.arguments import ArgumentDamage, damaged
+from windtunnel.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id
 
 
 class _CallFault(ContentFault):
-    """Changes one of the reply's tool calls, drawn by chance; a reply without one is left alone."""
+    """Changes one of the reply's tool calls, drawn by chance; a reply without one stays as it is."""
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        at = pick(range(len(said.calls)), this.chance("call"))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
         if at is None:
             return None
-        call = self.other(said.calls[at], talk, this)
-        return None if call is None else said.with_call(at, call)
+        call = self.other(reply.calls[at], request, tried)
+        return None if call is None else reply.with_call(at, call)
 
-    def other(self, call: ToolCall, talk: ModelRequest, this: Try) -> ToolCall | None:
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        """The call that stands in this one's place; None if it cannot be changed."""
         raise NotImplementedError
 
 
@@ -42,7 +43,7 @@ class MalformedToolCall(_CallFault):
     kind: Literal["cut", "trailing_comma", "single_quotes", "words"] = Field("cut", description="the damage")
     fraction: float = Field(0.6, ge=0, lt=1, description="for cut: share of the arguments that is left")
 
-    def other(self, call: ToolCall, talk: ModelRequest, this: Try) -> ToolCall | None:
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
         broken = self._broken(call.arguments)
         unchanged = broken == call.arguments or is_json(broken)
         return None if unchanged else replace(call, arguments=broken)
@@ -58,7 +59,7 @@ class MalformedToolCall(_CallFault):
 
 
 class UnknownTool(_CallFault):
-    """The model asks for a tool that it was not offered.
+    """The model calls a tool that it was not offered.
 
     The name of one call, drawn by chance, becomes one that is near to it and that the request does not
     offer. Most agents tell the model that there is no such tool; some fail.
@@ -67,14 +68,14 @@ class UnknownTool(_CallFault):
     name = "unknown_tool"
 
     tool: str | None = Field(
-        None, pattern=r"^[a-zA-Z0-9_-]{1,64}$", description="the name; without it, one made from the call's"
+        None, pattern=r"^[a-zA-Z0-9_-]{1,64}$", description="the name; without it, a variant of the call's"
     )
 
-    def other(self, call: ToolCall, talk: ModelRequest, this: Try) -> ToolCall | None:
-        made = (f"{call.name[:55]}_v2", f"{call.name[:55]}_tool", f"do_{call.name[:55]}", "execute_v2")
-        names = (self.tool,) if self.tool else made
-        known = {tool.name for tool in talk.tools} | {call.name}
-        name = pick([one for one in names if one not in known], this.chance("name"))
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        similar = (f"{call.name[:55]}_v2", f"{call.name[:55]}_tool", f"do_{call.name[:55]}", "execute_v2")
+        names = (self.tool,) if self.tool else similar
+        known = {tool.name for tool in request.tools} | {call.name}
+        name = choose_if_any([name for name in names if name not in known], tried.chance("name"))
         return None if name is None else replace(call, name=name)
 
 
@@ -83,23 +84,25 @@ class WrongArguments(_CallFault):
 
     One argument of one call, both drawn by chance, gets another value of its type (made from the
     conversation and from the tool's enumeration where they offer one), another type, or is left out; or an
-    argument is added that the tool does not know. The tool is called with
-    them, unless the agent or the tool validates them.
+    argument is added that the tool does not know. The tool is called with these arguments, unless the
+    agent or the tool validates them.
     """
 
     name = "wrong_arguments"
 
-    kind: Kind = Field("value", description="what is wrong with the argument")
-    argument: str | None = Field(None, description="its name; without it, one drawn by chance")
+    kind: ArgumentDamage = Field("value", description="what is wrong with the argument")
+    argument: str | None = Field(None, description="its name; without it, drawn by chance")
 
-    def other(self, call: ToolCall, talk: ModelRequest, this: Try) -> ToolCall | None:
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
         values = call.values()
-        changed = None if values is None else damaged(values, self.kind, self.argument, call.name, talk, this)
+        if values is None:
+            return None
+        changed = damaged(values, self.kind, self.argument, call.name, request, tried)
         return None if changed is None else replace(call, arguments=compact(changed))
 
 
 class RepeatedToolCall(ContentFault):
-    """The model asks for the same tool call several times in one reply, each with an id of its own.
+    """The model makes the same tool call several times in one reply, each with an id of its own.
 
     A write is carried out as often, unless the agent or the tool takes the calls for one.
     """
@@ -108,26 +111,26 @@ class RepeatedToolCall(ContentFault):
 
     times: int = Field(2, ge=2, le=20, description="how often the call is there")
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        at = pick(range(len(said.calls)), this.chance("call"))
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
         if at is None:
             return None
         for number in range(1, self.times):
-            again = twin(said.calls[at], said, talk, this, number)
-            said = said.with_calls(*said.calls[: at + number], again, *said.calls[at + number :])
-        return said
+            again = with_new_id(reply.calls[at], reply, request, tried, number)
+            reply = reply.with_calls(*reply.calls[: at + number], again, *reply.calls[at + number :])
+        return reply
 
 
 class InfiniteLoop(ContentFault):
-    """The model asks again for what it has asked for already, whatever it has been told.
+    """The model makes its last tool call again, whatever the tool has answered.
 
-    Its reply becomes the last tool call of the conversation, with a new id. A reply to a conversation
-    without one is left alone; from then on the agent goes round until something stops it.
+    Its reply becomes the last tool call of the conversation, with a new id, so that the agent goes round
+    until something stops it. A reply to a conversation without a tool call stays as it is.
     """
 
     name = "infinite_loop"
 
-    def change(self, said: ModelReply, talk: ModelRequest, this: Try) -> ModelReply | None:
-        if not talk.calls:
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        if not request.calls:
             return None
-        return ModelReply().with_calls(twin(talk.calls[-1], said, talk, this))
+        return ModelReply().with_calls(with_new_id(request.calls[-1], reply, request, tried))

@@ -7,18 +7,20 @@ from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from windtunnel.dialects.http import Ending, Step
-from windtunnel.dialects.stream_events import TOKENS, Mark, mark
-from windtunnel.faults.base import Act, Fault, Try, WhyNot
+from windtunnel.dialects.model_dialect import TOKENS, EventKind, ModelDialect
+from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.faults.base import Act, Fault, Miss, Try, WhyNot
 
 F = TypeVar("F", bound="StreamFault")
 
 
 class Editor(Generic[F]):
-    """Follows one stream. ``seen`` counts its events so far, ``tokens`` those that carry tokens."""
+    """Changes one stream. ``seen`` counts its events so far, ``tokens`` those that carry tokens."""
 
-    def __init__(self, fault: F, this: Try) -> None:
+    def __init__(self, fault: F, dialect: ModelDialect, tried: Try) -> None:
         self.fault = fault
-        self.this = this
+        self.dialect = dialect
+        self.tried = tried
         self.ending: Ending = "keep"
         self.why_not: WhyNot | None = "nothing_to_change"
         self.evidence: dict[str, Any] = {}
@@ -26,13 +28,13 @@ class Editor(Generic[F]):
         self.tokens = 0
 
     def event(self, data: bytes) -> Sequence[Step]:
-        kind = mark(data)
+        kind = self.dialect.kind_of(data)
         self.seen += 1
         self.tokens += kind in TOKENS
         return self.edit(data, kind)
 
-    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
-        """What becomes of the event, which is counted already."""
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        """What is sent for the event, which is counted already."""
         raise NotImplementedError
 
     def end(self) -> Sequence[Step]:
@@ -45,11 +47,14 @@ class Editor(Generic[F]):
 
 
 class StreamFault(Fault):
-    """Acts on event streams as they go by. A reply that is none is left alone."""
+    """Acts on event streams as they go by. A reply that is no event stream stays as it is."""
 
     family = "model"
     where = "model"
     editor: ClassVar[type[Editor[Any]]]
 
-    def act(self, this: Try) -> Act:
-        return Act(events=partial(self.editor, self, this))
+    def act(self, tried: Try) -> Act | Miss:
+        dialect = MODEL_DIALECTS.get(tried.dialect)
+        if dialect is None:
+            return Miss("unreadable")
+        return Act(events=partial(self.editor, self, dialect, tried))

@@ -7,33 +7,33 @@ from typing import Literal
 
 from pydantic import Field
 
-from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.event_stream import data_of, with_data
 from windtunnel.dialects.http import Step
-from windtunnel.dialects.stream_events import Mark, arguments_in
-from windtunnel.faults.base import KEPT
+from windtunnel.dialects.model_dialect import EventKind
+from windtunnel.faults.base import evidence_text
 from windtunnel.faults.catalogue.model.editor import Editor, StreamFault
 
 
 class _Nth(StreamFault):
-    """Strikes one of the events that carry a piece of the answer."""
+    """Changes one of the events that carry a piece of the answer."""
 
     nth: int = Field(1, ge=1, description="which of the events with text or with a tool call's arguments")
 
     def instead(self, data: bytes) -> bytes:
+        """What is sent for the event."""
         raise NotImplementedError
 
 
 class _NthEditor(Editor[_Nth]):
     pieces = 0
 
-    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
-        has_piece = kind == "text" or bool(arguments_in(data))
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        has_piece = kind == "text" or bool(self.dialect.arguments_in(data))
         self.pieces += has_piece
         if not has_piece or self.pieces != self.fault.nth:
             return (data,)
         sent = self.fault.instead(data)
-        original = data[:KEPT].decode("utf-8", "replace")
-        self.changed(event=self.seen, original=original, changed=sent[:KEPT].decode("utf-8", "replace"))
+        self.changed(event=self.seen, original=evidence_text(data), changed=evidence_text(sent))
         return (sent,)
 
 
@@ -64,7 +64,7 @@ class CorruptEvent(_Nth):
     kind: Literal["cut", "words", "bytes", "shape"] = Field("cut", description="the damage")
 
     def instead(self, data: bytes) -> bytes:
-        payload = sse.data_of(data)
+        payload = data_of(data)
         half = len(payload) // 2
         damaged = {
             "cut": payload[:half],
@@ -72,4 +72,4 @@ class CorruptEvent(_Nth):
             "bytes": payload[:half] + b"\xff" + payload[half:],
             "shape": b"[]",
         }
-        return sse.with_data(data, damaged[self.kind])
+        return with_data(data, damaged[self.kind])

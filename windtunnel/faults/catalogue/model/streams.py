@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from windtunnel.dialects.http import Ending, RawReply, Reply, Step, whole
-from windtunnel.dialects.stream_events import (
-    TOKENS,
-    Mark,
-    arguments_in,
-    calls_begun,
-    only_call,
-    with_arguments,
-)
-from windtunnel.faults.base import Act, Changed, Try
+from windtunnel.dialects.model_dialect import TOKENS, EventKind
+from windtunnel.faults.base import Act, Changed, Miss, Try
 from windtunnel.faults.catalogue.model.editor import Editor, StreamFault
 
-Place = Literal["events", "arguments", "between_calls", "finish"]
+_Place = Literal["events", "arguments", "between_calls", "finish"]
 _PLACES = (
     "after so many events, inside a tool call's arguments, before the second tool call, or before the event "
     "with the finish reason"
@@ -33,7 +26,7 @@ class _StopEditor(Editor["_Stop"]):
     sent = 0
     calls = 0
 
-    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
         last = None if self.stopped else self._last(data, kind)
         if last is not None:
             self.stopped = True
@@ -46,42 +39,44 @@ class _StopEditor(Editor["_Stop"]):
             last = data
         return (last,) if last else ()
 
-    def _last(self, data: bytes, kind: Mark) -> bytes | None:
-        """What of the event is still sent if the stream stops here; None if it does not."""
+    def _last(self, data: bytes, kind: EventKind) -> bytes | None:
+        """What part of the event is still sent if the stream stops here; None if it goes on."""
         at = self.fault.at
         if at == "events":
             return b"" if self.seen > self.fault.after else None
         if at == "finish":
             return b"" if kind in ("finish", "end") else None
         if at == "arguments":
-            arguments = arguments_in(data)
-            return with_arguments(data, arguments[: len(arguments) // 2]) if len(arguments) > 1 else None
-        before, self.calls = self.calls, self.calls + calls_begun(data)
+            arguments = self.dialect.arguments_in(data)
+            if len(arguments) < 2:
+                return None
+            return self.dialect.with_arguments(data, arguments[: len(arguments) // 2])
+        before, self.calls = self.calls, self.calls + self.dialect.calls_begun(data)
         if self.calls < 2 or self.calls == before:
             return None
-        return b"" if before else only_call(data)
+        return b"" if before else self.dialect.with_arguments(data, self.dialect.arguments_in(data))
 
 
 class _Stop(StreamFault):
-    """The stream stops at a place of it."""
+    """The stream stops at a given place."""
 
     editor = _StopEditor
 
-    at: Place = Field("events", description=_PLACES)
+    at: _Place = Field("events", description=_PLACES)
     after: int = Field(3, ge=0, description="for events: how many are sent")
 
     @property
     def how(self) -> Ending:
-        """How the connection ends; ``keep``: only with the upstream's stream, which is left out."""
+        """How the connection ends. With ``keep`` the rest of the stream is read and not sent."""
         return "keep"
 
-    def lets_pass(self, kind: Mark) -> bool:
+    def lets_pass(self, kind: EventKind) -> bool:
         """Whether such an event is sent even after the stop."""
         return False
 
 
 class StreamCut(_Stop):
-    """The stream's connection breaks: after some events, or at a place where it hurts.
+    """The stream's connection breaks: after some events, inside a tool call, or before the end.
 
     The last chunk of the body never comes, so that a careful client reports a broken transfer. Clients do
     not ask again, since part of the answer has been handed on. Through a proxy that ends connections in
@@ -100,7 +95,7 @@ class StreamCut(_Stop):
 class StreamHang(_Stop):
     """The stream stops and its connection stays open: nothing more comes until the client leaves.
 
-    A client's read timeout is for each wait, so that it ends this; one without waits for ever.
+    A client's read timeout, which is for each wait, ends this; a client without one waits for ever.
     """
 
     name = "stream_hang"
@@ -119,15 +114,15 @@ class EarlyEnd(_Stop):
 
     name = "early_end"
 
-    at: Place = Field("finish", description=_PLACES)
+    at: _Place = Field("finish", description=_PLACES)
     terminator: bool = Field(False, description="still send the event that ends a stream")
 
-    def lets_pass(self, kind: Mark) -> bool:
+    def lets_pass(self, kind: EventKind) -> bool:
         return self.terminator and kind == "end"
 
 
 class _FirstEditor(Editor["SlowFirstToken"]):
-    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
         if kind not in TOKENS or self.why_not is None:
             return (data,)
         self.changed(delay_ms=self.fault.ms, event=self.seen)
@@ -146,19 +141,20 @@ class SlowFirstToken(StreamFault):
 
     ms: int = Field(2000, ge=1, le=_LONGEST, description="milliseconds")
 
-    def act(self, this: Try) -> Act:
-        return Act(reply=self._late, events=partial(self.editor, self, this))
+    def act(self, tried: Try) -> Act | Miss:
+        act = super().act(tried)
+        return act if isinstance(act, Miss) else replace(act, reply=self._late)
 
     def _late(self, reply: Reply) -> Changed:
-        play = RawReply((self.ms / 1000, b"".join(whole(reply))), "keep", reply.status)
-        return Changed(play, {"delay_ms": self.ms})
+        late = RawReply((self.ms / 1000, b"".join(whole(reply))), "keep", reply.status)
+        return Changed(late, {"delay_ms": self.ms})
 
 
 class _SlowEditor(Editor["SlowTokens"]):
-    def edit(self, data: bytes, kind: Mark) -> Sequence[Step]:
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
         if kind not in TOKENS:
             return (data,)
-        wait = self.fault.ms + self.fault.jitter_ms * self.this.chance(f"token-{self.tokens}")
+        wait = self.fault.ms + self.fault.jitter_ms * self.tried.chance(f"token-{self.tokens}")
         self.changed(delay_ms=self.evidence.get("delay_ms", 0) + wait, events=self.tokens)
         return (wait / 1000, data)
 

@@ -6,22 +6,22 @@ import json
 
 import pytest
 
-from tests.faults.catalogue.model.replies import CALL, CALLS, FINAL, TEXT, ZURICH
-from tests.faults.catalogue.model.sdks import CLIENTS
-from tests.faults.catalogue.model.server import model_server
-from windtunnel.faults.catalogue.model.content import APIS, whole_body, with_body
+from tests.dialects.forms import CALL, CALLS, FINAL, TEXT, ZURICH
+from tests.dialects.sdks import CLIENTS
+from tests.dialects.server import model_server
+from windtunnel.dialects.model_dialect import body_of, with_body
 
 
 def rewritten(form, reply):
-    api = APIS[form.dialect]
-    body = whole_body(api, reply)
-    return with_body(api, reply, api.write(body, api.read(body)))
+    dialect = form.model_dialect
+    body = body_of(dialect, reply)
+    return with_body(dialect, reply, dialect.write_reply(body, dialect.read_reply(body)))
 
 
 @pytest.mark.parametrize("said", [TEXT, CALL, CALLS, FINAL], ids=["text", "call", "calls", "final"])
 @pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=lambda value: str(value))
 def test_the_official_clients_see_no_difference(sdk, form, said):
-    body = json.loads(form.this(ZURICH).request.body)
+    body = json.loads(form.request(ZURICH).body)
     with model_server(lambda _: said) as server, sdk.open(server.address.url) as client:
         before = client.ask(body)
         server.rewrite = rewritten

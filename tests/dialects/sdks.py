@@ -12,7 +12,7 @@ import anthropic
 import groq
 import openai
 
-from tests.faults.catalogue.model.replies import Form
+from tests.dialects.forms import Form
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 

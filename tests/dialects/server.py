@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.faults.catalogue.model.replies import Form
+from tests.dialects.forms import Form
 from windtunnel.core.sockets import Address
-from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import Reply, chunk
 from windtunnel.dialects.model_messages import ModelReply
 
@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header(*(("Transfer-Encoding", "chunked") if form.stream else self._length(reply)))
         self.end_headers()
         try:
-            for part in map(chunk, (*sse.split(reply.body), b"")) if form.stream else (reply.body,):
+            for part in map(chunk, (*split_events(reply.body), b"")) if form.stream else (reply.body,):
                 self.wfile.write(part)
         except OSError:  # the client left, which some faults want
             self.close_connection = True

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.tries import a_try, keyed
 from windtunnel.dialects import Dialect
-from windtunnel.dialects import event_stream as sse
+from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.dialects.model_dialect import ModelDialect, body_of
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
-from windtunnel.faults.base import Try
-from windtunnel.faults.catalogue.model.content import APIS, whole_body
+from windtunnel.dialects.registry import MODEL_DIALECTS
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -55,22 +53,22 @@ class Form:
     def __str__(self) -> str:
         return f"{self.dialect}-{'stream' if self.stream else 'json'}"
 
-    def reply(self, said: ModelReply) -> Reply:
-        body = (_completion if self.dialect == "openai" else _message)(said)
+    def reply(self, reply: ModelReply) -> Reply:
+        body = (_completion if self.dialect == "openai" else _message)(reply)
         return streamed(self.dialect, body) if self.stream else json_reply(200, body)
 
-    def said(self, reply: Reply) -> ModelReply:
-        api = APIS[self.dialect]
-        return api.read(whole_body(api, reply))
+    @property
+    def model_dialect(self) -> ModelDialect:
+        return MODEL_DIALECTS[self.dialect]
 
-    def this(
-        self, *earlier: ToolCall, tools: bool = True, chance: Callable[[str], float] | None = None
-    ) -> Try:
-        """A try whose request has those calls in its conversation, answered by the tools."""
-        asked = (_chat_request if self.dialect == "openai" else _messages_request)(earlier, tools)
+    def read(self, reply: Reply) -> ModelReply:
+        return self.model_dialect.read_reply(body_of(self.model_dialect, reply))
+
+    def request(self, *earlier: ToolCall, tools: bool = True) -> Request:
+        """A request that has those calls in its conversation, answered by the tools."""
+        body = (_chat_request if self.dialect == "openai" else _messages_request)(earlier, tools)
         path = "/openai/v1/chat/completions" if self.dialect == "openai" else "/v1/messages"
-        request = Request(JSON_TYPE, json.dumps({**asked, "stream": self.stream}).encode(), "POST", path)
-        return a_try(dialect=self.dialect, request=request, chance=chance or keyed(1))
+        return Request(JSON_TYPE, json.dumps({**body, "stream": self.stream}).encode(), "POST", path)
 
 
 FORMS = [Form(dialect, stream) for dialect in ("openai", "anthropic") for stream in (False, True)]
@@ -78,31 +76,31 @@ STREAMS = [form for form in FORMS if form.stream]
 
 
 def streamed(dialect: Dialect, body: dict[str, Any]) -> Reply:
-    return Reply((("Content-Type", "text/event-stream"),), b"".join(APIS[dialect].spread(body)))
+    return Reply((("Content-Type", "text/event-stream"),), b"".join(MODEL_DIALECTS[dialect].spread(body)))
 
 
-def events(said: ModelReply, form: Form) -> list[bytes]:
-    return list(sse.split(form.reply(said).body))
+def events(reply: ModelReply, form: Form) -> list[bytes]:
+    return list(split_events(form.reply(reply).body))
 
 
-def _completion(said: ModelReply) -> dict[str, Any]:
+def _completion(reply: ModelReply) -> dict[str, Any]:
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in said.calls
+        for call in reply.calls
     ]
-    message = {"role": "assistant", "content": said.text or None} | ({"tool_calls": calls} if calls else {})
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
+    message = {"role": "assistant", "content": reply.text or None} | ({"tool_calls": calls} if calls else {})
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
     envelope = {"id": "chatcmpl-1", "object": "chat.completion", "created": 5, "model": "m"}
     return {**envelope, "choices": [choice], "usage": USAGE, "x_groq": {"id": "req_1"}}
 
 
-def _message(said: ModelReply) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text else []
+def _message(reply: ModelReply) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
     blocks += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
-        for call in said.calls
+        for call in reply.calls
     ]
-    stop = "tool_use" if said.calls else "end_turn"
+    stop = "tool_use" if reply.calls else "end_turn"
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
     usage = {"input_tokens": 9, "output_tokens": 7}
     return {**head, "stop_reason": stop, "stop_sequence": None, "usage": usage}

@@ -1,0 +1,56 @@
+"""Errors in the form of each dialect."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.dialects import Dialect
+from windtunnel.dialects.errors import error_reply
+from windtunnel.dialects.http import Reply
+from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.dialects.registry import DIALECTS, MODEL_DIALECTS
+from windtunnel.dialects.tool import TOOL
+
+VALUES = {"tokens": 9, "limit": 8, "failed_generation": "<{x}>"}
+
+
+def reply(dialect: Dialect, kind: str) -> Reply:
+    return error_reply(DIALECTS[dialect], kind, id="req_1", **VALUES)
+
+
+def test_every_model_api_has_the_same_errors_and_those_of_tools():
+    names = [set(dialect.errors) for dialect in MODEL_DIALECTS.values()]
+    assert names[0] == names[1] > set(TOOL.errors)
+
+
+@pytest.mark.parametrize("kind", [name for name in OPENAI_CHAT.errors if name != "bad_gateway"])
+def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
+    openai, anthropic = reply("openai", kind), reply("anthropic", kind)
+    assert set(openai.json()["error"]) >= {"message", "type", "param", "code"}
+    assert openai.header("x-request-id") == "req_1"
+    assert anthropic.json()["type"] == "error" and anthropic.json()["request_id"] == "req_1"
+    assert anthropic.json()["error"]["type"].endswith("_error")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "status", "type"),
+    [
+        ("anthropic", "overloaded", 529, "overloaded_error"),
+        ("anthropic", "quota", 402, "billing_error"),
+        ("openai", "quota", 429, "insufficient_quota"),
+        ("openai", "overloaded", 503, "server_error"),
+    ],
+)
+def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
+    error = reply(dialect, kind)
+    assert (error.status, error.json()["error"]["type"]) == (status, type)
+
+
+def test_a_bad_gateway_before_a_model_is_a_page_not_json():
+    error = reply("openai", "bad_gateway")
+    assert error.header("content-type") == "text/html" and error.body.startswith(b"<html>")
+
+
+def test_what_a_model_generated_is_quoted_as_it_is():
+    assert reply("openai", "tool_use_failed").json()["error"]["failed_generation"] == "<{x}>"
+    assert reply("anthropic", "tool_use_failed").json()["error"]["message"].endswith(" <{x}>")

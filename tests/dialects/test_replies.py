@@ -1,0 +1,86 @@
+"""Replies read into the neutral form and written again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.dialects.forms import BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH, streamed
+from windtunnel.dialects.model_dialect import body_of, with_body
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+
+REPLIES = pytest.mark.parametrize(
+    "model_reply", [TEXT, CALL, CALLS, FINAL], ids=["text", "call", "calls", "final"]
+)
+FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+THINKING = {"type": "thinking", "thinking": "Zurich first, then Bern, I think.", "signature": "c2ln"}
+OBJECTS = st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_size=4)
+
+
+@FORM
+@REPLIES
+def test_a_reply_is_read_as_what_was_said(form, model_reply):
+    assert form.read(form.reply(model_reply)) == model_reply
+
+
+@FORM
+@REPLIES
+def test_what_is_written_unchanged_is_the_same_body(form, model_reply):
+    body = body_of(form.model_dialect, form.reply(model_reply))
+    assert form.model_dialect.write_reply(body, model_reply) == body
+    assert body_of(form.model_dialect, with_body(form.model_dialect, form.reply(model_reply), body)) == body
+
+
+@FORM
+@given(words=st.text(), values=OBJECTS)
+def test_any_text_and_arguments_survive_being_written_and_read(form, words, values):
+    wanted = ModelReply(
+        words, (ToolCall("calculate", json.dumps(values, ensure_ascii=False), "x1"),), "tool_calls"
+    )
+    reply = form.reply(CALL)
+    assert (
+        form.read(
+            with_body(
+                form.model_dialect,
+                reply,
+                form.model_dialect.write_reply(body_of(form.model_dialect, reply), wanted),
+            )
+        )
+        == wanted
+    )
+
+
+def test_blocks_of_other_kinds_stay_where_they_are():
+    form = FORMS[2]
+    body = {**body_of(form.model_dialect, form.reply(CALL)), "content": [THINKING]}
+    written = form.model_dialect.write_reply(body, CALL)
+    assert [block["type"] for block in written["content"]] == ["thinking", "text", "tool_use"]
+    assert body_of(form.model_dialect, streamed("anthropic", written)) == written
+
+
+def test_further_choices_stay_as_they_are():
+    form = FORMS[0]
+    body = form.reply(TEXT).json()
+    body["choices"].append({"index": 1, "message": {"role": "assistant", "content": "b"}})
+    written = form.model_dialect.write_reply(body, ModelReply("a"))
+    assert [choice["message"]["content"] for choice in written["choices"]] == ["a", "b"]
+    again = body_of(form.model_dialect, streamed("openai", written))
+    assert [choice["message"]["content"] for choice in again["choices"]] == ["a", "b"]
+
+
+@FORM
+@REPLIES
+def test_a_reply_can_be_written_from_nothing(form, model_reply):
+    empty = form.model_dialect.new_reply("id-1", "m", 5)
+    body = form.model_dialect.write_reply(empty, model_reply)
+    assert form.model_dialect.read_reply(body) == model_reply and (body["id"], body["model"]) == ("id-1", "m")
+
+
+@FORM
+def test_the_conversation_is_read_from_the_request(form):
+    request = form.model_dialect.read_request(form.request(ZURICH, BERN))
+    assert request.user == USER and request.calls == (ZURICH, BERN)
+    assert [tool.name for tool in request.tools] == ["get_weather", "calculate", "Report"]
