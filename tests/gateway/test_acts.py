@@ -14,7 +14,7 @@ from tests.gateway.lab import Lab, dial, read_all, until
 from tests.gateway.scripted import CLOSED, DOES, GET, NATURAL, Service, armed, ask, only, sized
 from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
-from windtunnel.gateway.connection.request import MAX_READ
+from windtunnel.gateway.connection.fault_decision import MAX_HELD_BODY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 
@@ -214,8 +214,8 @@ def test_at_most_one_changes_a_try_the_first_in_the_sets_order(
         ("scripted", "request", 300_000, "too_large"),
         ("scripted", "twice", 300_000, "too_large"),
         ("reads", "request", 300_000, None),
-        ("reads", "request", MAX_READ + 1, "too_large"),
-        ("reads", "answer", MAX_READ + 1, "too_large"),
+        ("reads", "request", MAX_HELD_BODY + 1, "too_large"),
+        ("reads", "answer", MAX_HELD_BODY + 1, "too_large"),
     ],
 )
 def test_how_large_a_request_may_be(

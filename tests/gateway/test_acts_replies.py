@@ -12,7 +12,7 @@ import requests
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
 from tests.gateway.scripted import CLOSED, GET, NATURAL, Service, armed, ask, only, sized
 from windtunnel.core.digest import body_digest
-from windtunnel.gateway.connection.modes import MAX_KEPT
+from windtunnel.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 
@@ -113,9 +113,9 @@ def test_an_upstream_that_is_down_leaves_nothing_to_change(tmp_path: Path) -> No
 
 
 def test_a_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: Service) -> None:
-    service.reply = sized(bytes(MAX_KEPT + 1))
+    service.reply = sized(bytes(MAX_BUFFERED_REPLY + 1))
     lab.begin(faults=armed("reply"))
-    assert len(ask(lab).content) == MAX_KEPT + 1
+    assert len(ask(lab).content) == MAX_BUFFERED_REPLY + 1
     assert only(lab).why_not == "too_large"
 
 

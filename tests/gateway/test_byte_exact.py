@@ -18,7 +18,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
-from tests.gateway.talks import CONTINUE, HOST, MIB, WireExchange, block, chunked, content, talks
+from tests.gateway.wire_exchanges import (
+    CONTINUE,
+    HOST,
+    MIB,
+    WireExchange,
+    block,
+    chunked,
+    content,
+    wire_exchanges,
+)
 from windtunnel.core.sockets import Address
 
 REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))
@@ -37,7 +46,7 @@ class Script:
     """An upstream that reads as many bytes as each request should have, and gives its reply."""
 
     def __init__(self) -> None:
-        self.talks: list[tuple[bytes, WireExchange]] = []
+        self.exchanges: list[tuple[bytes, WireExchange]] = []
         self.heard = b""
         self.over = threading.Event()
         self.upstream = Upstream(self.serve)
@@ -47,17 +56,17 @@ class Script:
         at_once(connection)
         heard = []
         try:
-            for head, talk in self.talks:
+            for head, exchange in self.exchanges:
                 heard.append(read_all(connection, len(head)))
-                if talk.waits:
+                if exchange.waits:
                     connection.sendall(CONTINUE)
-                heard.append(read_all(connection, len(talk.body)))
-                for piece in talk.pieces:
+                heard.append(read_all(connection, len(exchange.body)))
+                for piece in exchange.pieces:
                     connection.sendall(piece)
-                if talk.raw is not None:
-                    heard.append(read_all(connection, len(talk.raw)))
-                    connection.sendall(talk.raw[::-1])
-            if not self.talks[-1][1].ends:
+                if exchange.raw is not None:
+                    heard.append(read_all(connection, len(exchange.raw)))
+                    connection.sendall(exchange.raw[::-1])
+            if not self.exchanges[-1][1].ends:
                 heard.append(read_all(connection))
         finally:
             self.heard = b"".join(heard)
@@ -72,9 +81,9 @@ class Way:
     link: str
     added: list[bytes]
 
-    def rewritten(self, talk: WireExchange, authority: bytes) -> list[bytes]:
+    def rewritten(self, exchange: WireExchange, authority: bytes) -> list[bytes]:
         """The header block as it must reach the upstream."""
-        lines = [line if line is not HOST else b"hOsT: " + authority for line in talk.lines]
+        lines = [line if line is not HOST else b"hOsT: " + authority for line in exchange.lines]
         if self.link == "model":
             lines[0] = prefixed(lines[0], b" /v1/" if self.added else b" /openai/v1/")
             gone = [b"windtunnel-"] if self.added else []
@@ -92,25 +101,27 @@ def prefixed(first: bytes, prefix: bytes) -> bytes:
 def hold(
     script: Script, address: Address, said: list[tuple[bytes, WireExchange]], pipelined: bool
 ) -> tuple[bytes, bytes]:
-    """What the upstream and what the client got of the whole talk."""
+    """What the upstream and what the client got of the whole connection."""
     script.over.clear()
     got = []
     with dial(address) as client:
         at_once(client)
-        whole = b"".join(head + talk.body for head, talk in said)
+        whole = b"".join(head + exchange.body for head, exchange in said)
         sender = threading.Thread(target=client.sendall, args=(whole,))
         if pipelined:
             sender.start()
-        for head, talk in said:
+        for head, exchange in said:
             if not pipelined:
-                client.sendall(head if talk.waits else head + talk.body)
-            if talk.waits and not pipelined:
+                client.sendall(head if exchange.waits else head + exchange.body)
+            if exchange.waits and not pipelined:
                 got.append(read_all(client, len(CONTINUE)))
-                client.sendall(talk.body)
-            got.append(read_all(client, len(talk.reply) - len(CONTINUE) * (talk.waits and not pipelined)))
-            if talk.raw is not None:
-                client.sendall(talk.raw)
-                got.append(read_all(client, len(talk.raw)))
+                client.sendall(exchange.body)
+            got.append(
+                read_all(client, len(exchange.reply) - len(CONTINUE) * (exchange.waits and not pipelined))
+            )
+            if exchange.raw is not None:
+                client.sendall(exchange.raw)
+                got.append(read_all(client, len(exchange.raw)))
         if pipelined:
             sender.join()
         if not said[-1][1].ends:
@@ -121,9 +132,9 @@ def hold(
 
 
 def check(script: Script, way: Way, whole: list[WireExchange], pipelined: bool) -> None:
-    expected = [(block(way.rewritten(talk, script.authority)), talk) for talk in whole]
-    sent = [(block(talk.lines), talk) for talk in whole]
-    script.talks = expected
+    expected = [(block(way.rewritten(exchange, script.authority)), exchange) for exchange in whole]
+    sent = [(block(exchange.lines), exchange) for exchange in whole]
+    script.exchanges = expected
     direct = hold(script, script.upstream.address, expected, pipelined)
     through = hold(script, way.lab.address(way.link), sent, pipelined)
     same = [here == there for here, there in zip(direct, through, strict=True)]
@@ -171,8 +182,8 @@ def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[l
 
 
 def batches(largest: int) -> st.SearchStrategy[list[WireExchange]]:
-    before = st.lists(talks(largest), min_size=AT_ONCE - 1, max_size=AT_ONCE - 1)
-    return st.tuples(before, talks(largest, last=True)).map(lambda pair: [*pair[0], pair[1]])
+    before = st.lists(wire_exchanges(largest), min_size=AT_ONCE - 1, max_size=AT_ONCE - 1)
+    return st.tuples(before, wire_exchanges(largest, last=True)).map(lambda pair: [*pair[0], pair[1]])
 
 
 @settings(
@@ -196,5 +207,5 @@ def test_64_mib_each_way(script: Script, ways: list[Way], way: int, framing: str
         lines, body = [b"Transfer-Encoding: chunked"], chunked(data, 1_000_003, b";x=y", b"T: u\r\n")
     ends = framing == "close"
     told = [b"HTTP/1.1 200 OK", *(lines if not ends else [b"Connection: close"])]
-    talk = WireExchange((b"PUT / HTTP/1.1", HOST, *lines), body, (block(told), body), ends=ends)
-    check(script, ways[way], [talk], pipelined=True)
+    exchange = WireExchange((b"PUT / HTTP/1.1", HOST, *lines), body, (block(told), body), ends=ends)
+    check(script, ways[way], [exchange], pipelined=True)

@@ -44,7 +44,7 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> WireExchange:
+def wire_exchanges(draw: st.DrawFn) -> WireExchange:
     method = draw(st.sampled_from(METHODS))
     headers = "".join(
         f"X-{name.encode().hex()}:{value} \r\n"
@@ -76,31 +76,31 @@ class Scripted:
     """An upstream that reads as many bytes as each request has and gives its reply."""
 
     def __init__(self) -> None:
-        self.talks: list[WireExchange] = []
+        self.exchanges: list[WireExchange] = []
         self.pieces = 1 << 20
         self.heard = b""
         self.upstream = Upstream(self.serve)
 
     def serve(self, connection: socket.socket) -> None:
-        for talk in self.talks:
-            self.heard += read_all(connection, len(talk.request), exactly=True)
-            for at in range(0, len(talk.reply), self.pieces):
-                connection.sendall(talk.reply[at : at + self.pieces])
-            if talk.ends:
+        for exchange in self.exchanges:
+            self.heard += read_all(connection, len(exchange.request), exactly=True)
+            for at in range(0, len(exchange.reply), self.pieces):
+                connection.sendall(exchange.reply[at : at + self.pieces])
+            if exchange.ends:
                 return
         connection.recv(1)
 
     def hold(self, address: Address, pipelined: bool) -> tuple[bytes, bytes]:
-        """What the upstream and what the client got of the whole talk."""
+        """What the upstream and what the client got of the whole connection."""
         self.heard, got = b"", b""
         with dial(address) as client:
             if pipelined:
-                client.sendall(b"".join(talk.request for talk in self.talks))
-            for talk in self.talks:
+                client.sendall(b"".join(exchange.request for exchange in self.exchanges))
+            for exchange in self.exchanges:
                 if not pipelined:
-                    client.sendall(talk.request)
-                got += read_all(client, len(talk.reply))
-            if self.talks[-1].ends:
+                    client.sendall(exchange.request)
+                got += read_all(client, len(exchange.reply))
+            if self.exchanges[-1].ends:
                 got += client.recv(1)
         return self.heard, got
 
@@ -121,13 +121,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory, scripted: Scripted) -> Iterato
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(st.lists(talks(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
+@given(st.lists(wire_exchanges(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
 def test_as_if_there_were_no_gateway(
     lab: Lab, scripted: Scripted, whole: list[WireExchange], pieces: int, pipelined: bool
 ) -> None:
-    end = next((at for at, talk in enumerate(whole) if talk.ends), len(whole))
+    end = next((at for at, exchange in enumerate(whole) if exchange.ends), len(whole))
     authority = str(scripted.upstream.address).encode()
-    scripted.talks = [
+    scripted.exchanges = [
         WireExchange(t.request.replace(b"@", authority, 1), t.reply, t.ends) for t in whole[: end + 1]
     ]
     scripted.pieces = pieces

@@ -1,7 +1,8 @@
-"""What becomes of one try that has met faults: which of them acts, and the ledger of them all. Pure.
+"""What becomes of one try that has met faults: which of them acts, and the account of them all. Pure.
 
-Delays add up. At most one fault changes the try, the first in the order of the set. One that changes the
-reply shows only then whether it can: until then it stands in ``line``, and the first that can is the one.
+Delays add up. At most one fault changes the try, the first in the order of the set. Whether a fault can
+change the reply is known only when the reply is there: until then all that might are candidates, and the
+first of them that can does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ _T = TypeVar("_T")
 
 @dataclass(eq=False)
 class MetFault:
-    """A fault that the try has met, and how far it came. ``delay`` is planned (s), ``delay_ms`` was added."""
+    """A fault that the try has met, and whether it was injected.
+
+    ``delay`` is planned (s), ``delay_ms`` was added. ``shows``: what the caller must see of it.
+    ``content``: what a whole reply carries was changed.
+    """
 
     id: str
     fault: Fault
@@ -34,11 +39,8 @@ class MetFault:
 
     @property
     def settled(self) -> bool:
+        """Whether it is known if it was injected."""
         return self.injected or self.why_not is not None
-
-    def miss(self, why: WhyNot) -> None:
-        if not self.settled:
-            self.why_not = why
 
     def guarded(self, function: Callable[..., _T], *arguments: object) -> _T | None:
         """What a fault's own function returns; None if it failed, which is recorded."""
@@ -48,68 +50,77 @@ class MetFault:
             self.why_not, self.detail = "failed", type(error).__name__
             return None
 
-    def delayed(self, ms: float) -> None:
-        """Records a delay that was really added."""
+    def mark_injected(self, evidence: Mapping[str, Any] | None = None) -> None:
+        """Records that the fault changed something."""
         self.injected, self.why_not = True, None
+        self.evidence.update(evidence or {})
+
+    def mark_delayed(self, ms: float) -> None:
+        """Records a delay that was really added."""
+        self.mark_injected()
         self.delay_ms += ms
         self.shows["delay_ms"] = round(self.delay_ms, 3)
 
-    def changed(self, evidence: Mapping[str, Any] | None = None) -> None:
-        """Records that it acts."""
-        self.injected, self.why_not = True, None
-        self.evidence.update(evidence or {})
+    def mark_not_injected(self, why: WhyNot) -> None:
+        """Records why the fault changes nothing, unless it is settled."""
+        if not self.settled:
+            self.why_not = why
 
 
 @dataclass(eq=False)
 class Plan:
-    """``winner`` answers, changes or copies the request; ``line`` may change the reply; ``delay`` in s."""
+    """What the faults of a try do.
+
+    ``request_fault`` answers, changes or copies the request. ``reply_candidates`` may change the reply.
+    """
 
     met_faults: list[MetFault] = field(default_factory=list)
-    winner: MetFault | None = None
-    line: list[MetFault] = field(default_factory=list)
+    request_fault: MetFault | None = None
+    reply_candidates: list[MetFault] = field(default_factory=list)
 
     @property
     def delay(self) -> float:
+        """Seconds that the request is to be delayed, by all faults together."""
         return sum(met.delay for met in self.met_faults)
 
     @property
     def answers(self) -> bool:
         """Whether the try is answered in the upstream's place."""
-        return self.winner is not None and self.winner.act.answer is not None
+        return self.request_fault is not None and self.request_fault.act.answer is not None
 
-    def delayed(self, seconds: float) -> None:
+    def mark_delayed(self, seconds: float) -> None:
         """Shares out a delay that was really added."""
         planned = self.delay
         for met in self.met_faults:
             if met.delay:
-                met.delayed(seconds * 1000 * met.delay / planned)
+                met.mark_delayed(seconds * 1000 * met.delay / planned)
 
-    def miss(self, why: WhyNot) -> None:
-        """Nothing more will come of those whose turn has not come yet."""
+    def mark_not_injected(self, why: WhyNot) -> None:
+        """Records for all that are not settled that they change nothing."""
         for met in self.met_faults:
-            met.miss(why)
+            met.mark_not_injected(why)
 
 
-def plan(met: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
-    """``whole``: the request that the tries show is all of it."""
-    made = Plan()
-    for entry, this in met:
-        fault = MetFault(entry.id, entry.fault)
+def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
+    """Plans a try from the entries that it met. ``whole``: the request that the faults see is all of it."""
+    plan = Plan()
+    for entry, tried in met_entries:
+        met = MetFault(entry.id, entry.fault)
         if entry.fault.needs_body and not whole:
-            fault.why_not = "too_large"
+            met.why_not = "too_large"
         else:
-            act = fault.guarded(entry.fault.act, this)
+            act = met.guarded(entry.fault.act, tried)
             if isinstance(act, Act):
-                _place(made, fault, act, whole)
+                _assign(plan, met, act, whole)
             elif isinstance(act, Miss):
-                fault.why_not = act.why
-            elif fault.why_not is None:
-                continue  # it let the try pass
-        made.met_faults.append(fault)
-    return made
+                met.why_not = act.why
+            elif met.why_not is None:
+                continue  # the fault let the try pass
+        plan.met_faults.append(met)
+    return plan
 
 
-def _place(made: Plan, met: MetFault, act: Act, whole: bool) -> None:
+def _assign(plan: Plan, met: MetFault, act: Act, whole: bool) -> None:
     met.act, met.evidence = act, dict(act.evidence)
     if act.only_delays:
         met.delay = max(act.delay, 0.0)
@@ -117,12 +128,12 @@ def _place(made: Plan, met: MetFault, act: Act, whole: bool) -> None:
         return
     in_request = act.answer is not None or act.request is not None or act.copies != 1
     in_reply = act.reply is not None or act.events is not None
-    if made.winner is not None or (in_request and made.line):
+    if plan.request_fault is not None or (in_request and plan.reply_candidates):
         met.why_not = "already_faulted"
     elif in_request and act.answer is None and not whole:
         met.why_not = "too_large"
     else:
         met.delay = max(act.delay, 0.0)
-        made.winner = met if in_request else None
+        plan.request_fault = met if in_request else None
         if in_reply:
-            made.line.append(met)
+            plan.reply_candidates.append(met)

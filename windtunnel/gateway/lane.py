@@ -21,13 +21,13 @@ from windtunnel.links.catalog import MODEL_LINK, TOOL_LINKS
 from windtunnel.settings.settings import Settings
 
 
-class Connection(Protocol):
+class LaneConnection(Protocol):
     """What a lane must be able to do with a client's connection."""
 
     def end(self, reason: str) -> None:
         """Closes it at once; a request in progress is recorded with that reason."""
 
-    def release(self, attempt: Attempt) -> None:
+    def release(self, attempt: LaneAttempt) -> None:
         """Ends what only a fault holds up: a delayed request of the attempt goes on, a reply is cut off."""
 
 
@@ -38,7 +38,7 @@ class ForeignLink(ValueError):
 class Run:
     """A run that has the lane: its frozen settings, its history, and what may strike its requests.
 
-    ``tally`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
+    ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
     ``ForeignLink``.
     """
 
@@ -47,7 +47,7 @@ class Run:
         self.settings = settings
         self.settings_hash = settings.hash
         self.model = model
-        self.tally = self._armed_with(settings.fault_set)
+        self.matcher = self._armed_with(settings.fault_set)
         self.configuration = 0
         self.failure = ""
         self._writer = writer
@@ -67,7 +67,7 @@ class Run:
         """
         if number == self.configuration:
             return
-        self.tally, self.configuration = self._armed_with(faults), number
+        self.matcher, self.configuration = self._armed_with(faults), number
         self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids)))
 
     def _armed_with(self, faults: FaultSet) -> FaultMatcher:
@@ -113,13 +113,13 @@ def _error_prob(settings: Settings) -> list[Entry]:
     return [Entry(fault, tuple(link.name for link in TOOL_LINKS))] if settings.error_prob else []
 
 
-def named(run_id: str, episode: str, number: int) -> str:
+def attempt_fields(run_id: str, episode: str, number: int) -> str:
     """The fields of an attempt's records that say which it is, as JSON."""
     quoted = (json.dumps(text, ensure_ascii=False) for text in (run_id, episode))
     return '"run":{},"episode":{},"attempt":{}'.format(*quoted, number)
 
 
-class Attempt:
+class LaneAttempt:
     """One attempt in a run: how many tool-link connections it has open, and what has arrived in it.
 
     ``settling``: it is over, so that no fault holds anything of it up any more.
@@ -131,7 +131,7 @@ class Attempt:
         self.number = number
         self.open = 0
         self.settling = False
-        self.named = named(run.run_id, episode, number)
+        self.fields_json = attempt_fields(run.run_id, episode, number)
         self.lab_headers = (
             f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
@@ -174,9 +174,9 @@ class Lane:
 
     number: int
     run: Run | None = None
-    attempt: Attempt | None = None
-    connections: set[Connection] = field(default_factory=set)
-    _ended: Attempt | None = None
+    attempt: LaneAttempt | None = None
+    connections: set[LaneConnection] = field(default_factory=set)
+    _ended: LaneAttempt | None = None
 
     def start_run(self, run_id: str, settings_hash: str, make: Callable[[], Run]) -> Run:
         """The run, made unless it has the lane already; the previous one's history is closed."""
@@ -189,7 +189,7 @@ class Lane:
     def start_attempt(self, run: Run, episode: str, number: int) -> None:
         """Connections accepted from now on belong to it. Told twice, it stays the same attempt."""
         if self.attempt is None or self.attempt.run is not run or not self.attempt.is_(episode, number):
-            self.attempt = Attempt(run, episode, number)
+            self.attempt = LaneAttempt(run, episode, number)
 
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
         """Ends the attempt once it is quiet, or at the bound; how many connections are still open.

@@ -14,8 +14,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from windtunnel.core.sockets import Address, listen
-from windtunnel.gateway.connection.client import ClientConnection
-from windtunnel.gateway.connection.edge import LinkListener
+from windtunnel.gateway.connection.connection import ClientConnection
+from windtunnel.gateway.connection.link_listener import LinkListener
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
 from windtunnel.gateway.lane import Lane
@@ -81,7 +81,8 @@ class Gateway:
             loop = asyncio.get_running_loop()
             servers = [
                 await loop.create_server(
-                    partial(ClientConnection, self._door(link.name)), sock=sockets[f"gateway_{link.name}"]
+                    partial(ClientConnection, self._listener(link.name)),
+                    sock=sockets[f"gateway_{link.name}"],
                 )
                 for link in LINKS
             ]
@@ -103,7 +104,7 @@ class Gateway:
             }
             yield listeners
 
-    def _door(self, link: str) -> LinkListener:
+    def _listener(self, link: str) -> LinkListener:
         base_path = LAB_BASE_PATH if link == MODEL_LINK.name else None
         endpoint = lab_endpoint(self._topology.services[link], base_path)
         return LinkListener(link, self.lane, endpoint, self._head_timeout)

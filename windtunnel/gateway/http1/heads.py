@@ -45,7 +45,6 @@ class RequestHead:
     ``length`` is the Content-Length (0 without one). The ``*_at`` are indices into ``lines``.
     """
 
-    # Class attributes stand for what most requests do not say: every request pays for each that is set.
     length = 0
     encoded = False
     chunked = False
@@ -217,10 +216,10 @@ class ReplyHead:
 
 def read_reply(block: bytes) -> ReplyHead:
     """Reads a whole header block, its empty line included. Raises ``BadHead``."""
-    found = _STATUS.match(block)
-    if found is None:
+    status_line = _STATUS.match(block)
+    if status_line is None:
         raise BadHead("the upstream's status line is no HTTP/1")
-    version, status = found.groups()
+    version, status = status_line.groups()
     head = ReplyHead(int(status), len(block), version == b"1")
     encoding = b""
     for name, value in _REPLY_NOTED.findall(block):
@@ -228,7 +227,7 @@ def read_reply(block: bytes) -> ReplyHead:
             case b"content-length":
                 head.length = _length(value.strip(_SPACE), head.length)
             case b"transfer-encoding":
-                encoding = next((one for one in reversed(_members(value)) if one), encoding)
+                encoding = next((coding for coding in reversed(_members(value)) if coding), encoding)
             case _:
                 _note_options(head, value)
     if encoding:

@@ -14,7 +14,6 @@ class ReplyReader:
     header block, and ``interim`` how much of what the last ``feed`` passed on came before it.
     """
 
-    # Class attributes stand for what does not hold yet: every request pays for each that is set.
     block = b""
     interim = 0
     head: ReplyHead | None = None
@@ -56,6 +55,11 @@ class ReplyReader:
         """What had come of a header block that its upstream never finished."""
         rest, self._start = self._start, b""
         return rest
+
+    def broken_off(self, reason: str | None, *, begun: bool) -> str:
+        """The error of a reply whose upstream closed too early. ``begun``: the client has a part of it."""
+        where = "in the middle of" if begun else "before"
+        return self.error or f"the upstream closed {where} its reply" + (f": {reason}" if reason else "")
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """What to pass on of these bytes, and what came after the reply's end."""

@@ -1,4 +1,4 @@
-"""Gives a client a reply in steps, at their times, and keeps account of what it was sent."""
+"""Gives a client a reply in steps, at their times, and takes note of what the client was sent."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from windtunnel.gateway.http1.reply_reader import ReplyReader
 _BACKLOG = 64 * 1024
 
 
-class Sent:
-    """What a client has been sent of one reply: its status, its body's digest, whether it is whole."""
+class SentReply:
+    """What a client was sent of one reply. ``surplus``: more was sent after its end."""
 
     def __init__(self, method: str) -> None:
         self._hash = body_hash()
         self._head_only = method == "HEAD"
         self._reader = ReplyReader(method, False, True, self._hash.update)
+        self._ended_by_close = self._broken_off = False
         self.surplus = False
-        self.ended_by_close = self.broken_off = False
 
     def take(self, data: bytes) -> bytes:
         """Takes note of these bytes; what of them is to be sent: after the answer to a HEAD, nothing."""
@@ -31,13 +31,18 @@ class Sent:
         self.surplus = self.surplus or (bool(surplus) and not self._head_only)
         return passed if self._head_only else data
 
+    def end(self, ending: Ending, *, keep_alive: bool) -> None:
+        """Takes note of how the reply ends for the client. ``keep_alive``: the connection goes on."""
+        self._broken_off = ending in ("close", "reset")
+        self._ended_by_close = ending == "close" or (ending == "keep" and not keep_alive)
+
     @property
     def status(self) -> int | None:
         return self._reader.head.status if self._reader.head else None
 
     @property
     def whole(self) -> bool:
-        return self._reader.done or (self.ended_by_close and self._reader.ends_by_close)
+        return self._reader.done or (self._ended_by_close and self._reader.ends_by_close)
 
     @property
     def digest(self) -> str:
@@ -47,26 +52,26 @@ class Sent:
         """What the caller must have seen of it."""
         if self.whole:
             return {"status": self.status, "digest": self.digest}
-        return {"lost": True, "closed": True} if self.broken_off else {"lost": True}
+        return {"lost": True, "closed": True} if self._broken_off else {"lost": True}
 
 
-class Player:
-    """``write`` sends bytes, ``on_end`` is told the ending; while ``full()``, the client is behind.
+class ReplyWriter:
+    """``write`` sends bytes, ``on_written`` is told the ending; while ``full()``, the client is behind.
 
     ``hurried()``: it waits no more. ``waited``: seconds that its waits have really taken.
     """
 
     def __init__(
         self,
-        sent: Sent,
+        sent: SentReply,
         write: Callable[[bytes], None],
         full: Callable[[], bool],
         hurried: Callable[[], bool],
-        on_end: Callable[[Ending], None],
+        on_written: Callable[[Ending], None],
     ) -> None:
         self.sent = sent
         self.waited = 0.0
-        self._write, self._on_end = write, on_end
+        self._write, self._on_written = write, on_written
         self._full, self._hurried = full, hurried
         self._steps: deque[Step] = deque()
         self._queued = 0
@@ -100,14 +105,14 @@ class Player:
             return
         self._running = True
         while self._steps and not self._stopped and not self.waiting and not self._full():
-            self._step(self._steps.popleft())
+            self._take_step(self._steps.popleft())
         self._running = False
-        ended = self._ending is not None and not self._steps and not self.waiting
-        if ended and not self._stopped and self._ending is not None:
+        all_written = not self._steps and not self.waiting
+        if self._ending is not None and all_written and not self._stopped:
             self._stopped = True
-            self._on_end(self._ending)
+            self._on_written(self._ending)
 
-    def _step(self, step: Step) -> None:
+    def _take_step(self, step: Step) -> None:
         if isinstance(step, bytes):
             self._queued -= len(step)
             data = self.sent.take(step) if step else b""
@@ -128,5 +133,6 @@ class Player:
             self.waited += time.perf_counter() - self._since
 
     def stop(self) -> None:
+        """Writes nothing more."""
         self._note_wait()
         self._stopped = True

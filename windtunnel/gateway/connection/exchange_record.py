@@ -1,4 +1,4 @@
-"""A turn as a line of the run's history."""
+"""A request in progress as a line of the run's history."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.history.events import FaultMet
 
 if TYPE_CHECKING:
-    from windtunnel.gateway.connection.request import RequestInProgress
+    from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 
 _MAX_EVIDENCE = 32 * 1024
 _BOOL = ("false", "true")
 
 
-def exchange_line(turn: RequestInProgress) -> str:
-    """``windtunnel.history.events.Exchange`` as JSON, made by hand: every request pays for it."""
-    head, started = turn.head, time.time() - (time.perf_counter() - turn.began)
-    faults = _faults(turn.plan) if turn.plan else "[]"
-    eligible = json.dumps(turn.eligible, ensure_ascii=False) if turn.eligible else "[]"
+def exchange_line(request: RequestInProgress) -> str:
+    """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it."""
+    head, started = request.head, time.time() - (time.perf_counter() - request.began)
+    faults = _faults(request.plan) if request.plan else "[]"
+    eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
-        f'{{"start":{started:.6f},{turn.named},"link":"{turn.link}","method":{_quote(head.method)}'
-        f',"target":{_quote(head.target)},"fingerprint":"{turn.fingerprint}"'
-        f',"call":{turn.call},"try_":{turn.try_},"identity":"{turn.identity}"'
-        f',"ms":{(turn.ended - turn.began) * 1000:.3f},"status":{turn.status or "null"}'
-        f',"request_complete":{_BOOL[turn.request_done]},"reply_complete":{_BOOL[turn.reply_done]}'
-        f',"forwarded":{_BOOL[turn.forwarded]},"request_bytes":{turn.request_bytes}'
-        f',"reply_bytes":{turn.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{turn.configuration}'
-        f',"error":{"null" if turn.error is None else _quote(turn.error)},"event":"exchange"}}'
+        f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
+        f',"target":{_quote(head.target)},"fingerprint":"{request.fingerprint}"'
+        f',"call":{request.call},"try_":{request.try_},"identity":"{request.identity}"'
+        f',"ms":{(request.ended - request.began) * 1000:.3f},"status":{request.status or "null"}'
+        f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
+        f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
+        f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
+        f',"error":{"null" if request.error is None else _quote(request.error)},"event":"exchange"}}'
     )
 
 
@@ -45,7 +45,7 @@ def _faults(plan: Plan) -> str:
 
 def fault_met(met: MetFault) -> FaultMet:
     """The record of a fault that a try has met."""
-    evidence = readable(met.evidence)
+    evidence = _readable(met.evidence)
     # the lab's own error keeps the name of what it gave: rate_limit and so on
     kind = str(evidence.get("kind")) if met.fault.name == "http_error" else met.fault.name
     return FaultMet(
@@ -61,7 +61,7 @@ def fault_met(met: MetFault) -> FaultMet:
     )
 
 
-def readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length."""
     try:
         text = json.dumps(evidence, ensure_ascii=False, allow_nan=False, default=str).encode(

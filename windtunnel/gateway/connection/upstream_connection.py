@@ -7,31 +7,31 @@ from typing import Protocol, cast
 
 from windtunnel.gateway.endpoint import Endpoint
 
-OUTBOX_LIMIT = 64 * 1024
+_OUTBOX_LIMIT = 64 * 1024
 
 
-class Caller(Protocol):
-    """Whom an upstream tells what happens to it."""
+class UpstreamEvents(Protocol):
+    """What an upstream connection reports."""
 
-    def on_connected(self, upstream: Upstream) -> None: ...
+    def on_connected(self) -> None: ...
 
-    def on_unreachable(self, upstream: Upstream, reason: str) -> None: ...
+    def on_unreachable(self, reason: str) -> None: ...
 
-    def on_reply(self, upstream: Upstream, data: bytes) -> None: ...
+    def on_reply(self, data: bytes) -> None: ...
 
-    def on_upstream_end(self, upstream: Upstream, reason: str | None) -> None:
-        """It closed; ``reason`` None if in order, as far as TCP tells."""
+    def on_upstream_end(self, reason: str | None) -> None:
+        """The upstream closed; ``reason`` is None if it closed in order, as far as TCP tells."""
 
     def on_full(self, full: bool) -> None:
         """Whether more data for the upstream would only pile up here."""
 
 
-class Upstream(asyncio.Protocol):
-    """Opens itself; what is sent before it is open waits, and is sent first."""
+class UpstreamConnection(asyncio.Protocol):
+    """Opens itself. What is sent before it is open waits, and is sent first."""
 
-    def __init__(self, caller: Caller, endpoint: Endpoint, connect_timeout: float) -> None:
+    def __init__(self, events: UpstreamEvents, endpoint: Endpoint, connect_timeout: float) -> None:
         self.endpoint = endpoint
-        self._caller = caller
+        self._events = events
         self._transport: asyncio.Transport | None = None
         self._outbox: list[bytes] = []
         self._outbox_size = 0
@@ -60,17 +60,17 @@ class Upstream(asyncio.Protocol):
         if not self._ended:
             self._ended = True
             where = self.endpoint.authority.decode()
-            self._caller.on_unreachable(self, f"the upstream {where} cannot be reached: {reason}")
+            self._events.on_unreachable(f"the upstream {where} cannot be reached: {reason}")
 
     def send(self, data: bytes) -> None:
-        """Writes, or keeps it until the connection is open."""
+        """Sends the bytes, at once or when the connection is open."""
         if self._transport is not None:
             self._transport.write(data)
         elif not self._ended:
             self._outbox.append(data)
             self._outbox_size += len(data)
-            if self._outbox_size > OUTBOX_LIMIT:
-                self._caller.on_full(True)
+            if self._outbox_size > _OUTBOX_LIMIT:
+                self._events.on_full(True)
 
     def send_eof(self) -> None:
         """Passes on that the client will send no more; over TLS that can only be a close."""
@@ -82,14 +82,14 @@ class Upstream(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """Closes it in order: what was sent still goes out, also if it is yet to be opened."""
+        """Closes in order: what was sent still goes out, even before the connection is open."""
         if self._transport is None:
             self._close_wanted = True
         else:
             self._transport.close()
 
     def abort(self) -> None:
-        """Closes it at once."""
+        """Closes at once; nothing more is reported."""
         self._ended = True
         self._outbox.clear()
         if self._transport is not None:
@@ -98,7 +98,7 @@ class Upstream(asyncio.Protocol):
             self._opening.cancel()
 
     def pause(self, paused: bool) -> None:
-        """Stops or resumes reading from it."""
+        """Stops or resumes reading from the upstream."""
         if paused == self._reading_paused:
             return
         self._reading_paused = paused
@@ -113,11 +113,11 @@ class Upstream(asyncio.Protocol):
         if self._ended:
             self._transport.abort()
             return
-        if self._outbox_size > OUTBOX_LIMIT:
-            self._caller.on_full(False)
+        if self._outbox_size > _OUTBOX_LIMIT:
+            self._events.on_full(False)
         self._transport.write(b"".join(self._outbox))
         self._outbox.clear()
-        self._caller.on_connected(self)
+        self._events.on_connected()
         if self._reading_paused:
             self._transport.pause_reading()
         if self._close_wanted:
@@ -127,7 +127,7 @@ class Upstream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._ended:
-            self._caller.on_reply(self, data)
+            self._events.on_reply(data)
 
     def eof_received(self) -> None:
         self._end(None)
@@ -138,10 +138,12 @@ class Upstream(asyncio.Protocol):
     def _end(self, reason: str | None) -> None:
         if not self._ended:
             self._ended = True
-            self._caller.on_upstream_end(self, reason)
+            self._events.on_upstream_end(reason)
 
     def pause_writing(self) -> None:
-        self._caller.on_full(True)
+        if not self._ended:
+            self._events.on_full(True)
 
     def resume_writing(self) -> None:
-        self._caller.on_full(False)
+        if not self._ended:
+            self._events.on_full(False)

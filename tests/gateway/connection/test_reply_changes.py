@@ -18,10 +18,10 @@ from windtunnel.dialects.http import Reply, Request, Step, chunk
 from windtunnel.faults.base import Act, Changed, Miss
 from windtunnel.faults.catalogue.http.truncate import Truncate
 from windtunnel.faults.plan import MetFault
-from windtunnel.gateway.connection.edits import ReplyEdit
-from windtunnel.gateway.connection.modes import EventSplitter
-from windtunnel.gateway.connection.player import Sent
-from windtunnel.gateway.connection.record import fault_met
+from windtunnel.gateway.connection.event_stream_edit import EventSplitter
+from windtunnel.gateway.connection.exchange_record import fault_met
+from windtunnel.gateway.connection.reply_changes import ReplyChanges
+from windtunnel.gateway.connection.reply_writer import SentReply
 from windtunnel.gateway.http1.heads import read_request
 from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
 from windtunnel.history.events import Exchange, FaultMet
@@ -47,18 +47,22 @@ class Copying:
         return ()
 
 
-def edit(*acts: Act) -> ReplyEdit:
-    line = [MetFault("id", Truncate(), act) for act in acts]
-    return ReplyEdit(line, HEAD, keep_alive=True, swallow_continue=False)
+def changes(*acts: Act) -> ReplyChanges:
+    candidates = [MetFault("id", Truncate(), act) for act in acts]
+    return ReplyChanges(candidates, HEAD, keep_alive=True, swallow_continue=False)
 
 
-def told(one: ReplyEdit, data: bytes, cuts: list[int]) -> bytes:
+def delivered(reply_changes: ReplyChanges, data: bytes, cuts: list[int]) -> bytes:
     """What the client gets of a reply that comes in pieces and then ends."""
     at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     steps: list[Step] = []
     for start, stop in pairwise(at):
-        steps += one.feed(data[start:stop])[0]
-    steps += one.end() if one.done or one.reader.ends_by_close else one.fail()
+        steps += reply_changes.feed(data[start:stop])[0]
+    steps += (
+        reply_changes.end()
+        if reply_changes.done or reply_changes.reader.ends_by_close
+        else reply_changes.fail()
+    )
     return b"".join(step for step in steps if isinstance(step, bytes))
 
 
@@ -82,7 +86,7 @@ def test_what_a_fault_does_not_change_passes_byte_by_byte(
     body: bytes, how: str, cuts: list[int], headers: bytes
 ) -> None:
     data = framed(body, how, headers)
-    assert told(edit(MISS), data, cuts) == data
+    assert delivered(changes(MISS), data, cuts) == data
 
 
 @given(BODY, CUTS, st.integers(1, 2))
@@ -91,13 +95,13 @@ def test_interim_replies_pass_before_what_a_fault_makes_of_the_final_one(
 ) -> None:
     interim = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * count
     changing = Act(reply=lambda reply: Changed(Reply(body=b"changed")))
-    whole = told(edit(changing), framed(body, "sized"), [])
-    assert told(edit(changing), interim + framed(body, "sized"), cuts) == interim + whole
+    whole = delivered(changes(changing), framed(body, "sized"), [])
+    assert delivered(changes(changing), interim + framed(body, "sized"), cuts) == interim + whole
 
 
 @given(st.binary(max_size=200), CUTS)
 def test_what_is_no_reply_passes_byte_by_byte(data: bytes, cuts: list[int]) -> None:
-    assert told(edit(MISS), data, cuts) == data
+    assert delivered(changes(MISS), data, cuts) == data
 
 
 @given(BODY, FRAMING, CUTS)
@@ -108,7 +112,7 @@ def test_a_fault_sees_the_whole_body_however_it_is_framed(body: bytes, how: str,
         seen.append(reply)
         return Changed(reply)
 
-    got = told(edit(Act(reply=note)), framed(body, how, b"X-A: b\r\n"), cuts)
+    got = delivered(changes(Act(reply=note)), framed(body, how, b"X-A: b\r\n"), cuts)
     assert seen == [Reply((("X-A", "b"),), body)]
     assert got == b"HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
@@ -119,8 +123,8 @@ def test_an_event_stream_that_no_editor_changes_carries_the_same(
 ) -> None:
     headers = STREAM + (b"Content-Encoding: gzip\r\n" if packed else b"")
     data = framed(gzip.compress(body) if packed else body, how, headers)
-    got = told(edit(Act(events=Copying)), data, cuts)
-    sent = Sent("GET")
+    got = delivered(changes(Act(events=Copying)), data, cuts)
+    sent = SentReply("GET")
     sent.take(got)
     assert sent.whole and sent.digest == body_digest(body)
 

@@ -1,4 +1,4 @@
-"""Generated talks over one connection: requests as their client sends them, replies as the upstream does."""
+"""Generated exchanges over one connection: requests as clients send them, replies as upstreams do."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class WireExchange:
         lines = [line[:60] for line in self.lines]
         sizes = [len(piece) for piece in self.pieces]
         flags = f"waits={self.waits}, ends={self.ends}, raw={self.raw and len(self.raw)}"
-        return f"Talk({lines}, {len(self.body)} B, {self.pieces[0][:300]!r} in {sizes} B, {flags})"
+        return f"WireExchange({lines}, {len(self.body)} B, {self.pieces[0][:300]!r} in {sizes} B, {flags})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))  # hypothesis would print a dataclass field by field
@@ -118,7 +118,7 @@ def framed(draw: st.DrawFn, largest: int) -> tuple[list[bytes], bytes]:
 
 
 @st.composite
-def talks(draw: st.DrawFn, largest: int, *, last: bool = False) -> WireExchange:
+def wire_exchanges(draw: st.DrawFn, largest: int, *, last: bool = False) -> WireExchange:
     """One request and its reply; the ``last`` on its connection may also end it or change its protocol."""
     method = draw(st.sampled_from(METHODS))
     lines = [f"{method} {draw(st.sampled_from(TARGETS))} HTTP/1.1".encode(), HOST]

@@ -1,0 +1,115 @@
+"""The client's end of a connection as a byte stream: writing, pausing, closing, one timer. Knows no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from enum import Enum, auto
+
+_LINGER_S = 1.0
+_FLUSH_CHECK_S = 0.001
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
+
+
+class PauseReason(Enum):
+    """Why nothing is read from the client at the moment."""
+
+    REQUESTS_WAIT = auto()  # many bytes of later requests wait behind the one in progress
+    UPSTREAM_FULL = auto()  # the upstream takes the request more slowly than the client sends it
+    FAULT_DELAY = auto()  # a fault delays the request before all of it has come
+
+
+class ClientTransport:
+    """Wraps the socket transport of one client.
+
+    ``write`` sends bytes. ``full``: the client reads too slowly, so that more bytes would pile up here.
+    ``half_closed``: the client sends no more. ``lost``: the connection is gone. ``closing``: it is being
+    closed, and whatever the client still sends is thrown away.
+    """
+
+    full = False
+    half_closed = False
+    lost = False
+    closing = False
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.write = transport.write
+        self._transport = transport
+        self._timer: asyncio.TimerHandle | None = None
+        self.pause_reasons: set[PauseReason] = set()
+
+    # reading
+
+    def pause(self, reason: PauseReason, paused: bool) -> None:
+        """Adds or removes a reason; the socket is read while there is none."""
+        was_paused = bool(self.pause_reasons)
+        if paused:
+            self.pause_reasons.add(reason)
+        else:
+            self.pause_reasons.discard(reason)
+        if was_paused != bool(self.pause_reasons):
+            self._read(not self.pause_reasons)
+
+    def _read(self, on: bool) -> None:
+        if self._transport.is_closing():
+            return
+        if on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    # the timer
+
+    def start_timer(self, seconds: float, expired: Callable[[], None]) -> None:
+        """Calls ``expired`` after that time. Does nothing while a timer runs."""
+        if self._timer is None:
+
+            def expire() -> None:
+                self._timer = None
+                expired()
+
+            self._timer = asyncio.get_running_loop().call_later(seconds, expire)
+
+    def stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # closing
+
+    def close(self, *, unread: bool = False) -> None:
+        """Closes after what was written has gone out. ``unread``: the client is still sending.
+
+        With bytes still to come, a plain close would reset the connection and the client could lose what
+        was written: then the rest is read and thrown away, for a second at most.
+        """
+        self.closing = True
+        if not unread:
+            self._transport.close()
+            return
+        if self.pause_reasons:
+            self.pause_reasons.clear()
+            self._read(True)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self.stop_timer()
+        self.start_timer(_LINGER_S, self._transport.abort)
+
+    def reset(self) -> None:
+        """Resets the connection (RST), once what was written before has left for the kernel."""
+        self.closing = True
+        if self._transport.get_write_buffer_size() and not self._transport.is_closing():
+            asyncio.get_running_loop().call_later(_FLUSH_CHECK_S, self.reset)
+            return
+        if not self._transport.is_closing():
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
+            )
+        self._transport.abort()
+
+    def abort(self) -> None:
+        """Closes at once; what was not sent yet is lost."""
+        self.stop_timer()
+        self._transport.abort()

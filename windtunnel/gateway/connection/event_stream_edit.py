@@ -1,0 +1,105 @@
+"""An event stream that a fault's editor changes event by event, as it goes by. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from windtunnel.dialects.http import Ending, Step, chunk
+from windtunnel.faults.base import EventEditor
+from windtunnel.faults.plan import MetFault
+from windtunnel.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY, UpstreamReply
+from windtunnel.gateway.http1.messages import Decoder, Unreadable
+from windtunnel.gateway.http1.rendering import header_block
+
+_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+class EventTooLarge(Exception):
+    """One event is larger than what the gateway buffers of a reply."""
+
+
+class EventSplitter:
+    """Splits an event stream into whole events, blank line included. ``rest``: the event under way."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The events that these bytes complete. Raises ``EventTooLarge``."""
+        searched = max(len(self.rest) - 3, 0)  # no blank line begins before that
+        self.rest += data
+        events, start = [], 0
+        for blank_line in _BLANK_LINE.finditer(self.rest, searched):
+            events.append(self.rest[start : blank_line.end()])
+            start = blank_line.end()
+        self.rest = self.rest[start:]
+        if len(self.rest) > MAX_BUFFERED_REPLY:
+            raise EventTooLarge
+        return events
+
+
+class EventStreamEdit:
+    """Passes an event stream through a fault's editor. The client gets it chunked, however it came.
+
+    ``decoder`` takes its Content-Encoding off; without one, the stream was decoded and hashed before.
+    """
+
+    def __init__(
+        self, reply: UpstreamReply, met: MetFault, editor: EventEditor, decoder: Decoder | None = None
+    ) -> None:
+        self.ending: Ending = "keep"
+        self._reply, self._met, self._editor = reply, met, editor
+        self._decoder = decoder
+        self._splitter = EventSplitter()
+        self._begun = self._editor_failed = False
+
+    def feed(self, raw: bytes, carried: bytes) -> Sequence[Step]:
+        steps: list[Step] = []
+        if not self._begun:
+            self._begun = True
+            steps.append(header_block(self._reply.shown, None, keep_alive=self._reply.keep_alive))
+        for event in self._split(carried):
+            if self.ending == "keep":
+                steps += _chunked(self._edited(event))
+        return steps
+
+    def _split(self, carried: bytes) -> Sequence[bytes]:
+        try:
+            if self._decoder is not None:
+                carried = self._decoder.feed(carried)
+                self._reply.digest.update(carried)
+            return self._splitter.feed(carried)
+        except (Unreadable, EventTooLarge) as error:  # what has gone out already cannot be taken back
+            self._met.mark_not_injected("too_large" if isinstance(error, EventTooLarge) else "unreadable")
+            self.ending = "close"
+            return ()
+
+    def _edited(self, event: bytes | None) -> Sequence[Step]:
+        """What the editor makes of an event, or of the end (None). Once it has failed, nothing is changed."""
+        steps = None
+        if not self._editor_failed:
+            function = self._editor.end if event is None else lambda: self._editor.event(event)
+            steps = self._met.guarded(function)
+            self._editor_failed = steps is None
+        if steps is None:
+            return () if event is None else (event,)
+        if self._editor.why_not is None:
+            self._met.mark_injected(self._editor.evidence)
+            self._reply.changed_by = self._met
+        self.ending = self._editor.ending
+        return steps
+
+    def end(self) -> Sequence[Step]:
+        steps: list[Step] = []
+        if self.ending == "keep":
+            steps += _chunked([self._splitter.rest, *self._edited(None)])
+            self._met.mark_not_injected(self._editor.why_not or "nothing_to_change")
+        return [*steps, chunk(b"")] if self.ending == "keep" else steps
+
+    def fail(self) -> Sequence[Step]:
+        return _chunked([self._splitter.rest])
+
+
+def _chunked(steps: Sequence[Step]) -> list[Step]:
+    return [chunk(step) if isinstance(step, bytes) else step for step in steps if step]

@@ -1,0 +1,182 @@
+"""One request in progress: whose it is, how far it and its reply came, and the record of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Literal
+
+from windtunnel.core.fingerprint import fingerprint
+from windtunnel.core.identity import Identity, parse_baggage
+from windtunnel.dialects.http import Reply
+from windtunnel.faults.base import WhyNot
+from windtunnel.faults.plan import Plan
+from windtunnel.gateway.connection.exchange_record import exchange_line
+from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
+from windtunnel.gateway.http1.heads import RequestHead
+from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
+from windtunnel.links.catalog import MODEL_LINK
+
+MAX_FINGERPRINTED = 256 * 1024
+# The tries of an attempt mostly send the same baggage: their first call of its kind, first try.
+_IDENTITIES = 1024
+
+
+@lru_cache(_IDENTITIES)
+def _identity_of(baggage: bytes) -> Identity | None:
+    return parse_baggage(baggage.decode("latin-1"))
+
+
+class BodyStart(bytearray):
+    """The first ``limit`` bytes of what a request's body carries. ``cut``: there were more."""
+
+    limit = MAX_FINGERPRINTED
+    cut = False
+
+    def keep(self, data: bytes) -> None:
+        room = self.limit - len(self)
+        self.cut = self.cut or len(data) > room
+        if room > 0:
+            self.extend(data[:room])
+
+
+class RequestInProgress:
+    """A request and its reply on one client connection.
+
+    Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
+    are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
+    ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
+    says in the record whose it is. The fingerprint is of the first 256 KiB of what the body carries.
+    """
+
+    # Class attributes stand for the defaults here and in the heads and readers of ``http1``: setting each on
+    # every instance would cost every request, which ``python -m bench.gateway`` shows.
+    run: Run | None = None
+    attempt: LaneAttempt | None = None
+    attempt_json = ""
+    episode = ""
+    attempt_number = 0
+    identity: Literal["baggage", "counted", "mismatch"] = "counted"
+    fingerprint = ""
+    call = 0
+    try_ = 0
+    forwarded = False
+    reply_bytes = 0
+    reply_done = False
+    status: int | None = None
+    error: str | None = None
+    held: list[bytes] | None = None
+    decided = False
+    forwarding = False
+    plan: Plan | None = None
+    eligible: Sequence[str] = ()
+    reply_is_remembered = False
+    configuration = 0
+    swallow_continue = False
+    request_done = True
+    body_start: BodyStart | None = None
+    _body: Body = NO_BODY
+    _keyed = False
+    _recorded = False
+
+    def __init__(self, link: str, head: RequestHead, began: float) -> None:
+        self.link = link
+        self.head = head
+        self.began = self.ended = began
+        self.request_bytes = head.size
+        self.keep_alive = head.keep_alive
+        if head.chunked or head.length:
+            self.body_start = BodyStart()
+            keep = self.body_start.keep
+            self._body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
+            self.request_done = False
+
+    def take_body(self, data: bytes) -> int:
+        """How many of these bytes are the request's. Raises ``BadBody``."""
+        used = self._body.feed(data)
+        self.request_bytes += used
+        self.request_done = self._body.done
+        return used
+
+    def take_held(self) -> bytes:
+        """Takes out what was held of the request."""
+        held, self.held = self.held, None
+        return b"".join(held) if held else b""
+
+    # whose request it is
+
+    def identify(self, run: Run | None, attempt: LaneAttempt | None) -> None:
+        """Finds its attempt: the one of its connection (or lane), refined by the baggage that it sends."""
+        if run is None and attempt is None:
+            return
+        sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
+        if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
+            # One connection to the model carries several attempts: the request names its own.
+            self.run, self.attempt = run, attempt
+            self.episode, self.attempt_number = sent.episode, sent.attempt
+            self.attempt_json = attempt_fields(run.run_id, sent.episode, sent.attempt)
+            self.identity = "baggage"
+        elif attempt is not None:
+            self.run, self.attempt = attempt.run, attempt
+            self.episode, self.attempt_number = attempt.episode, attempt.number
+            self.attempt_json = attempt.fields_json
+            if sent:
+                agrees = sent.run == attempt.run.run_id and attempt.is_(sent.episode, sent.attempt)
+                self.identity = "baggage" if agrees else "mismatch"
+        if self.run is not None:
+            if sent:
+                self.call, self.try_ = sent.call, sent.try_
+            # the decision about faults replaces it by the configuration then in force
+            self.configuration = self.run.configuration
+
+    def settle_key(self) -> None:
+        """Fills in fingerprint, call and try, once; the body's start is not needed any more."""
+        if self._keyed:
+            return
+        self._keyed = True
+        start = self.body_start
+        if self.link != MODEL_LINK.name:
+            body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
+            self.fingerprint = fingerprint(self.head.method, self.head.target, body)
+        if start:
+            start.clear()
+        if not self.call and self.attempt is not None:
+            self.call = self.attempt.count(self.link, self.fingerprint)
+        self.try_ = self.try_ or 1
+
+    # its faults
+
+    @property
+    def answered_by_fault(self) -> bool:
+        """Whether a fault answers in the upstream's place."""
+        return self.plan is not None and self.plan.answers
+
+    def mark_faults_not_injected(self, why: WhyNot) -> None:
+        """The faults that have not acted by now will not."""
+        if self.plan is not None:
+            self.plan.mark_not_injected(why)
+
+    @property
+    def attempt_is_over(self) -> bool:
+        """Whether its attempt has ended, so that nothing may be held up any more."""
+        return self.attempt is not None and self.attempt.settling
+
+    def reply_memory(self) -> Callable[[Reply], None] | None:
+        """Takes the upstream's reply for faults that give it again later; None if there are none."""
+        if self.run is None or not self.reply_is_remembered:
+            return None
+        return partial(self.run.matcher.remember, self.episode, self.link)
+
+    # the record
+
+    def record(self) -> None:
+        """Writes the exchange into its run's history, once."""
+        if self.run is None or self._recorded:
+            return
+        self._recorded = True
+        if not self.reply_bytes:
+            self.ended = time.perf_counter()
+        if self.request_done and not self._keyed:
+            self.settle_key()
+        self.run.write(exchange_line(self))
