@@ -57,7 +57,7 @@ class _Group(click.Group):
 
 @click.group("faults", cls=_Group, invoke_without_command=True)
 @click.pass_context
-def faults(context: click.Context) -> None:
+def faults_command(context: click.Context) -> None:
     """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
         rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
@@ -67,10 +67,10 @@ def faults(context: click.Context) -> None:
         click.echo("\nmore: windtunnel faults show NAME")
 
 
-@faults.command("show")
+@faults_command.command("show")
 @click.argument("name")
 @_level
-def show(name: str, chaos_level: float) -> None:
+def _show(name: str, chaos_level: float) -> None:
     """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
     if name in REGISTRY:
         _print_fault(REGISTRY[name])
@@ -111,10 +111,10 @@ def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
         click.echo("(no fault can strike)", err=err)
 
 
-@faults.command("set")
+@faults_command.command("set")
 @click.argument("fault_set")
 @_level
-def set_(fault_set: str, chaos_level: float) -> None:
+def _set(fault_set: str, chaos_level: float) -> None:
     """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
     chosen = scaled(find_set(fault_set), chaos_level)
     if not chosen.can_be_met:
@@ -126,8 +126,8 @@ def set_(fault_set: str, chaos_level: float) -> None:
     _tell(_live().set(chosen.dump(), source))
 
 
-@faults.command("clear")
-def clear() -> None:
+@faults_command.command("clear")
+def _clear() -> None:
     """Remove the fault set of the lab that is up, and that of a run in progress.
 
     What TOXIC_PROB and ERROR_PROB of a run draw stays.
@@ -135,8 +135,8 @@ def clear() -> None:
     _tell(_live().clear())
 
 
-@faults.command("status")
-def status() -> None:
+@faults_command.command("status")
+def _status() -> None:
     """Show the faults in force on the lab that is up."""
     live = _live()
     answer = live.status()

@@ -20,7 +20,7 @@ import requests
 
 from windtunnel.core import lock
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
-from windtunnel.lab.process import Process, python, start
+from windtunnel.lab.process import Process, print_to_stderr, python, start
 from windtunnel.lab.toxiproxy import Choice, choose
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
@@ -127,7 +127,7 @@ def keep(toxiproxy: str) -> int:
         with lock.holding(configuration.state.parent):
             _keep(configuration, choice, stop)
     except (LabError, SettingsError, lock.Taken, OSError) as error:
-        tell(f"error: {error}")
+        print_to_stderr(f"error: {error}")
         return 1
     except KeyboardInterrupt:  # stopped before it was ready
         return 0
@@ -143,7 +143,7 @@ def _keep(configuration: Configuration, choice: Choice, stop: threading.Event) -
             while not stop.wait(0.05):
                 dead = lab.dead()
                 if dead == ["manager"]:
-                    tell("the manager ended; starting its successor, which heals first")
+                    print_to_stderr("the manager ended; starting its successor, which heals first")
                     lab.restart_manager()
                     _publish(lab, lab_file)
                 elif dead:
@@ -162,10 +162,6 @@ def _publish(lab: Lab, path: Path) -> None:
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(content), encoding="utf-8")
     temporary.replace(path)
-
-
-def tell(message: str) -> None:
-    sys.stderr.write(message + "\n")
 
 
 if __name__ == "__main__":

@@ -82,6 +82,12 @@ def start(
     return Process(name, popen, log, output)
 
 
+def print_to_stderr(message: str) -> None:
+    """For the launcher's own messages: standard output is the run's."""
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
+
+
 def end_group(process: Process) -> None:
     """Kills whatever is left of the process's session."""
     try:

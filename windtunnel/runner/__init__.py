@@ -6,6 +6,6 @@ The runner knows no agent: it takes a ``Subject`` and judges what that did by th
 from __future__ import annotations
 
 from windtunnel.runner.record import RunRecord
-from windtunnel.runner.run import Audience, Places, Runner, new_run_id
+from windtunnel.runner.run import ProgressListener, RunFiles, Runner, new_run_id
 
-__all__ = ["Audience", "Places", "RunRecord", "Runner", "new_run_id"]
+__all__ = ["ProgressListener", "RunFiles", "RunRecord", "Runner", "new_run_id"]

@@ -9,7 +9,7 @@ from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import toxics_in_force
-from windtunnel.runner.control import Control
+from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
@@ -19,7 +19,9 @@ from windtunnel.toxiproxy.planned import plan_toxics
 class Attempts:
     """Carries out the attempts of one run. ``not_armed``: how many in a row could not be; ``why_not``."""
 
-    def __init__(self, recorder: Recorder, control: Control, topology: Topology, subject: Subject) -> None:
+    def __init__(
+        self, recorder: Recorder, control: ManagerClient, topology: Topology, subject: Subject
+    ) -> None:
         self.not_armed = 0
         self.why_not = ""
         self._recorder = recorder

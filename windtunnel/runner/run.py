@@ -16,7 +16,7 @@ from windtunnel.judging.prompts import Prompt
 from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import with_faults_of_lab
 from windtunnel.runner.attempts import Attempts, worth_another
-from windtunnel.runner.control import Control, RunAborted
+from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
 from windtunnel.runner.verdicts import Verdicts
 from windtunnel.settings.settings import Settings
@@ -25,8 +25,8 @@ from windtunnel.subjects.subject import Subject
 NOT_ARMED_LIMIT = 3
 
 
-class Audience(Protocol):
-    """Who is told how the run goes: the console, or nobody."""
+class ProgressListener(Protocol):
+    """What hears how the run goes: the console, or nothing."""
 
     def say(self, message: str) -> None: ...
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
@@ -34,8 +34,8 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where the run reads and writes."""
+class RunFiles:
+    """Where the run writes its logs, and the database in which the tools keep side effects."""
 
     logs: Path
     effects: Path
@@ -50,20 +50,20 @@ class Runner:
         settings: Settings,
         topology: Topology,
         subject: Subject,
-        control: Control,
-        places: Places,
-        audience: Audience,
+        control: ManagerClient,
+        files: RunFiles,
+        listener: ProgressListener,
         redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self.settings = settings
         self._topology = topology
         self._subject = subject
         self._control = control
-        self._audience = audience
-        self._recorder = Recorder(run_id, topology.lane, places.logs, redact)
+        self._listener = listener
+        self._recorder = Recorder(run_id, topology.lane, files.logs, redact)
         self._record = self._recorder.record
         self._attempts = Attempts(self._recorder, control, topology, subject)
-        self._verdicts = Verdicts(self._recorder, places.effects, audience.say)
+        self._verdicts = Verdicts(self._recorder, files.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
         """What the run shall be remembered by, before it starts."""
@@ -112,21 +112,21 @@ class Runner:
                 prompts,
             )
         )
-        self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._audience.say)
+        self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
 
     def _take_faults_of_lab(self) -> None:
         there = self._control.faults_of_lab(self._topology.lab_id, self._topology.lane)
         self.settings, said = with_faults_of_lab(self.settings, there)
         if said:
             self.note("info", said)
-            self._audience.say(said)
+            self._listener.say(said)
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = f"{index:03d}"
         self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
         ended: list[AttemptEnded] = []
         for attempt in range(1, self.settings.prompt_limit + 1):
-            self._audience.attempt_started(index, total, prompt.text, attempt)
+            self._listener.attempt_started(index, total, prompt.text, attempt)
             result = self._attempts.carry_out(self.settings, episode, attempt, prompt.text)
             if result is not None:
                 ended.append(result)
@@ -136,7 +136,7 @@ class Runner:
         judgement = self._verdicts.judge(episode)
         for one in ended:
             self._recorder.attempt_line(prompt.text, one, judgement.outcome if one is ended[-1] else None)
-        self._audience.episode_judged(index, total, judgement)
+        self._listener.episode_judged(index, total, judgement)
 
     def _finish(self) -> None:
         record = self._record
@@ -149,9 +149,9 @@ class Runner:
             record.completed = False
             record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
 
-    def summarised(self, line: dict[str, object]) -> None:
-        """Writes the summary into info.log."""
-        self._recorder.logs.line("summary", "run summary", summary=line)
+    def log_summary(self, summary: dict[str, object]) -> None:
+        """Writes the summary, in the form of ``Summary.as_json``, into info.log."""
+        self._recorder.logs.line("summary", "run summary", summary=summary)
 
     def close(self) -> None:
         self._recorder.close()

@@ -37,7 +37,7 @@ class Armed:
     why_not: str = ""
 
 
-class Control:
+class ManagerClient:
     """One run's dealings with the manager, through ``state.db``. Raises ``RunAborted``.
 
     ``clock`` gives seconds since the epoch, ``sleep`` takes seconds.
