@@ -30,7 +30,8 @@ from tests.compose.engine import (
 )
 from windtunnel.history.history import read_run
 from windtunnel.judging.summary import Summary, summarise
-from windtunnel.settings.settings import INSTALLATION, NAMES
+from windtunnel.settings.settings import NAMES
+from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 LONG_LIVED = (
     *("toxiproxy", "gateway", "model", "proxy_mgr", "search_tool", "weather_tool", "movie_tool"),
@@ -74,7 +75,7 @@ def environment(name: str = "") -> dict[str, str]:
     kept = {
         key: value
         for key, value in os.environ.items()
-        if key.lower() not in NAMES and key not in INSTALLATION
+        if key.lower() not in NAMES and key not in INSTALLATION_VARIABLES
     }
     return kept | {
         "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import shown
+from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
@@ -77,7 +77,7 @@ def _show(name: str, chaos_level: float) -> None:
         return
     if not names_set(name):
         known = nearest(name, (*REGISTRY, *preset_names()))
-        raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
+        raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
     found = find_set(name)
     if found.description:
         plain_console().print(Text(" ".join(found.description.split()) + "\n"))

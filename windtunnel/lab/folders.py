@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from windtunnel.settings.settings import SettingsError, from_dotenv
+from windtunnel.settings.settings import SettingsError
+from windtunnel.settings.sources import from_dotenv
 
 GROUP = 10001
 DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from windtunnel.core.identity import Identity
+from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology
@@ -16,22 +17,27 @@ from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 from windtunnel.toxiproxy.planned import plan_toxics
 
 
-class Attempts:
-    """Carries out the attempts of one run. ``not_armed``: how many in a row could not be; ``why_not``."""
+class AttemptRunner:
+    """Carries out the attempts of one run.
+
+    ``not_armed`` counts the last attempts in a row that could not be armed; ``why_not`` is of the last one.
+    """
 
     def __init__(
-        self, recorder: Recorder, control: ManagerClient, topology: Topology, subject: Subject
+        self, recorder: Recorder, manager: ManagerClient, topology: Topology, subject: Subject
     ) -> None:
         self.not_armed = 0
         self.why_not = ""
         self._recorder = recorder
-        self._control = control
+        self._manager = manager
         self._topology = topology
         self._subject = subject
 
-    def carry_out(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
+    def carry_out(
+        self, settings: Settings, faults: FaultSet, episode: str, attempt: int, prompt: str
+    ) -> AttemptEnded | None:
         """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
-        named = toxics_in_force(settings, self._control.faults_set())
+        toxics = toxics_in_force(faults, self._manager.faults_set_in_run())
         plan = plan_toxics(
             settings.seed,
             settings.toxic_prob,
@@ -39,9 +45,9 @@ class Attempts:
             TOOL_LINK_NAMES,
             episode,
             attempt,
-            named,
+            toxics,
         )
-        armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
+        armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             self._skip(settings, episode, attempt, armed.why_not)
             return None
@@ -49,7 +55,7 @@ class Attempts:
         emit = self._recorder.emit
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan))
         ended = emit(self._fly(settings, episode, attempt, prompt))
-        healed = self._control.finish(armed.attempt_id, settings)
+        healed = self._manager.finish(armed.attempt_id, settings)
         reasons = list(healed.disturbed)
         if healed.state != "healed":
             reasons.append(f"not healed: its state is {healed.state}")

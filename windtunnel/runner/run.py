@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt
 from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import with_faults_of_lab
-from windtunnel.runner.attempts import Attempts, worth_another
+from windtunnel.runner.attempts import AttemptRunner, worth_another
+from windtunnel.runner.episode_judge import EpisodeJudge
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
-from windtunnel.runner.verdicts import Verdicts
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import Subject
 
-NOT_ARMED_LIMIT = 3
+_NOT_ARMED_LIMIT = 3
 
 
 class ProgressListener(Protocol):
@@ -50,20 +52,21 @@ class Runner:
         settings: Settings,
         topology: Topology,
         subject: Subject,
-        control: ManagerClient,
+        manager: ManagerClient,
         files: RunFiles,
         listener: ProgressListener,
         redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self.settings = settings
+        self._faults = FaultSet()
         self._topology = topology
         self._subject = subject
-        self._control = control
+        self._manager = manager
         self._listener = listener
         self._recorder = Recorder(run_id, topology.lane, files.logs, redact)
         self._record = self._recorder.record
-        self._attempts = Attempts(self._recorder, control, topology, subject)
-        self._verdicts = Verdicts(self._recorder, files.effects, listener.say)
+        self._attempts = AttemptRunner(self._recorder, manager, topology, subject)
+        self._judge = EpisodeJudge(self._recorder, files.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
         """What the run shall be remembered by, before it starts."""
@@ -79,9 +82,9 @@ class Runner:
             self._start(len(prompts))
             for index, prompt in enumerate(prompts, start=1):
                 self._episode(index, len(prompts), prompt)
-                if self._attempts.not_armed >= NOT_ARMED_LIMIT and index < len(prompts):
+                if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < len(prompts):
                     raise RunAborted(
-                        f"{NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
+                        f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
                     )
             record.completed = True
         except RunAborted as error:
@@ -93,7 +96,7 @@ class Runner:
         except KeyboardInterrupt as end:
             record.reason = str(end) or "interrupted"
         finally:
-            record.toxics_left = self._control.release()
+            record.toxics_left = self._manager.release()
             self._finish()
         return record
 
@@ -112,14 +115,15 @@ class Runner:
                 prompts,
             )
         )
-        self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
+        self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
 
     def _take_faults_of_lab(self) -> None:
-        there = self._control.faults_of_lab(self._topology.lab_id, self._topology.lane)
-        self.settings, said = with_faults_of_lab(self.settings, there)
-        if said:
-            self.note("info", said)
-            self._listener.say(said)
+        set_on_lab = self._manager.faults_of_lab(self._topology.lab_id, self._topology.lane)
+        self.settings, sentence = with_faults_of_lab(self.settings, set_on_lab)
+        self._faults = read_canonical(self.settings.faults, self.settings.chaos_level)
+        if sentence:
+            self.note("info", sentence)
+            self._listener.say(sentence)
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = f"{index:03d}"
@@ -127,15 +131,16 @@ class Runner:
         ended: list[AttemptEnded] = []
         for attempt in range(1, self.settings.prompt_limit + 1):
             self._listener.attempt_started(index, total, prompt.text, attempt)
-            result = self._attempts.carry_out(self.settings, episode, attempt, prompt.text)
+            result = self._attempts.carry_out(self.settings, self._faults, episode, attempt, prompt.text)
             if result is not None:
                 ended.append(result)
             if result is None or not worth_another(result):
                 break
-        self._verdicts.read_world(episode)
-        judgement = self._verdicts.judge(episode)
-        for one in ended:
-            self._recorder.attempt_line(prompt.text, one, judgement.outcome if one is ended[-1] else None)
+        self._judge.read_world(episode)
+        judgement = self._judge.judge(episode)
+        for attempt_ended in ended:
+            outcome = judgement.outcome if attempt_ended is ended[-1] else None
+            self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
         self._listener.episode_judged(index, total, judgement)
 
     def _finish(self) -> None:
@@ -143,7 +148,7 @@ class Runner:
         try:
             if record.reason:
                 self.note("error", f"the run ended early: {record.reason}")
-            self._verdicts.judge_late_effects()
+            self._judge.judge_late_effects()
             self._recorder.emit(RunFinished(time.time(), record.completed, record.reason, record.toxics_left))
         except OSError as error:  # the disk is still full: the console must do
             record.completed = False
@@ -155,7 +160,7 @@ class Runner:
 
     def close(self) -> None:
         self._recorder.close()
-        self._control.close()
+        self._manager.close()
 
 
 def new_run_id() -> str:

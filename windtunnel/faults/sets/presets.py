@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import shown
+from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
 
 # beside the packages: in a checkout and, as their data, in an installation too
@@ -57,7 +58,7 @@ def find_set(given: str) -> FaultSet:
 
 def _find(text: str) -> FaultSet:
     if is_text(text):
-        return load_set(text, "fault set", REGISTRY)
+        return read_canonical(text)  # canonical already, where one process hands it to another
     if text in preset_names():
         return preset(text)
     if _is_path(text):
@@ -65,7 +66,7 @@ def _find(text: str) -> FaultSet:
     if text in REGISTRY:
         raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
     known = nearest(text, preset_names())
-    raise FaultSetError(f"{shown(text)} is no file, and no preset is called so{known}")
+    raise FaultSetError(f"{short_repr(text)} is no file, and no preset is called so{known}")
 
 
 def names_set(text: str) -> bool:
