@@ -24,16 +24,16 @@ def _up(toxiproxy: str) -> None:
     """Start a lab and leave it running; then: python -m agent."""
     configuration = load_configuration(os.environ)
     choose(toxiproxy, configuration.environ)
-    sys.exit(daemon.up(configuration, toxiproxy, print_to_stderr))
+    sys.exit(daemon.bring_up(configuration, toxiproxy, print_to_stderr))
 
 
 @lab_command.command("down")
 def _down() -> None:
     """Heal and stop the lab that is up."""
-    sys.exit(daemon.down(load_configuration(os.environ), print_to_stderr))
+    sys.exit(daemon.take_down(load_configuration(os.environ), print_to_stderr))
 
 
 @lab_command.command("status")
 def _status() -> None:
     """Show the lab that is up: addresses, attempt, toxics desired and observed."""
-    sys.exit(daemon.status(load_configuration(os.environ), click.echo))
+    sys.exit(daemon.print_status(load_configuration(os.environ), click.echo))

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from windtunnel.faults.sets.checks import FaultSetError
 from windtunnel.judging.prompts import PromptsError
+from windtunnel.lab.live import LiveFaultsError
 from windtunnel.settings.settings import SettingsError
 
 _COMMANDS = ("demo", "run", "lab", "faults", "judge", "toxiproxy")
@@ -26,11 +28,13 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, context: click.Context) -> Any:
-        """Turns the errors that are meant for people into one line and exit code 2."""
+        """Turns errors that are meant for people into one line; exit code 2, or 1 if no lab answers."""
         try:
             return super().invoke(context)
-        except (SettingsError, PromptsError) as error:
+        except (SettingsError, PromptsError, FaultSetError) as error:
             raise click.UsageError(str(error), None) from None
+        except LiveFaultsError as error:
+            raise click.ClickException(str(error)) from None
 
 
 @click.group(cls=_Commands)

@@ -69,7 +69,7 @@ def _run_subject(
             try:
                 lab.check()
             except LabError as error:
-                lab.say_why(error)
+                lab.leave_reason(error)
                 _end(agent)
                 raise
             time.sleep(0.02)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-STOP_BOUND_S = 5.0
+_STOP_BOUND_S = 5.0
 
 
 @dataclass
@@ -41,9 +41,9 @@ class Process:
     def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not end."""
         self.signal(signal.SIGTERM)
-        if not self.wait(STOP_BOUND_S):
+        if not self.wait(_STOP_BOUND_S):
             self.signal(signal.SIGKILL)
-            self.wait(STOP_BOUND_S)
+            self.wait(_STOP_BOUND_S)
         if self.output:
             self.output.close()
 

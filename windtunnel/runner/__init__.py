@@ -1,6 +1,7 @@
 """A run from its first request to its summary: every prompt an episode, every episode one or more attempts.
 
-The runner knows no agent: it takes a ``Subject`` and judges what that did by the history and the worlds.
+Imports from the rooms ``core`` to ``lab``, and no agent: it takes a ``Subject``, and judges what that did by
+the history and the worlds.
 """
 
 from __future__ import annotations

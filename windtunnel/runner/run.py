@@ -69,13 +69,13 @@ class Runner:
         self._judge = EpisodeJudge(self._recorder, files.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
-        """What the run shall be remembered by, before it starts."""
+        """Records a note ahead of the run's first event."""
         self._recorder.note(level, message)
 
     def run(self, prompts: Sequence[Prompt]) -> RunRecord:
-        """Runs all prompts in turn. What ends the run early is said in the record, not raised.
+        """Runs all prompts in turn. What ends the run early is the record's ``reason``, and not raised.
 
-        So is the text of a ``KeyboardInterrupt``: why it came, if whoever raised it knows.
+        The text of a ``KeyboardInterrupt`` is such a reason: ``interrupt_once`` gives it one.
         """
         record = self._record
         try:

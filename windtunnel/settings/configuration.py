@@ -1,4 +1,4 @@
-"""Where a process's configuration comes from: environment, ``.env`` and ``config.json``, made one."""
+"""A process's configuration, put together from environment, ``.env`` and ``config.json``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAB_FILE = "lab.json"
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that a process needs to know. ``environ`` has the variables of ``.env`` beneath its own."""
+    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``."""
 
     settings: Settings
     topology: Topology
@@ -74,7 +74,7 @@ def load_configuration(
 
 
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:
-    """Whoever gave an address means it; whoever gave a key means Groq; else the scripted model."""
+    """``compatible`` for whoever gave an address, ``groq`` for whoever has a key, else ``scripted``."""
     if any(source.values.get("model_base_url") for source in sources):
         return {"model": "compatible"}
     return {"model": "groq" if environ.get("GROQ_API_KEY") else "scripted"}

@@ -63,7 +63,7 @@ class Settings(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
         # pydantic would take true for 1
         if isinstance(value, bool) and info.field_name != "idempotency":
             raise ValueError("must not be true or false")

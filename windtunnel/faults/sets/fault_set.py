@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,19 +120,12 @@ class FaultSet:
 
 def load_set(text: str, where: str, registry: Registry) -> FaultSet:
     """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
-    try:
-        value = read_yaml(text, where)
-    except PlainDataError as error:
-        raise FaultSetError(str(error)) from None
-    return build_set(value, where, registry)
+    return build_set(_checked_data(read_yaml, text, where), where, registry)
 
 
 def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
     """The same from plain data. Raises ``FaultSetError``."""
-    try:
-        data = plain_data(value, where)
-    except PlainDataError as error:
-        raise FaultSetError(str(error)) from None
+    data = _checked_data(plain_data, value, where)
     top = checked_mapping(data, where, ("faults", "toxics", "description"))
     faults = [
         _entry(entry, f"{where}: faults[{number}]", registry)
@@ -144,6 +137,13 @@ def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
     ]
     description = text_or("", top.get("description"), f"{where}: description")
     return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)), description)
+
+
+def _checked_data(read: Callable[[Any, str], Any], given: Any, where: str) -> Any:
+    try:
+        return read(given, where)
+    except PlainDataError as error:
+        raise FaultSetError(str(error)) from None
 
 
 def _entry(value: Any, where: str, registry: Registry) -> Entry:
@@ -181,10 +181,12 @@ def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
     possible = {"any": GROUPS["all"], "tool": GROUPS["tools"], "model": GROUPS["model"]}[kind.where]
     on = tuple(name for name in _NAMES if name in chosen and name in possible)
     if not on:
-        raise FaultSetError(f"{where}: {kind.name} can strike only on {', '.join(possible)}")
+        raise FaultSetError(f"{where}: {kind.name} is possible only on {', '.join(possible)}")
     if not grouped and len(on) < len(chosen):
         wrong = ", ".join(sorted(chosen - set(on)))
-        raise FaultSetError(f"{where}: {kind.name} cannot strike on {wrong}, only on {', '.join(possible)}")
+        raise FaultSetError(
+            f"{where}: {kind.name} is impossible on {wrong}, possible only on {', '.join(possible)}"
+        )
     return on
 
 
@@ -231,7 +233,7 @@ def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
 
 
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
-    """Every id once: a repeated one gets its number."""
+    """The entries with every id once: a repeated one gets a number at its end."""
     seen: dict[str, int] = {}
     taken = {entry.id for entry in entries}
     for entry in entries:
