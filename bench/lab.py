@@ -14,7 +14,7 @@ from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.runner import new_run_id
-from windtunnel.runner.control import Control
+from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
@@ -49,7 +49,7 @@ def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -
     settings = Settings(seed=1, toxic_prob=toxic_prob)
     times: list[float] = []
     with Lab(configuration, choice) as lab:
-        control = Control(lambda: State(configuration.state), time.time, time.sleep)
+        control = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
         control.lease(new_run_id(), lab.topology.lab_id, 0, settings, lambda _: None)
         for number in range(ATTEMPTS):
             episode = f"{number:04d}"

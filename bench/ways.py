@@ -21,7 +21,7 @@ from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
-from windtunnel.settings.settings import Source, resolve
+from windtunnel.settings.sources import Source, merge_sources
 from windtunnel.state.state import State
 
 FREE = Address(LOOPBACK, 0)
@@ -111,7 +111,7 @@ def gateway(
 
 
 def _begin(state_db: Path, control: Address, values: Mapping[str, Any]) -> None:
-    settings = resolve([Source("bench", {"seed": 1, **values})])
+    settings = merge_sources([Source("bench", {"seed": 1, **values})])
     with State(state_db) as state:
         state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
     body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from windtunnel.cli.main import main
 from windtunnel.faults.catalogue import FAULTS
 from windtunnel.faults.sets.presets import preset_names
-from windtunnel.lab.live import LiveFaults
+from windtunnel.lab.live import LiveFaultsClient
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_links_of_one_rate_stand_in_one_row():
 @pytest.mark.parametrize("name", preset_names())
 def test_a_preset_shows_its_entries(name):
     assert "% of tries" in call("show", name).output
-    assert "(no fault can strike)" in call("show", name, "--chaos-level", "0").output
+    assert "(no fault can be met)" in call("show", name, "--chaos-level", "0").output
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_a_preset_shows_its_entries(name):
         (["show", "."], ".: cannot be read: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
         (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
-        (["set", ""], "'': no fault in it can strike"),
+        (["set", ""], "'': no fault in it can be met"),
         (["set", "x" * 5000], "is no file, and no preset is called so"),
         (
             ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
-            "no fault in it can strike",
+            "no fault in it can be met",
         ),
         (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
         (["set", "hevy"], "'hevy' is no file, and no preset is called so; did you mean 'heavy'?"),
-        (["set", "light", "--chaos-level", "0"], "no fault in it can strike"),
+        (["set", "light", "--chaos-level", "0"], "no fault in it can be met"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, said):
@@ -120,7 +120,7 @@ def test_without_a_lab_it_says_how_to_get_one(arguments):
 def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     sources: list[str] = []
     monkeypatch.setattr(
-        LiveFaults, "set", lambda _, __, source: sources.append(source) or {"number": 0, "from": ""}
+        LiveFaultsClient, "set", lambda _, __, source: sources.append(source) or {"number": 0, "from": ""}
     )
     for name in ("light", '{"faults": [{"fault": "delay"}]}'):
         call("set", name)

@@ -32,7 +32,8 @@ from tests.compose.engine import (
 from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.catalog import LINKS
-from windtunnel.settings.settings import INSTALLATION, NAMES
+from windtunnel.settings.settings import NAMES
+from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in LINKS))
 ASK_TOXIPROXY = (
@@ -73,7 +74,7 @@ def environment(name: str = "") -> dict[str, str]:
     kept = {
         key: value
         for key, value in os.environ.items()
-        if key.lower() not in NAMES and key not in INSTALLATION
+        if key.lower() not in NAMES and key not in INSTALLATION_VARIABLES
     }
     return kept | {
         "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",

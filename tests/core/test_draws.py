@@ -17,8 +17,8 @@ from windtunnel.core.digest import digest, identifier
 from windtunnel.core.draws import KeyedDraws, choose, draw
 from windtunnel.core.fingerprint import _query, fingerprint
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
+from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.links.catalog import TOOL_LINK_NAMES, TOOL_LINKS
-from windtunnel.settings.settings import Settings
 from windtunnel.toxiproxy.planned import plan_toxics
 from windtunnel.toxiproxy.toxics import parse_list
 
@@ -289,7 +289,7 @@ def test_errors_at_the_ends_of_the_range(prob, planned):
 
 
 def named(*entries):
-    return Settings(seed=1, faults={"toxics": list(entries)}).fault_set.toxics
+    return build_set({"toxics": list(entries)}, "test", {}).toxics
 
 
 def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():

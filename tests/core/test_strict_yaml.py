@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from windtunnel.core.strict_yaml import FaultSetError, plain, read_plain
+from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
 
 INSIDE_ITSELF: list[object] = []
 INSIDE_ITSELF.append(INSIDE_ITSELF)
@@ -36,8 +36,8 @@ INSIDE_ITSELF.append(INSIDE_ITSELF)
     ],
 )
 def test_a_plain_word_means_what_it_says(text, value):
-    found = read_plain(text, "f")
-    assert found == value and type(found) is type(value)
+    data = read_yaml(text, "f")
+    assert data == value and type(data) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_plain_word_means_what_it_says(text, value):
     ],
 )
 def test_a_text_that_cannot_be_read_is_refused_with_its_line(text, says):
-    with pytest.raises(FaultSetError) as error:
-        read_plain(text, "f")
+    with pytest.raises(PlainDataError) as error:
+        read_yaml(text, "f")
     assert str(error.value).startswith(says) and "\n" not in str(error.value)
 
 
@@ -78,10 +78,10 @@ def test_a_text_that_cannot_be_read_is_refused_with_its_line(text, says):
     ],
 )
 def test_what_json_cannot_hold_is_refused_with_its_key(value, says):
-    with pytest.raises(FaultSetError) as error:
-        plain(value, "f")
+    with pytest.raises(PlainDataError) as error:
+        plain_data(value, "f")
     assert str(error.value).startswith(says)
 
 
 def test_tuples_are_lists():
-    assert plain({"a": (1, ("b",))}, "f") == {"a": [1, ["b"]]}
+    assert plain_data({"a": (1, ("b",))}, "f") == {"a": [1, ["b"]]}

@@ -14,8 +14,8 @@ from windtunnel.history.events import Event
 from windtunnel.judging.prompts import Prompt, load_prompts
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.lab.launcher import Lab
-from windtunnel.runner import Places, Runner, RunRecord, new_run_id
-from windtunnel.runner.control import Control
+from windtunnel.runner import RunFiles, Runner, RunRecord, new_run_id
+from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
@@ -69,8 +69,8 @@ class Hangar:
         settings: Settings,
         redact: Callable[[str], str] = lambda text: text,
     ) -> Flight:
-        places = Places(self.configuration.logs, self.configuration.effects)
-        control = Control(lambda: State(self.configuration.state), time.time, time.sleep)
+        places = RunFiles(self.configuration.logs, self.configuration.effects)
+        control = ManagerClient(lambda: State(self.configuration.state), time.time, time.sleep)
         runner = Runner(
             new_run_id(), settings, self.lab.topology, subject, control, places, Silence(), redact
         )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.keys import redactor
 from tests.e2e.flight import Hangar
 from windtunnel.history.events import Note, Report
 from windtunnel.judging.prompts import Prompt
+from windtunnel.settings.secrets import redactor
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 

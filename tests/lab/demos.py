@@ -24,7 +24,7 @@ PARTS = {
     "windtunnel.model_server": "model",
     "windtunnel.gateway": "gateway",
     "proxy_manager": "manager",
-    "agent": "agent",
+    "windtunnel": "agent",
     "windtunnel.lab.daemon": "launcher",
 }
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")

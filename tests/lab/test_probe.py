@@ -35,9 +35,9 @@ def serving():
 
 def test_only_200_is_an_answer():
     with serving() as port:
-        assert probe.answers("127.0.0.1", port, "/ready")
-        assert not probe.answers("127.0.0.1", port, "/broken")
-    assert not probe.answers("127.0.0.1", port, "/")
+        assert probe.is_healthy("127.0.0.1", port, "/ready")
+        assert not probe.is_healthy("127.0.0.1", port, "/broken")
+    assert not probe.is_healthy("127.0.0.1", port, "/")
 
 
 def test_it_runs_as_a_script_without_any_package():
@@ -47,7 +47,7 @@ def test_it_runs_as_a_script_without_any_package():
 
 
 def test_one_that_never_answers_is_given_up(monkeypatch):
-    monkeypatch.setattr(probe, "WAIT_S", 0.0)
+    monkeypatch.setattr(probe, "_WAIT_S", 0.0)
     monkeypatch.setattr(probe, "up_for_s", lambda: 0.0)
     with serving() as port:
         assert probe.main(f"127.0.0.1:{port}", "/broken") == 1

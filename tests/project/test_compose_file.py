@@ -10,7 +10,8 @@ import yaml
 from tests.support import ROOT
 from windtunnel.links.catalog import LINKS, MANAGER_PORT, TOOL_LINKS
 from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
-from windtunnel.settings.settings import INSTALLATION, NAMES
+from windtunnel.settings.settings import NAMES
+from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
 FILE = yaml.safe_load(TEXT)
@@ -42,7 +43,10 @@ def test_every_line_of_the_example_has_an_effect(name):
 
 
 def test_every_variable_is_one_that_the_env_file_may_have():
-    assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= {*INSTALLATION, *(name.upper() for name in NAMES)}
+    assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= {
+        *INSTALLATION_VARIABLES,
+        *(name.upper() for name in NAMES),
+    }
 
 
 @pytest.mark.parametrize("name", SERVICES)

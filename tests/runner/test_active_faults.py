@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.logs import faults_set_message
 from windtunnel.runner.active_faults import toxics_in_force, with_faults_of_lab
@@ -34,7 +35,10 @@ def test_else_it_keeps_its_own(settings, there):
     ("live", "kinds"), [(None, [("down", 0.5)]), (row(), [("latency", 1.0)]), (row(""), [])]
 )
 def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds):
-    assert [(one.spec.kind, one.probability) for one in toxics_in_force(OWN, live)] == kinds
+    assert [
+        (toxic.spec.kind, toxic.probability)
+        for toxic in toxics_in_force(read_canonical(OWN.faults, OWN.chaos_level), live)
+    ] == kinds
 
 
 @pytest.mark.parametrize(("entries", "what"), [(["latency"], "latency"), ([], "none")])

@@ -12,11 +12,10 @@ from tests.support import ROOT
 from windtunnel.core import lock
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.links.topology import default_topology
+from windtunnel.settings.config_file import _INTERVALS, read_config_file
 from windtunnel.settings.configuration import (
-    INTERVALS,
     LAB_FILE,
     load_configuration,
-    read_config_file,
     running_lab,
 )
 from windtunnel.settings.settings import NAMES, SettingsError
@@ -123,7 +122,7 @@ def test_files_of_the_config_say_where_things_lie():
     assert load_configuration({"MOVIES_FILE": "mine"}).environ["MOVIES_FILE"] == "mine"
 
 
-@pytest.mark.parametrize("name", INTERVALS)
+@pytest.mark.parametrize("name", _INTERVALS)
 def test_intervals_are_settings_in_seconds(name):
     assert name in NAMES
     config({"intervals": {name: 0.75}})

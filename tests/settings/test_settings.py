@@ -10,21 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from windtunnel.settings.settings import (
-    INSTALLATION,
-    NAMES,
-    Settings,
-    SettingsError,
+from windtunnel.settings.settings import NAMES, Settings, SettingsError, load_frozen
+from windtunnel.settings.sources import (
+    INSTALLATION_VARIABLES,
     Source,
     from_dotenv,
     from_environment,
-    load_frozen,
-    resolve,
+    merge_sources,
 )
 
 
 def one(**values):
-    return resolve([Source("somewhere", values)])
+    return merge_sources([Source("somewhere", values)])
 
 
 def dotenv(tmp_path, text):
@@ -55,11 +52,11 @@ def test_the_first_source_that_says_something_wins(first):
     sources = [
         Source(str(i), {} if value is None else {"toxic_prob": value}) for i, value in enumerate(values)
     ]
-    assert resolve(sources).toxic_prob == 0.5
+    assert merge_sources(sources).toxic_prob == 0.5
 
 
 def test_a_source_that_says_none_is_passed_over():
-    assert resolve([Source("a", {"tool_limit": None}), Source("b", {"tool_limit": 3})]).tool_limit == 3
+    assert merge_sources([Source("a", {"tool_limit": None}), Source("b", {"tool_limit": 3})]).tool_limit == 3
 
 
 @pytest.mark.parametrize("text", ["42", " 42 ", 42, 42.0])
@@ -106,7 +103,9 @@ def test_what_is_out_of_range_is_refused_with_its_source_and_name(name, value):
 
 def test_the_source_named_is_the_one_that_said_it():
     with pytest.raises(SettingsError, match=r"^b: TOOL_LIMIT=99"):
-        resolve([Source("a", {"seed": 1}), Source("b", {"tool_limit": 99}), Source("c", {"tool_limit": 98})])
+        merge_sources(
+            [Source("a", {"seed": 1}), Source("b", {"tool_limit": 99}), Source("c", {"tool_limit": 98})]
+        )
 
 
 @pytest.mark.parametrize("name", ["toxic_prb", "TOXIC_PROB", "toxicprob"])
@@ -155,7 +154,7 @@ def test_a_dotenv_file_gives_settings_and_places(tmp_path):
     assert others == {"GROQ_API_KEY": "k", "COMPOSE_FILE": "c"}
 
 
-@pytest.mark.parametrize("name", INSTALLATION)
+@pytest.mark.parametrize("name", INSTALLATION_VARIABLES)
 def test_every_variable_of_the_installation_may_stand_in_dotenv(tmp_path, name):
     assert dotenv(tmp_path, f"{name}=x")[1] == {name: "x"}
 

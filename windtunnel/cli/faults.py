@@ -15,17 +15,16 @@ from rich.text import Text
 
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import shown
+from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
 from windtunnel.faults.sets.presets import find_set, is_text, names_set, preset_names
-from windtunnel.lab.live import LiveFaults, LiveFaultsError
+from windtunnel.lab.live import LiveFaultsClient
 from windtunnel.report.console import plain_console
 from windtunnel.report.fault_catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
 from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.settings.settings import SettingsError
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -43,21 +42,9 @@ _level = click.option(
 )
 
 
-class _Group(click.Group):
-    """What is wrong with a set, or with the lab, in one line for people."""
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except (FaultSetError, SettingsError) as error:
-            raise click.UsageError(str(error), None) from None
-        except LiveFaultsError as error:
-            raise click.ClickException(str(error)) from None
-
-
-@click.group("faults", cls=_Group, invoke_without_command=True)
+@click.group("faults", invoke_without_command=True)
 @click.pass_context
-def faults(context: click.Context) -> None:
+def faults_command(context: click.Context) -> None:
     """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
         rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
@@ -67,21 +54,21 @@ def faults(context: click.Context) -> None:
         click.echo("\nmore: windtunnel faults show NAME")
 
 
-@faults.command("show")
+@faults_command.command("show")
 @click.argument("name")
 @_level
-def show(name: str, chaos_level: float) -> None:
+def _show(name: str, chaos_level: float) -> None:
     """Show a fault, or a preset's or a file's entries with their true rates. NAME: any of these."""
     if name in REGISTRY:
         _print_fault(REGISTRY[name])
         return
     if not names_set(name):
         known = nearest(name, (*REGISTRY, *preset_names()))
-        raise FaultSetError(f"no fault, preset or file is called {shown(name)}{known}")
-    found = find_set(name)
-    if found.description:
-        plain_console().print(Text(" ".join(found.description.split()) + "\n"))
-    print_set(found, chaos_level)
+        raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
+    fault_set = find_set(name)
+    if fault_set.description:
+        plain_console().print(Text(" ".join(fault_set.description.split()) + "\n"))
+    print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
         " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
@@ -103,31 +90,31 @@ def _unmarked(text: str) -> str:
     return text.replace("`", "")
 
 
-def print_set(found: FaultSet, level: float = 1.0, err: bool = False) -> None:
+def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> None:
     """Its entries with their true rates at that chaos level, on standard output or standard error."""
-    rows = set_rows(found, level)
+    rows = set_rows(fault_set, level)
     _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
-        click.echo("(no fault can strike)", err=err)
+        click.echo("(no fault can be met)", err=err)
 
 
-@faults.command("set")
+@faults_command.command("set")
 @click.argument("fault_set")
 @_level
-def set_(fault_set: str, chaos_level: float) -> None:
+def _set(fault_set: str, chaos_level: float) -> None:
     """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
     chosen = scaled(find_set(fault_set), chaos_level)
     if not chosen.can_be_met:
         raise FaultSetError(
-            f"{fault_set!r}: no fault in it can strike; to remove those set: windtunnel faults clear"
+            f"{fault_set!r}: no fault in it can be met; to remove those set: windtunnel faults clear"
         )
     name = "a set given in full" if is_text(fault_set) else fault_set
     source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
     _tell(_live().set(chosen.dump(), source))
 
 
-@faults.command("clear")
-def clear() -> None:
+@faults_command.command("clear")
+def _clear() -> None:
     """Remove the fault set of the lab that is up, and that of a run in progress.
 
     What TOXIC_PROB and ERROR_PROB of a run draw stays.
@@ -135,8 +122,8 @@ def clear() -> None:
     _tell(_live().clear())
 
 
-@faults.command("status")
-def status() -> None:
+@faults_command.command("status")
+def _status() -> None:
     """Show the faults in force on the lab that is up."""
     live = _live()
     answer = live.status()
@@ -145,13 +132,13 @@ def status() -> None:
     _tell(answer)
 
 
-def _live() -> LiveFaults:
+def _live() -> LiveFaultsClient:
     configuration: Configuration = load_configuration(os.environ)
     manager = configuration.topology.manager
     published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
     if published.isdecimal():
         manager = Address(manager.host, int(published))
-    return LiveFaults(manager, configuration.state.parent)
+    return LiveFaultsClient(manager, configuration.state.parent)
 
 
 def _tell(answer: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ A test holds the files to this, so that they cannot go stale.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -90,12 +90,14 @@ def commands_page() -> str:
     return _page("Commands", "`windtunnel COMMAND --help` says the same.", *"\n\n".join(parts).splitlines())
 
 
-def _commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        return [(name, command)]
-    own = [(name, command)] if command.invoke_without_command else []
-    below = command.commands.items()
-    return own + [found for sub, child in below for found in _commands(f"{name} {sub}", child)]
+def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
+    """The command if it can be called, and those below it, each with its full name."""
+    context = click.Context(click.Command(name))
+    if command and (not isinstance(command, click.Group) or command.invoke_without_command):
+        yield name, command
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            yield from _commands(f"{name} {word}", command.get_command(context, word))
 
 
 def dotenv_example() -> str:

@@ -1,4 +1,4 @@
-"""Digests: BLAKE2b of a body, by which what was sent is held against what was received, and of names."""
+"""Digests by BLAKE2b: of bodies, to compare what was sent with what was received, and of names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def body_digest(body: bytes) -> str:
 
 def digest(*parts: object, size: int = 8) -> bytes:
     """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) differs from (``"a"``, ``"bc"``)."""
-    # what json.dumps(..., ensure_ascii=False) makes of it, at a third of its cost: every request pays
+    # the text that json.dumps(..., ensure_ascii=False) makes, at a third of its cost, for each request
     return text_digest("[" + ", ".join([quote(str(part)) for part in parts]) + "]", size)
 
 
@@ -27,5 +27,5 @@ def text_digest(text: str, size: int = 8) -> bytes:
 
 
 def identifier(*parts: object) -> str:
-    """A 16-digit hexadecimal id made of the parts."""
+    """A hexadecimal id of 16 digits, fixed by the parts."""
     return digest(*parts).hex()

@@ -1,6 +1,6 @@
-"""The plan: which faults a seed draws. Pure; every draw is a keyed hash, never a shared random stream.
+"""Keyed draws: every draw is a hash of what it is for, never a number of a shared random stream. Pure.
 
-So the plan is the same at 1 and at 32 workers, under retries and parallel calls.
+So a seed draws the same at 1 and at 32 workers, under retries and parallel calls.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ _STEPS = float(1 << 53)
 
 
 class KeyedDraws:
-    """The draws of one try, or of what else is named so: each fixed by those names and its purpose.
-
-    What they share is put together once: every request pays.
-    """
+    """The draws of one try: each is fixed by the try's names, which are joined once, and by its purpose."""
 
     __slots__ = ("_names", "_number")
 
@@ -30,7 +27,7 @@ class KeyedDraws:
         self._number: int | None = None
 
     def number(self) -> int:
-        """64 bits that are the try's own, hashed when they are first asked for."""
+        """64 bits of a hash of the names alone, computed at the first call."""
         if self._number is None:
             self._number = int.from_bytes(text_digest(self._names + "]"), "big")
         return self._number
@@ -48,5 +45,5 @@ def draw(
 
 
 def choose(number: float, options: Sequence[Any]) -> Any:
-    """The option that a draw in [0, 1) points at, each as likely as another."""
+    """The option for a draw in [0, 1); all are equally likely."""
     return options[int(number * len(options))]

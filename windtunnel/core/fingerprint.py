@@ -1,4 +1,4 @@
-"""The fingerprint of a request: what is asked for, whatever the order in which it is written. Pure."""
+"""The fingerprint of a request, which does not depend on the order of its arguments. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from windtunnel.core.digest import text_digest
 
 
 def fingerprint(method: str, target: str, body: bytes = b"") -> str:
-    """What is asked for: method, path and canonical arguments, hashed.
+    """A hash of method, path and canonical arguments, in hexadecimal.
 
     ``target`` is the request target (path and query). Query parameters are sorted; a JSON body is
     taken without regard to the order of its keys or its white space, any other body byte by byte.
     """
     path, _, text = target.partition("?")
     query = str(sorted(_query(text))) if text else "[]"
-    asked = f"[{quote(method.upper())}, {quote(path)}, {quote(query)}, {quote(_canonical(body))}]"
-    return text_digest(asked).hex()  # digest(method, path, query, body)
+    canonical = f"[{quote(method.upper())}, {quote(path)}, {quote(query)}, {quote(_canonical(body))}]"
+    return text_digest(canonical).hex()  # digest(method, path, query, body)
 
 
 def _query(text: str) -> list[tuple[str, str]]:
     if "%" in text:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
-    # the same, at a fifth of its cost: every request pays
+    # the same as parse_qsl, at a fifth of its cost, for each request
     parts = text.replace("+", " ").split("&")
     return [(name, value) for part in parts if part for name, _, value in (part.partition("="),)]
 

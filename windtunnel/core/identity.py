@@ -24,7 +24,7 @@ class Identity:
     try_: int = 0
 
     def headers(self, link: str, fingerprint: str = "") -> dict[str, str]:
-        """The two headers that carry this identity; the span id follows from it and what is asked."""
+        """The ``baggage`` and ``traceparent`` headers of a request on that link with that fingerprint."""
         pairs = {
             "run": self.run,
             "episode": self.episode,
@@ -41,23 +41,23 @@ class Identity:
 
 
 def parse_baggage(value: str) -> Identity | None:
-    """The identity in a ``baggage`` header, or None if it carries none of ours or a broken one."""
-    found: dict[str, str] = {}
+    """The identity in a ``baggage`` header; None without one, or if it is not whole."""
+    pairs: dict[str, str] = {}
     for member in value.split(","):
         key, equals, text = member.split(";", 1)[0].strip().partition("=")
         if equals and key.startswith(_PREFIX):
-            found[key.removeprefix(_PREFIX).strip()] = unquote(text.strip())
-    return _identity(found)
+            pairs[key.removeprefix(_PREFIX).strip()] = unquote(text.strip())
+    return _identity(pairs)
 
 
-def _identity(found: Mapping[str, str]) -> Identity | None:
+def _identity(pairs: Mapping[str, str]) -> Identity | None:
     try:
         return Identity(
-            run=found["run"],
-            episode=found["episode"],
-            attempt=_count(found["attempt"]),
-            call=_count(found.get("call", "0")),
-            try_=_count(found.get("try", "0")),
+            run=pairs["run"],
+            episode=pairs["episode"],
+            attempt=_count(pairs["attempt"]),
+            call=_count(pairs.get("call", "0")),
+            try_=_count(pairs.get("try", "0")),
         )
     except (KeyError, ValueError):
         return None
@@ -70,6 +70,6 @@ def _count(text: str) -> int:
 
 
 def foreign_members(value: str) -> str:
-    """The header's members that are not the lab's, as they were: what goes on to other servers."""
+    """The header without the lab's members, as it goes on to other servers."""
     members = [member for member in value.split(",") if not member.strip().startswith(_PREFIX)]
     return ",".join(members).strip()

@@ -1,4 +1,4 @@
-"""What ties the launcher's processes to it: a pipe whose closing ends them, and why it ends one itself."""
+"""The pipe that ends the launcher's processes when the launcher ends, and the reason if it ends one."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def watch(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
     lifeline = int(descriptor)
 
     def wait_for_end() -> None:
-        with suppress(OSError):  # a descriptor that cannot be read is no lifeline: end, do not outlive
+        with suppress(OSError):  # a descriptor that cannot be read counts as closed
             while os.read(lifeline, 64):
-                pass  # nothing is ever said on it
+                pass  # the launcher writes nothing
         on_close()
 
     threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()
 
 
 def reason_file(topology: Path) -> Path:
-    """Where the launcher says, beside the lab's topology, which part of the lab it has lost."""
+    """The file beside the lab's topology in which the launcher names the part of the lab that it lost."""
     return topology.with_suffix(".lost")
 
 
 def reason_to_end(environ: Mapping[str, str]) -> str:
-    """Why the launcher ends this process, empty if it did not say: then nothing but a wish is known."""
+    """Why the launcher ends this process; empty if it gave no reason, as when a person ended the lab."""
     topology = environ.get(TOPOLOGY_VARIABLE)
     with suppress(OSError):
         return reason_file(Path(topology)).read_text(encoding="utf-8") if topology else ""

@@ -77,5 +77,6 @@ def bind_or_replace(address: Address) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> Address:
+    """Where the socket listens."""
     host, port = listener.getsockname()[:2]
     return Address(str(host), int(port))

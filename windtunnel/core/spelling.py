@@ -1,4 +1,4 @@
-"""The end of every message about an unknown name. It is here, where all packages may import from."""
+"""The end of every message about an unknown name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """``; did you mean 'latency'?``, in whatever case it was written; else all the valid names."""
-    spelt = {one.lower(): one for one in valid}
-    close = get_close_matches(name.lower(), spelt, n=1)
+    """``; did you mean 'latency'?``, without regard to case; all the valid names if none is near."""
+    by_lower_case = {known.lower(): known for known in valid}
+    close = get_close_matches(name.lower(), by_lower_case, n=1)
     if close:
-        return f"; did you mean {spelt[close[0]]!r}?"
-    return f"; valid: {', '.join(spelt.values())}" if spelt else "; it has none"
+        return f"; did you mean {by_lower_case[close[0]]!r}?"
+    return f"; valid: {', '.join(by_lower_case.values())}" if by_lower_case else "; it has none"

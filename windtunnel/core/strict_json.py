@@ -1,4 +1,4 @@
-"""JSON that is read strictly."""
+"""What makes Python's JSON reader strict."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object's pairs; raises ``ValueError`` for a key that is given twice."""
-    found: dict[str, Any] = {}
+    unique_pairs: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in unique_pairs:
             raise ValueError(f"{key} is given twice")
-        found[key] = value
-    return found
+        unique_pairs[key] = value
+    return unique_pairs

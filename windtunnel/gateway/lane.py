@@ -13,6 +13,7 @@ from typing import Protocol
 from windtunnel.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
 from windtunnel.faults.catalogue.http.http_error import HttpError
 from windtunnel.faults.matching.matcher import FaultMatcher
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.history.events import FaultsSet
@@ -47,7 +48,7 @@ class Run:
         self.settings = settings
         self.settings_hash = settings.hash
         self.model = model
-        self.matcher = self._armed_with(settings.fault_set)
+        self.matcher = self._armed_with(read_canonical(settings.faults, settings.chaos_level))
         self.configuration = 0
         self.failure = ""
         self._writer = writer

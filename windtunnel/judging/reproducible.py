@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from windtunnel.faults.catalogue import REGISTRY
-from windtunnel.faults.sets.fault_set import load_set
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchange, FaultsSet
 from windtunnel.judging.judge import RunJudgement
 from windtunnel.links.catalog import MODEL_LINK
@@ -88,7 +87,7 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]
     """Triggers that go by the clock, or that count where the order of arrival is chance."""
     crowded = set(_overlapping(events))
     counting: dict[str, list[str]] = {}
-    faults = load_set(str(judgement.started.settings.get("faults", "")), "the run's settings", REGISTRY)
+    faults = read_canonical(str(judgement.started.settings.get("faults", "")))
     for entry in faults.faults:
         if entry.when.window is not None:
             yield f"{entry.id} goes by the clock (window)"

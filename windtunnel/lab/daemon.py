@@ -20,21 +20,21 @@ import requests
 
 from windtunnel.core import lock
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
-from windtunnel.lab.process import Process, python, start
+from windtunnel.lab.process import Process, print_to_stderr, python, start
 from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
 from windtunnel.settings.settings import SettingsError
 
-Say = Callable[[str], None]
-STOP_BOUND_S = 20.0
+_Say = Callable[[str], None]
+_STOP_BOUND_S = 20.0
 
 
-def up(configuration: Configuration, toxiproxy: str, say: Say) -> int:
+def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
     """Starts the launcher and waits until its lab is ready; exit code 0, or 1 with what went wrong."""
     state = configuration.state.parent
     if lock.is_held(state):
-        return _is_up(state, say)
+        return _refuse_second_lab(state, say)
     log = configuration.logs / "lab" / "launcher.log"
     command = python("windtunnel.lab.daemon", toxiproxy)
     try:
@@ -46,7 +46,7 @@ def up(configuration: Configuration, toxiproxy: str, say: Say) -> int:
     if not _wait_until_up(launcher, state):
         launcher.stop()
         if lock.is_held(state):
-            return _is_up(state, say)
+            return _refuse_second_lab(state, say)
         say(f"error: the lab did not start; its log is {log}\n{launcher.last_words()}")
         return 1
     if launcher.output:
@@ -55,7 +55,7 @@ def up(configuration: Configuration, toxiproxy: str, say: Say) -> int:
     return 0
 
 
-def _is_up(state: Path, say: Say) -> int:
+def _refuse_second_lab(state: Path, say: _Say) -> int:
     present = running_lab(state)
     which = f" ({present['lab_id']}, process {present['pid']})" if present else ""
     say(f"a lab is up{which}; stop it with: windtunnel lab down")
@@ -76,8 +76,8 @@ def _wait_until_up(launcher: Process, state: Path) -> bool:
     return False
 
 
-def down(configuration: Configuration, say: Say) -> int:
-    """Asks the launcher to end and waits for it."""
+def take_down(configuration: Configuration, say: _Say) -> int:
+    """Asks the launcher to end and waits for that; exit code 0, or 1 if it does not end."""
     state = configuration.state.parent
     lab = running_lab(state)
     if not lab:
@@ -85,7 +85,7 @@ def down(configuration: Configuration, say: Say) -> int:
         return 0
     with suppress(ProcessLookupError):
         os.kill(lab["pid"], signal.SIGTERM)
-    end = time.monotonic() + STOP_BOUND_S
+    end = time.monotonic() + _STOP_BOUND_S
     while lock.is_held(state):
         if time.monotonic() > end:
             say(f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it")
@@ -95,8 +95,8 @@ def down(configuration: Configuration, say: Say) -> int:
     return 0
 
 
-def status(configuration: Configuration, say: Say) -> int:
-    """What the lab's manager says of itself."""
+def print_status(configuration: Configuration, say: _Say) -> int:
+    """Shows the lab's processes and its manager's status; exit code 0, or 1 if there is none."""
     lab = running_lab(configuration.state.parent)
     if not lab:
         say("no lab is up; windtunnel lab up starts one")
@@ -116,7 +116,7 @@ def status(configuration: Configuration, say: Say) -> int:
     return 0
 
 
-def keep(toxiproxy: str) -> int:
+def keep_lab(toxiproxy: str) -> int:
     """The launcher itself: keeps the lab until SIGTERM, or until a part is lost that cannot be replaced."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -126,8 +126,8 @@ def keep(toxiproxy: str) -> int:
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
         with lock.holding(configuration.state.parent):
             _keep(configuration, choice, stop)
-    except (LabError, SettingsError, lock.Taken, OSError) as error:
-        tell(f"error: {error}")
+    except (LabError, SettingsError, lock.LabIsUp, OSError) as error:
+        print_to_stderr(f"error: {error}")
         return 1
     except KeyboardInterrupt:  # stopped before it was ready
         return 0
@@ -143,7 +143,7 @@ def _keep(configuration: Configuration, choice: Choice, stop: threading.Event) -
             while not stop.wait(0.05):
                 dead = lab.dead()
                 if dead == ["manager"]:
-                    tell("the manager ended; starting its successor, which heals first")
+                    print_to_stderr("the manager ended; starting its successor, which heals first")
                     lab.restart_manager()
                     _publish(lab, lab_file)
                 elif dead:
@@ -164,9 +164,5 @@ def _publish(lab: Lab, path: Path) -> None:
     temporary.replace(path)
 
 
-def tell(message: str) -> None:
-    sys.stderr.write(message + "\n")
-
-
 if __name__ == "__main__":
-    sys.exit(keep(sys.argv[1] if len(sys.argv) > 1 else "auto"))
+    sys.exit(keep_lab(sys.argv[1] if len(sys.argv) > 1 else "auto"))

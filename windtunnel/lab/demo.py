@@ -1,9 +1,8 @@
-"""``windtunnel demo``: a lab, one run of the agent in it, and the lab gone again."""
+"""``windtunnel demo``: a lab, one run of a subject in it, and the lab gone again."""
 
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,30 +14,30 @@ from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import NAMES, Settings
 
-AGENT_STOP_BOUND_S = 12.0
-INTERRUPTED = 130
+_RUN_STOP_BOUND_S = 12.0
+_INTERRUPTED = 130
 
 
-def as_environment(settings: Settings) -> dict[str, str]:
-    """Every setting as the variable that the agent reads."""
+def _as_environment(settings: Settings) -> dict[str, str]:
+    """Every setting as the variable that the run reads."""
     values = settings.model_dump()
     return {name.upper(): str(values[name]) for name in NAMES}
 
 
-def fly(
+def run_demo(
     configuration: Configuration,
     toxiproxy: Choice,
     arguments: Sequence[str],
     say: Callable[[str], None],
 ) -> int:
-    """Starts the lab, runs ``python -m agent`` in it, takes the lab down; the exit code."""
-    with _interruptible() as interrupted:
+    """Starts the lab, runs ``windtunnel run`` with the arguments in it, takes the lab down; the exit code."""
+    with _interruptible() as interruption:
         started = time.monotonic()
         try:
-            with Lab(configuration, toxiproxy, lambda: interrupted.raised) as lab:
+            with Lab(configuration, toxiproxy, lambda: interruption.requested) as lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return _run_agent(lab, configuration, arguments, interrupted, say)
+                return _run_subject(lab, configuration, arguments, interruption, say)
         except LabError as error:
             say(f"error: {error}")
             return 1
@@ -47,32 +46,32 @@ def fly(
             return 1
         except KeyboardInterrupt:
             say("interrupted; the lab is down")
-            return INTERRUPTED
+            return _INTERRUPTED
 
 
-def _run_agent(
+def _run_subject(
     lab: Lab,
     configuration: Configuration,
     arguments: Sequence[str],
-    interrupted: Flag,
+    interruption: _Interruption,
     say: Callable[[str], None],
 ) -> int:
     environ = lab.environ(
-        {**as_environment(configuration.settings), "PROMPTS_FILE": str(configuration.prompts)}
+        {**_as_environment(configuration.settings), "PROMPTS_FILE": str(configuration.prompts)}
     )
-    command = python("agent", *arguments)
-    agent = start("agent", command, environ, [lab.lifeline_descriptor], None)
+    agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_descriptor], None)
     try:
         while agent.poll() is None:
-            if interrupted.raised:
-                _end(agent, say, "interrupted: healing and stopping")
-                return INTERRUPTED
+            if interruption.requested:
+                say("interrupted: healing and stopping")
+                _end(agent)
+                return _INTERRUPTED
             try:
                 lab.check()
             except LabError as error:
-                lab.say_why(error)
-                _end(agent, lambda _: None, "")
-                raise error
+                lab.leave_reason(error)
+                _end(agent)
+                raise
             time.sleep(0.02)
     finally:
         agent.stop()
@@ -84,36 +83,28 @@ def _run_agent(
     return code
 
 
-def _end(agent: Process, say: Callable[[str], None], message: str) -> None:
-    say(message)
+def _end(agent: Process) -> None:
     agent.signal(signal.SIGTERM)
-    agent.wait(AGENT_STOP_BOUND_S)
+    agent.wait(_RUN_STOP_BOUND_S)
 
 
-class Flag:
-    """Set by SIGINT or SIGTERM, which interrupt nothing by themselves: no process is lost half started."""
+class _Interruption:
+    """Whether SIGINT or SIGTERM came. They only set it, so that no process is lost while it is started."""
 
     def __init__(self) -> None:
-        self.raised = False
+        self.requested = False
 
 
 @contextmanager
-def _interruptible() -> Iterator[Flag]:
-    flag = Flag()
+def _interruptible() -> Iterator[_Interruption]:
+    interruption = _Interruption()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        flag.raised = True
+        interruption.requested = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield flag
+        yield interruption
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def tell(message: str) -> None:
-    """The launcher's own words go to standard error: standard output is the agent's."""
-    if message:
-        sys.stderr.write(message + "\n")
-        sys.stderr.flush()

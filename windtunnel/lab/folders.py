@@ -13,13 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from windtunnel.settings.settings import SettingsError, from_dotenv
+from windtunnel.settings.settings import SettingsError
+from windtunnel.settings.sources import from_dotenv
 
-GROUP = 10001
-DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
+_GROUP = 10001
+_DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
 
 
-def main(project: str, group: int = GROUP) -> int:
+def main(project: str, group: int = _GROUP) -> int:
     """0 when all is prepared, else 1 after one line that says what is wrong."""
     os.chdir(project)
     os.umask(0)
@@ -28,8 +29,8 @@ def main(project: str, group: int = GROUP) -> int:
         owner = Path().stat().st_uid
         for name in ("state", "logs"):
             share(Path(name), owner, group)
-            _try(Path(name))
-        for name in DATABASES:
+            _write_trial(Path(name))
+        for name in _DATABASES:
             (Path("state") / name).touch(0o666)
         share(Path("state"), owner, group)
     except SettingsError as error:
@@ -51,13 +52,13 @@ def share(folder: Path, owner: int, group: int) -> None:
     mine = now.st_uid or owner
     _set(folder, mine, group, 0o2770)
     for path in _below(folder):
-        found = path.stat()
-        wanted = 0o2777 if stat.S_ISDIR(found.st_mode) else 0o666
-        _set(path, found.st_uid or mine, group, stat.S_IMODE(found.st_mode) | wanted)
+        status = path.stat()
+        open_to_both = 0o2777 if stat.S_ISDIR(status.st_mode) else 0o666
+        _set(path, status.st_uid or mine, group, stat.S_IMODE(status.st_mode) | open_to_both)
 
 
-def _try(folder: Path) -> None:
-    """Modes do not tell of a file system that is read-only, or full."""
+def _write_trial(folder: Path) -> None:
+    """Writes a file: the modes do not show that a file system is read-only, or full."""
     trial = folder / ".trial"
     trial.write_bytes(b"x")
     trial.unlink()

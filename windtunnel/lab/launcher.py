@@ -23,7 +23,7 @@ from windtunnel.links.topology import default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
 
 READY_BOUND_S = 20.0
-OWN_TOXIPROXY_TRIES = 5
+_OWN_TOXIPROXY_TRIES = 5
 
 
 class LabError(Exception):
@@ -84,18 +84,18 @@ class Lab:
         if self._toxiproxy.kind == "executable":
             self._start_own_toxiproxy()
         self._spawn("manager", python("proxy_manager"), ["manager"])
-        for name in self._sockets.keys() - {"manager"}:  # kept for the manager's successor
-            self._sockets[name].close()  # the processes have them now: a dead one's port refuses
+        for name in self._sockets.keys() - {"manager"}:  # kept open for the manager's successor
+            self._sockets[name].close()  # its process holds it: when that is dead, the port refuses
         self._wait_until_ready()
 
     def _bind(self) -> None:
         topology = self.topology
-        wanted: dict[str, Address] = {link.service: topology.services[link.name] for link in LINKS}
-        wanted |= {f"gateway_{link.name}": topology.gateways[link.name] for link in LINKS}
-        wanted |= {"control": topology.control, "manager": topology.manager}
+        addresses: dict[str, Address] = {link.service: topology.services[link.name] for link in LINKS}
+        addresses |= {f"gateway_{link.name}": topology.gateways[link.name] for link in LINKS}
+        addresses |= {"control": topology.control, "manager": topology.manager}
         if self._toxiproxy.kind != "url":
-            wanted["toxiproxy"] = Address(LOOPBACK, int(topology.toxiproxy.rpartition(":")[2]))
-        for name, address in wanted.items():
+            addresses["toxiproxy"] = Address(LOOPBACK, int(topology.toxiproxy.rpartition(":")[2]))
+        for name, address in addresses.items():
             self._sockets[name] = bind_or_replace(address)
         at = {name: address_of(listener) for name, listener in self._sockets.items()}
         shared = self._toxiproxy.kind == "url"
@@ -110,14 +110,15 @@ class Lab:
         )
 
     def _start_own_toxiproxy(self) -> None:
-        """The real server binds for itself; its port is held until just before, but can be lost yet.
+        """Starts the real server on a port that is held until just before, since it can be handed no socket.
 
-        Then it lives on deaf and another server answers there, so the one that answers must show our mark.
+        Another program may still take the port in between. The server then runs without listening and the
+        other one answers there: so the one that answers must show our mark.
         """
         mark, path = f"{self.topology.lab_id}_mark", self.topology_path.with_suffix(".mark")
         try:
             toxiproxy.write_mark(path, mark)
-            for _ in range(OWN_TOXIPROXY_TRIES):
+            for _ in range(_OWN_TOXIPROXY_TRIES):
                 listener = self._sockets.pop("toxiproxy")
                 address = address_of(listener)
                 listener.close()
@@ -131,7 +132,7 @@ class Lab:
                 self.topology.dump(self.topology_path)
         finally:
             path.unlink(missing_ok=True)
-        raise LabError(f"{self._toxiproxy.executable} found no free port in {OWN_TOXIPROXY_TRIES} tries")
+        raise LabError(f"{self._toxiproxy.executable} found no free port in {_OWN_TOXIPROXY_TRIES} tries")
 
     def restart_manager(self) -> None:
         """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
@@ -140,10 +141,10 @@ class Lab:
         with _session() as session:
             self._wait_for(lambda: _answers(session, self.topology.manager.url + "/ready") or None)
 
-    def _wait_for(self, found: Callable[[], bool | None]) -> bool:
-        """Polls until there is an answer; raises ``LabError`` if a process ends or it takes too long."""
+    def _wait_for(self, poll: Callable[[], bool | None]) -> bool:
+        """Calls ``poll`` until it answers. Raises ``LabError`` if a process ends, or if it takes too long."""
         end = time.monotonic() + READY_BOUND_S
-        while (answer := found()) is None:
+        while (answer := poll()) is None:
             self.check()
             if self._cancelled():
                 raise KeyboardInterrupt
@@ -215,9 +216,9 @@ class Lab:
                 log = f"; its log is {process.log}" if process.log else ""
                 raise LabError(f"{process.name} {how}", log + (f"\n{words}" if words else ""))
 
-    def say_why(self, lost: LabError) -> None:
-        """Leaves word for a process that is about to be ended because of it."""
-        with suppress(OSError):  # a full disk: it is ended without a word
+    def leave_reason(self, lost: LabError) -> None:
+        """Writes why the processes are about to be ended, for those that record it."""
+        with suppress(OSError):  # a full disk: they are ended without a reason
             reason_file(self.topology_path).write_text(lost.reason, encoding="utf-8")
 
     def dead(self) -> list[str]:
@@ -250,7 +251,7 @@ class Lab:
             shutil.rmtree(self.logs)
 
     def _heal_for(self, manager: Process) -> None:
-        """What the manager would have done at its end. An embedded or own server just ends."""
+        """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
         if self._toxiproxy.kind != "url" or not self.topology_path.exists():
             return
         healer = start(

@@ -12,14 +12,14 @@ from windtunnel.core.sockets import Address
 from windtunnel.settings.configuration import running_lab
 from windtunnel.state.api_token import TOKEN_FILE
 
-TIMEOUT_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class LiveFaultsError(Exception):
     """The lab did not answer or refused; the message says which and what to do."""
 
 
-class LiveFaults:
+class LiveFaultsClient:
     """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``."""
 
     def __init__(self, manager: Address, state: Path) -> None:
@@ -29,7 +29,7 @@ class LiveFaults:
 
     @property
     def of_this_folder(self) -> bool:
-        """Whether ``windtunnel lab up`` keeps its lab, this or another, where the token was looked for."""
+        """Whether a lab that ``windtunnel lab up`` keeps uses the folder in which the token is looked for."""
         return running_lab(self._token.parent) is not None
 
     def set(self, faults: str, source: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class LiveFaults:
         with requests.Session() as session:
             session.trust_env = False
             try:
-                answer = session.request(method, self._url, json=body, headers=headers, timeout=TIMEOUT_S)
+                answer = session.request(method, self._url, json=body, headers=headers, timeout=_TIMEOUT_S)
                 content = answer.json()
             except (requests.RequestException, ValueError):
                 raise LiveFaultsError(

@@ -11,13 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-WAIT_S = 8.0
-UP_FOR_LONG_S = 30.0
-REST_S = 10.0
+_WAIT_S = 8.0
+_UP_FOR_LONG_S = 30.0
+_REST_S = 10.0
 
 
-def answers(host: str, port: int, path: str) -> bool:
-    """Whether a GET is answered with 200."""
+def is_healthy(host: str, port: int, path: str) -> bool:
+    """Whether a GET is answered with status 200."""
     try:
         with socket.create_connection((host, port), timeout=2) as connection:
             connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
@@ -35,10 +35,10 @@ def up_for_s(proc: Path = Path("/proc")) -> float:
 
 def main(address: str, path: str = "/") -> int:
     host, _, port = address.rpartition(":")
-    if up_for_s() > UP_FOR_LONG_S:
-        time.sleep(REST_S)
-    end = time.monotonic() + WAIT_S
-    while not answers(host, int(port), path):
+    if up_for_s() > _UP_FOR_LONG_S:
+        time.sleep(_REST_S)
+    end = time.monotonic() + _WAIT_S
+    while not is_healthy(host, int(port), path):
         if time.monotonic() > end:
             return 1
         time.sleep(0.1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-STOP_BOUND_S = 5.0
+_STOP_BOUND_S = 5.0
 
 
 @dataclass
@@ -41,9 +41,9 @@ class Process:
     def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not end."""
         self.signal(signal.SIGTERM)
-        if not self.wait(STOP_BOUND_S):
+        if not self.wait(_STOP_BOUND_S):
             self.signal(signal.SIGKILL)
-            self.wait(STOP_BOUND_S)
+            self.wait(_STOP_BOUND_S)
         if self.output:
             self.output.close()
 
@@ -80,6 +80,12 @@ def start(
         start_new_session=True,
     )
     return Process(name, popen, log, output)
+
+
+def print_to_stderr(message: str) -> None:
+    """For the launcher's own messages: standard output is the run's."""
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
 
 
 def end_group(process: Process) -> None:

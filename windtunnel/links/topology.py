@@ -1,7 +1,7 @@
-"""Where everything listens: the addresses of one lab, and the sockets that its launcher bound for it.
+"""Where everything of a lab listens.
 
-Natively all is on loopback and the launcher writes a topology file (``WINDTUNNEL_TOPOLOGY``), since a
-port that is taken is replaced. In Compose each party is a host name, set by environment variables.
+Without Compose all is on loopback. The launcher writes the addresses into a file (``WINDTUNNEL_TOPOLOGY``),
+since it replaces a port that is taken. In Compose each party has a host name, set by environment variables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROX
 
 @dataclass(frozen=True)
 class Topology:
-    """The addresses of one lane of one lab, by link name, each as the party before it dials it.
+    """The addresses of one lane of one lab, by link name, each as it is dialled by the party before it.
 
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     """
@@ -44,6 +44,7 @@ class Topology:
         return self.proxy_listen.get(link_name, self.proxies[link_name])
 
     def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
+        """The same lab with the proxies where Toxiproxy has them."""
         return replace(self, proxies=dict(proxies), proxy_listen={})
 
     def dump(self, path: Path) -> None:

@@ -1,11 +1,12 @@
 """A run from its first request to its summary: every prompt an episode, every episode one or more attempts.
 
-The runner knows no agent: it takes a ``Subject`` and judges what that did by the history and the worlds.
+Imports from the rooms ``core`` to ``lab``, and no agent: it takes a ``Subject``, and judges what that did by
+the history and the worlds.
 """
 
 from __future__ import annotations
 
 from windtunnel.runner.record import RunRecord
-from windtunnel.runner.run import Audience, Places, Runner, new_run_id
+from windtunnel.runner.run import ProgressListener, RunFiles, Runner, new_run_id
 
-__all__ = ["Audience", "Places", "RunRecord", "Runner", "new_run_id"]
+__all__ = ["ProgressListener", "RunFiles", "RunRecord", "Runner", "new_run_id"]

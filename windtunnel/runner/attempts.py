@@ -5,31 +5,39 @@ from __future__ import annotations
 import time
 
 from windtunnel.core.identity import Identity
+from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import toxics_in_force
-from windtunnel.runner.control import Control
+from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 from windtunnel.toxiproxy.planned import plan_toxics
 
 
-class Attempts:
-    """Carries out the attempts of one run. ``not_armed``: how many in a row could not be; ``why_not``."""
+class AttemptRunner:
+    """Carries out the attempts of one run.
 
-    def __init__(self, recorder: Recorder, control: Control, topology: Topology, subject: Subject) -> None:
+    ``not_armed`` counts the last attempts in a row that could not be armed; ``why_not`` is of the last one.
+    """
+
+    def __init__(
+        self, recorder: Recorder, manager: ManagerClient, topology: Topology, subject: Subject
+    ) -> None:
         self.not_armed = 0
         self.why_not = ""
         self._recorder = recorder
-        self._control = control
+        self._manager = manager
         self._topology = topology
         self._subject = subject
 
-    def carry_out(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded | None:
+    def carry_out(
+        self, settings: Settings, faults: FaultSet, episode: str, attempt: int, prompt: str
+    ) -> AttemptEnded | None:
         """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
-        live = self._control.faults_set()
+        live = self._manager.faults_set_in_run()
         configuration = live.number if live else 0
         plan = plan_toxics(
             settings.seed,
@@ -38,10 +46,10 @@ class Attempts:
             TOOL_LINK_NAMES,
             episode,
             attempt,
-            toxics_in_force(settings, live),
+            toxics_in_force(faults, live),
             configuration,
         )
-        armed = self._control.arm(episode, attempt, plan, settings.arm_timeout)
+        armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             self._skip(settings, episode, attempt, armed.why_not)
             return None
@@ -49,7 +57,7 @@ class Attempts:
         emit = self._recorder.emit
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration))
         ended = emit(self._fly(settings, episode, attempt, prompt))
-        healed = self._control.finish(armed.attempt_id, settings)
+        healed = self._manager.finish(armed.attempt_id, settings)
         reasons = list(healed.disturbed)
         if healed.state != "healed":
             reasons.append(f"not healed: its state is {healed.state}")

@@ -15,7 +15,7 @@ from windtunnel.history.tail import Tail
 from windtunnel.history.writer import Writer, dump_line, history_file
 from windtunnel.judging.judge import EpisodeJudgement
 
-E = TypeVar("E", bound=Event)
+_EventT = TypeVar("_EventT", bound=Event)
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Recorder:
         self._writer = Writer(self._path)
         self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in ("gateway", "manager")]
 
-    def emit(self, event: E) -> E:
+    def emit(self, event: _EventT) -> _EventT:
         """Records the event in the history, in memory and in the logs; returns it without any secret."""
         line = dump_line(event)
         clean = self._redact(line)
         if clean != line:
-            event = cast(E, parse_line(clean.encode(), self._path, 0))
+            event = cast(_EventT, parse_line(clean.encode(), self._path, 0))
         self._writer.write_line(clean)
         self.record.events.append(event)
         self.logs.tell(event)
@@ -59,13 +59,13 @@ class Recorder:
         self.emit(Note(time.time(), level, message))
 
     def take_from_others(self) -> list[Event]:
-        """What gateway and manager wrote since it was last asked for; it is in the record now."""
+        """Reads what gateway and manager wrote since the last call, adds it to the record and returns it."""
         events = [event for tail in self._tails for event in tail.read()]
         self.record.events += events
         return events
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
-        """The attempt's line of agent.log; ``outcome`` is None for one that another followed."""
+        """Writes the attempt's line of agent.log; ``outcome`` is None if another attempt followed it."""
         self.logs.agent.write(agent_line(self.record.run_id, self._redact(prompt), ended, outcome))
 
     def close(self) -> None:

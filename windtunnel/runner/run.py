@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt
 from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import with_faults_of_lab
-from windtunnel.runner.attempts import Attempts, worth_another
-from windtunnel.runner.control import Control, RunAborted
+from windtunnel.runner.attempts import AttemptRunner, worth_another
+from windtunnel.runner.episode_judge import EpisodeJudge
+from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
-from windtunnel.runner.verdicts import Verdicts
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import Subject
 
-NOT_ARMED_LIMIT = 3
+_NOT_ARMED_LIMIT = 3
 
 
-class Audience(Protocol):
-    """Who is told how the run goes: the console, or nobody."""
+class ProgressListener(Protocol):
+    """What hears how the run goes: the console, or nothing."""
 
     def say(self, message: str) -> None: ...
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
@@ -34,8 +36,8 @@ class Audience(Protocol):
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where the run reads and writes."""
+class RunFiles:
+    """Where the run writes its logs, and the database in which the tools keep side effects."""
 
     logs: Path
     effects: Path
@@ -50,38 +52,39 @@ class Runner:
         settings: Settings,
         topology: Topology,
         subject: Subject,
-        control: Control,
-        places: Places,
-        audience: Audience,
+        manager: ManagerClient,
+        files: RunFiles,
+        listener: ProgressListener,
         redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self.settings = settings
+        self._faults = FaultSet()
         self._topology = topology
         self._subject = subject
-        self._control = control
-        self._audience = audience
-        self._recorder = Recorder(run_id, topology.lane, places.logs, redact)
+        self._manager = manager
+        self._listener = listener
+        self._recorder = Recorder(run_id, topology.lane, files.logs, redact)
         self._record = self._recorder.record
-        self._attempts = Attempts(self._recorder, control, topology, subject)
-        self._verdicts = Verdicts(self._recorder, places.effects, audience.say)
+        self._attempts = AttemptRunner(self._recorder, manager, topology, subject)
+        self._judge = EpisodeJudge(self._recorder, files.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
-        """What the run shall be remembered by, before it starts."""
+        """Records a note ahead of the run's first event."""
         self._recorder.note(level, message)
 
     def run(self, prompts: Sequence[Prompt], skipped_prompts: int = 0) -> RunRecord:
-        """Runs all prompts in turn. What ends the run early is said in the record, not raised.
+        """Runs all prompts in turn. What ends the run early is the record's ``reason``, and not raised.
 
-        So is the text of a ``KeyboardInterrupt``: why it came, if whoever raised it knows.
+        The text of a ``KeyboardInterrupt`` is such a reason: ``interrupt_once`` gives it one.
         """
         record = self._record
         try:
             self._start(len(prompts), skipped_prompts)
             for index, prompt in enumerate(prompts, start=1):
                 self._episode(index, len(prompts), prompt)
-                if self._attempts.not_armed >= NOT_ARMED_LIMIT and index < len(prompts):
+                if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < len(prompts):
                     raise RunAborted(
-                        f"{NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
+                        f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
                     )
             record.completed = True
         except RunAborted as error:
@@ -93,7 +96,7 @@ class Runner:
         except KeyboardInterrupt as end:
             record.reason = str(end) or "interrupted"
         finally:
-            record.toxics_left = self._control.release()
+            record.toxics_left = self._manager.release()
             self._finish()
         return record
 
@@ -113,50 +116,52 @@ class Runner:
                 skipped_prompts,
             )
         )
-        self._control.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._audience.say)
+        self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
 
     def _take_faults_of_lab(self) -> None:
-        there = self._control.faults_of_lab(self._topology.lab_id, self._topology.lane)
-        self.settings, said = with_faults_of_lab(self.settings, there)
-        if said:
-            self.note("info", said)
-            self._audience.say(said)
+        set_on_lab = self._manager.faults_of_lab(self._topology.lab_id, self._topology.lane)
+        self.settings, sentence = with_faults_of_lab(self.settings, set_on_lab)
+        self._faults = read_canonical(self.settings.faults, self.settings.chaos_level)
+        if sentence:
+            self.note("info", sentence)
+            self._listener.say(sentence)
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = f"{index:03d}"
         self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
         ended: list[AttemptEnded] = []
         for attempt in range(1, self.settings.prompt_limit + 1):
-            self._audience.attempt_started(index, total, prompt.text, attempt)
-            result = self._attempts.carry_out(self.settings, episode, attempt, prompt.text)
+            self._listener.attempt_started(index, total, prompt.text, attempt)
+            result = self._attempts.carry_out(self.settings, self._faults, episode, attempt, prompt.text)
             if result is not None:
                 ended.append(result)
             if result is None or not worth_another(result):
                 break
-        self._verdicts.read_world(episode)
-        judgement = self._verdicts.judge(episode)
-        for one in ended:
-            self._recorder.attempt_line(prompt.text, one, judgement.outcome if one is ended[-1] else None)
-        self._audience.episode_judged(index, total, judgement)
+        self._judge.read_world(episode)
+        judgement = self._judge.judge(episode)
+        for attempt_ended in ended:
+            outcome = judgement.outcome if attempt_ended is ended[-1] else None
+            self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
+        self._listener.episode_judged(index, total, judgement)
 
     def _finish(self) -> None:
         record = self._record
         try:
             if record.reason:
                 self.note("error", f"the run ended early: {record.reason}")
-            self._verdicts.judge_late_effects()
+            self._judge.judge_late_effects()
             self._recorder.emit(RunFinished(time.time(), record.completed, record.reason, record.toxics_left))
         except OSError as error:  # the disk is still full: the console must do
             record.completed = False
             record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
 
-    def summarised(self, line: dict[str, object]) -> None:
-        """Writes the summary into info.log."""
-        self._recorder.logs.line("summary", "run summary", summary=line)
+    def log_summary(self, summary: dict[str, object]) -> None:
+        """Writes the summary, in the form of ``Summary.as_json``, into info.log."""
+        self._recorder.logs.line("summary", "run summary", summary=summary)
 
     def close(self) -> None:
         self._recorder.close()
-        self._control.close()
+        self._manager.close()
 
 
 def new_run_id() -> str:

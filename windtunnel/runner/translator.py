@@ -7,7 +7,7 @@ import requests
 from windtunnel.links.topology import Topology
 from windtunnel.settings.settings import Settings
 
-PROBE_TIMEOUT_S = 15.0
+_PROBE_TIMEOUT_S = 15.0
 
 
 def decide_backend(settings: Settings, topology: Topology) -> tuple[Settings, str | None]:
@@ -21,15 +21,15 @@ def decide_backend(settings: Settings, topology: Topology) -> tuple[Settings, st
     if settings.model == "scripted":
         return settings.model_copy(update={"translator_backend": "offline"}), None
     backend, reason = _probe(topology.proxies["translator"].url)
-    said = f"translator: {backend} for this run ({reason})"
-    return settings.model_copy(update={"translator_backend": backend}), said
+    sentence = f"translator: {backend} for this run ({reason})"
+    return settings.model_copy(update={"translator_backend": backend}), sentence
 
 
 def _probe(url: str) -> tuple[str, str]:
     try:
         with requests.Session() as session:
             session.trust_env = False
-            reply = session.get(f"{url}/backends/probe?backend=auto", timeout=PROBE_TIMEOUT_S)
+            reply = session.get(f"{url}/backends/probe?backend=auto", timeout=_PROBE_TIMEOUT_S)
             answer = reply.json()
         return str(answer["backend"]), str(answer["reason"])
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Where a process's configuration comes from: environment, ``.env`` and ``config.json``, made one."""
+"""A process's configuration, put together from environment, ``.env`` and ``config.json``."""
 
 from __future__ import annotations
 
@@ -8,70 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from windtunnel.core import lock
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_json import unique
-from windtunnel.faults.sets.fault_set import FaultSetError
-from windtunnel.faults.sets.presets import find_set
 from windtunnel.links.topology import Topology, topology_from
-from windtunnel.settings.settings import (
-    Settings,
-    SettingsError,
-    Source,
-    from_dotenv,
-    from_environment,
-    resolve,
-)
+from windtunnel.settings.config_file import ConfigFile, read_config_file
+from windtunnel.settings.settings import Settings, SettingsError
+from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
 
-INTERVALS = (
-    "tool_timeout",
-    "model_timeout",
-    "arm_timeout",
-    "settle_bound",
-    "attempt_time",
-    "retry_after",
-    "retry_after_max",
-)
 LAB_FILE = "lab.json"
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Proxy(_Section):
-    host: str | None = None
-
-
-class _Files(_Section):
-    prompts: str | None = None
-    movies: str | None = None
-    logs: str | None = None
-    state: str | None = None
-    effects: str | None = None
-
-
-class ConfigFile(_Section):
-    """``agent/config.json``: every key is optional and goes over a default.
-
-    ``settings`` takes any setting in lower case; ``intervals`` those that are seconds; ``proxy.host``
-    and ``services`` (link name to ``host:port``) say where the agent dials; ``files`` where things lie.
-    """
-
-    settings: dict[str, Any] = Field(default_factory=dict)
-    intervals: dict[str, Any] = Field(default_factory=dict)
-    proxy: _Proxy = _Proxy()
-    services: dict[str, str] = Field(default_factory=dict)
-    files: _Files = _Files()
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that a process needs to know. ``environ`` has the variables of ``.env`` beneath its own."""
+    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``."""
 
     settings: Settings
     topology: Topology
@@ -102,11 +53,10 @@ def load_configuration(
         Source("command line", command_line or {}),
         from_environment(environ),
         dotenv,
-        *_of_config(config_path, config),
+        *config.sources(config_path),
         Source("preset", preset or {}),
     ]
-    sources = [_with_fault_set(source) for source in sources]
-    settings = resolve([*sources, Source("default", _default_model(sources, merged))])
+    settings = merge_sources([*sources, Source("default", _default_model(sources, merged))])
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
         raise SettingsError(
             "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
@@ -123,69 +73,11 @@ def load_configuration(
     )
 
 
-def _with_fault_set(source: Source) -> Source:
-    """The source with its fault set in full, where it names a preset or a file."""
-    given = source.values.get("faults")
-    if not isinstance(given, str):
-        return source
-    try:
-        return Source(source.where, {**source.values, "faults": find_set(given).dump()})
-    except FaultSetError as error:
-        raise SettingsError(f"{source.where}: FAULTS: {error}") from None
-
-
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:
-    """Whoever gave an address means it; whoever gave a key means Groq; else the scripted model."""
+    """``compatible`` for whoever gave an address, ``groq`` for whoever has a key, else ``scripted``."""
     if any(source.values.get("model_base_url") for source in sources):
         return {"model": "compatible"}
     return {"model": "groq" if environ.get("GROQ_API_KEY") else "scripted"}
-
-
-def _of_config(path: Path, config: ConfigFile) -> list[Source]:
-    for key in config.intervals:
-        if key not in INTERVALS:
-            raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, INTERVALS)}")
-    return [
-        Source(f"{path}: settings", config.settings),
-        Source(f"{path}: intervals", config.intervals),
-    ]
-
-
-def read_config_file(path: Path, required: bool = False) -> ConfigFile:
-    """The file's content, or the empty one if there is no file and none is required.
-
-    Raises ``SettingsError`` that names the file, the line or the key.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
-        return ConfigFile.model_validate(data)
-    except FileNotFoundError:
-        if required:
-            raise SettingsError(f"{path}: no such file (CONFIG_FILE)") from None
-        return ConfigFile()
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path}: not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except ValidationError as error:
-        raise SettingsError(f"{path}: {_reason(error)}") from None
-    except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
-        raise SettingsError(f"{path}: {error}") from None
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
-    place = ".".join(path) or "the file"
-    if first["type"] == "extra_forbidden":
-        sections: dict[str, type[_Section]] = {"proxy": _Proxy, "files": _Files}
-        section = sections.get(path[0], ConfigFile) if path[1:] else ConfigFile
-        return f"{place} is no key here{nearest(path[-1], section.model_fields)}"
-    if first["type"] in ("model_type", "dict_type"):
-        return f"{place}: must be an object"
-    return f"{place}: {first['msg']}"
 
 
 def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path, state: Path) -> Topology:

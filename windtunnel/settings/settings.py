@@ -1,29 +1,15 @@
-"""The settings of a run: one table of names, ranges and defaults, frozen once the run starts.
-
-Order: command line, environment, ``.env``, ``config.json``, default. Whatever is unknown or out of
-range raises ``SettingsError``, which names the key and where it stands, before anything starts.
-"""
+"""The settings of a run: one table of names, ranges and defaults, frozen once the run starts."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from dotenv import dotenv_values
-from dotenv.parser import parse_stream
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from windtunnel.core.spelling import nearest
-from windtunnel.faults.catalogue import REGISTRY
-from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.fault_set import FaultSet, build_set, load_set
 from windtunnel.toxiproxy.toxics import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -77,7 +63,7 @@ class Settings(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
         # pydantic would take true for 1
         if isinstance(value, bool) and info.field_name != "idempotency":
             raise ValueError("must not be true or false")
@@ -91,12 +77,13 @@ class Settings(BaseModel):
     @field_validator("faults", mode="before")
     @classmethod
     def _canonical_faults(cls, given: object) -> object:
-        """From a set, its plain data or its text; names and files are looked up by ``config``."""
-        if isinstance(given, FaultSet):
-            given = given.dump()  # read again, since nobody has checked what Python code put into it
-        if isinstance(given, dict):
-            return build_set(given, "fault set", REGISTRY).dump()
-        return load_set(given, "fault set", REGISTRY).dump() if isinstance(given, str) else given
+        """From a set, its plain data or its text; presets and files are looked up before, by ``sources``."""
+        if given == "":
+            return given
+        # only a run that has faults loads the catalogue
+        from windtunnel.faults.sets.canonical import canonical_text
+
+        return canonical_text(given)
 
     @field_validator("model_base_url")
     @classmethod
@@ -115,11 +102,6 @@ class Settings(BaseModel):
         return parse_list(self.toxics)
 
     @property
-    def fault_set(self) -> FaultSet:
-        """What is in force: as ``faults`` says, at ``chaos_level``."""
-        return scaled(load_set(self.faults, "fault set", REGISTRY), self.chaos_level)
-
-    @property
     def model_name(self) -> str:
         """What the client asks the model server for."""
         return f"scripted-{self.persona}" if self.model == "scripted" else self.groq_model
@@ -134,97 +116,7 @@ class Settings(BaseModel):
 
 NAMES = tuple(Settings.model_fields)
 
-# Variables that belong in .env but are not settings of a run: secrets and places of the installation.
-INSTALLATION: tuple[str, ...] = tuple(
-    """
-    GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL PROMPTS_FILE CONFIG_FILE MOVIES_FILE LIBRE_URL
-    STATE_DB EFFECTS_DB LOGS_DIR SERVICES_HOST PROXY_HOST GATEWAY_HOST CONTROL_HOST MANAGER_HOST LISTEN_HOST
-    PROXY_LISTEN_HOST TRANSLATOR_DEADLINE_S STATUS_PORT WINDTUNNEL_IMAGE
-    """.split()  # noqa: SIM905
-)
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where values come from: ``where`` is shown in errors, keys are setting names in lower case."""
-
-    where: str
-    values: Mapping[str, Any]
-
-
-def resolve(sources: Iterable[Source]) -> Settings:
-    """Merges the sources (the first one wins) and validates. Raises ``SettingsError``."""
-    merged: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    for source in sources:
-        for key, value in source.values.items():
-            if key not in NAMES:
-                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES)}")
-            if key not in merged and value is not None:
-                merged[key], origin[key] = value, source.where
-    merged.setdefault("seed", secrets.randbelow(2**31))
-    merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
-    settings = _validate(merged, origin)
-    if settings.model == "compatible" and not settings.model_base_url:
-        raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
-    return settings
-
-
-def _validate(merged: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
-    try:
-        return Settings(**merged)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = str(first["loc"][0]) if first["loc"] else "?"
-        reason = first["msg"].removeprefix("Value error, ")
-        where = origin.get(key, "settings")
-        raise SettingsError(f"{where}: {key.upper()}={_shown(merged.get(key))}: {reason}") from None
-
-
-def _shown(value: object) -> str:
-    """For an error message: short, and no password of a URL."""
-    return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
-
-
-def from_environment(environ: Mapping[str, str]) -> Source:
-    """The settings among the environment's variables; an empty one counts as not set."""
-    return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
-
-
-def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
-    """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
-
-    Raises ``SettingsError`` for a name that is neither, and for what cannot be read.
-    """
-    settings: dict[str, str] = {}
-    others: dict[str, str] = {}
-    for name, value in _dotenv_values(path).items():
-        if name.lower() in NAMES:
-            settings[name.lower()] = value or ""
-        elif name in INSTALLATION or name.startswith(("COMPOSE_", "DOCKER_")):
-            others[name] = value or ""
-        else:
-            known = (*map(str.upper, NAMES), *INSTALLATION)
-            raise SettingsError(f"{path}: {name} is no setting{nearest(name, known)}")
-    return Source(str(path), {name: value for name, value in settings.items() if value}), others
-
-
-def _dotenv_values(path: Path) -> dict[str, str | None]:
-    """Empty without a file. A line that dotenv would skip is an error (not quoted: it may be a secret)."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path}: not UTF-8 text") from None
-    for binding in parse_stream(io.StringIO(text)):
-        if binding.error:
-            raise SettingsError(f"{path}:{binding.original.line}: not NAME=value")
-    return dotenv_values(stream=io.StringIO(text))
-
 
 def load_frozen(text: str) -> Settings:
-    """The settings as ``dump`` wrote them into a run's row."""
-    return Settings(**json.loads(text))
+    """The settings as ``dump`` wrote them into a run's row; trusted, so that no catalogue is loaded."""
+    return Settings.model_construct(**json.loads(text))

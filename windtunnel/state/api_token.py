@@ -26,7 +26,7 @@ def _mode(folder: Path) -> int:
 
 
 def _make(path: Path, mode: int) -> None:
-    """Whole or not at all, so that of several that start at once all read the same one."""
+    """Creates the file in one step, so that all processes that start at once read the same token."""
     temporary = path.with_name(f"{TOKEN_FILE}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""``state/state.db``: runs, attempts, toxics, configurations: what runner and manager tell each other.
+"""``state/state.db``: runs, attempts, toxics and configurations, through which runner and manager speak.
 
 Every change of an attempt's state is a compare-and-set. Times are seconds since the epoch.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from windtunnel.core.sqlite import connect
-from windtunnel.state import configurations
-from windtunnel.state.configurations import Configurations
+from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 RunStatus = Literal["waiting", "leased", "finished", "expired"]
@@ -83,12 +83,12 @@ class AttemptRow:
 
 
 class State:
-    """One process's connection. Not for several threads at once; open one each. Raises ``sqlite3.Error``."""
+    """A connection to the database, for one thread at a time. Raises ``sqlite3.Error``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = connect(path)
-        self._database.executescript(_SCHEMA + configurations.SCHEMA)
+        self._database.executescript(_SCHEMA + CONFIGURATIONS_SCHEMA)
         self.configurations = Configurations(self._database)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class State:
         return _attempt(row)
 
     def open_attempts(self, lab_id: str, lane: int) -> list[AttemptRow]:
-        """Attempts that the manager still has to do with: requested, armed or finished; oldest first."""
+        """Attempts that the manager has not healed yet: requested, armed or finished; oldest first."""
         rows = self._database.execute(
             "SELECT * FROM attempts WHERE lab_id = ? AND lane = ?"
             " AND state IN ('requested', 'armed', 'finished') ORDER BY id",
@@ -194,8 +194,8 @@ class State:
     ) -> bool:
         """Compare-and-set of an attempt's state; False if it was not ``old``.
 
-        Sets the time of the new state. With ``armed`` also that of its toxics, and what kept it from
-        being armed before is forgotten.
+        Sets the time of the new state. ``armed`` also sets the time of the attempt's toxics, and removes the
+        reasons that had kept it from being armed.
         """
         column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
         stamp = f", {column} = {float(now)!r}" if column else ""
@@ -239,23 +239,13 @@ class State:
     def _changed(self, statement: str, parameters: Sequence[Any]) -> bool:
         return self._database.execute(statement, parameters).rowcount == 1
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._database)
-
-
-class _Transaction:
-    """``BEGIN IMMEDIATE`` to the end of the block: committed, or rolled back if it raises."""
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """``BEGIN IMMEDIATE`` to the end of the block: committed, or rolled back if it raises."""
         self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
-                self._database.execute("COMMIT")
+            yield
+            self._database.execute("COMMIT")
         finally:
             # also after a COMMIT that failed: left open, the transaction would fail every later one
             if self._database.in_transaction:

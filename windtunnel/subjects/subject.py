@@ -1,22 +1,25 @@
-"""What the runner asks of a subject, an agent under test, and what it gets back."""
+"""What a run asks of a subject, an agent under test, and what it gets back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from windtunnel.core.identity import Identity
 from windtunnel.history.events import EndedBy, Event, Report
 from windtunnel.links.topology import Topology
+from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
 
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """One attempt as the subject sees it: who it is, where its links are, and where it records.
+    """One attempt as the subject sees it.
 
-    The subject never sees the prompt's oracle.
+    ``identity`` makes the headers of its requests, ``topology.proxies`` has the address of each link, and
+    ``record`` takes events (such as ``ToolTry``) into the history. The prompt's oracle is not in it.
     """
 
     identity: Identity
@@ -37,11 +40,15 @@ class SubjectResult:
 
 
 class Subject(Protocol):
-    """A callable that works on one prompt. What it raises counts as its crash."""
+    """A callable that works on one prompt. An exception that it raises counts as its crash."""
 
     @property
     def name(self) -> str:
-        """For the summary, for example ``langchain agent, self-test subject: scripted model (diligent)``."""
+        """Its name in the summary, for example ``langchain agent, openai/gpt-oss-120b (groq)``."""
         ...
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult: ...
+
+
+# Opens the subject for one run: what it needs (a client, a model) lives as long as the block.
+SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]

@@ -78,7 +78,7 @@ WRONG_ENTRIES = [
     ("when: {of: tries}", "when: of: Input should be 'call' or 'try', not 'tries'"),
     ("when: {nth: 3-2}", "when: nth: the range 3-2 is empty"),
     ("when: {nth: 0}", "when: nth: counts begin with 1"),
-    ("when: {nth: 2, after: 3}", "truncate: when: it could never strike: no call is left by nth, after"),
+    ("when: {nth: 2, after: 3}", "truncate: when: it could never be met: no call is left by nth, after"),
     ("when: {nth: 2.5}", "when: nth: must be a count such as 3, a range"),
     ("when: {nth: [2]}", "when: nth: must be a count such as 3, a range"),
     ("when: {turns: true}", "when: turns: must be a count such as 3, a range"),
@@ -123,7 +123,7 @@ def test_python_objects_are_refused_just_so(entry, says):
 
 @pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
 def test_a_link_that_the_fault_cannot_strike_is_refused_where_it_is_named(names):
-    with pytest.raises(FaultSetError, match="slow_tokens cannot strike on weather, only on model"):
+    with pytest.raises(FaultSetError, match="slow_tokens is impossible on weather, possible only on model"):
         build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
 from windtunnel.settings.configuration import load_configuration
@@ -78,15 +79,16 @@ def test_what_is_frozen_is_the_set_in_full(tmp_path):
     (tmp_path / "mine.yaml").write_text(SET, encoding="utf-8")
     settings = load_configuration({"FAULTS": str(tmp_path / "mine.yaml"), "CHAOS_LEVEL": "0.5"}).settings
     assert Settings.model_validate_json(settings.dump()) == settings
-    [entry] = settings.fault_set.faults
+    [entry] = read_canonical(settings.faults, settings.chaos_level).faults
     assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
 
 
 def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
     empty = REGISTRY["empty"]()
     toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
-    made = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,))).fault_set
-    assert [one.id for one in (*made.faults, *made.toxics)] == ["empty", "empty-2", "latency"]
+    settings = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,)))
+    faults = read_canonical(settings.faults)
+    assert [entry.id for entry in (*faults.faults, *faults.toxics)] == ["empty", "empty-2", "latency"]
     with pytest.raises(ValueError, match="empty: links: no link is called 'serch'; did you mean 'search'"):
         Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
 
@@ -95,4 +97,4 @@ def test_settings_take_a_set_its_data_or_its_text():
     found = preset("light")
     data = {"faults": [{"fault": "truncate"}]}
     assert Settings(seed=1, faults=found).faults == Settings(seed=1, faults=found.dump()).faults
-    assert Settings(seed=1, faults=data).fault_set.faults[0].fault.name == "truncate"
+    assert read_canonical(Settings(seed=1, faults=data).faults).faults[0].fault.name == "truncate"

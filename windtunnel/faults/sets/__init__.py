@@ -1,0 +1,4 @@
+"""Fault sets: read from files, presets and Python objects, checked, scaled, and written as canonical text.
+
+Imports ``core``, ``dialects``, ``toxiproxy``, ``links``, the fault's base and the catalogue.
+"""

@@ -1,4 +1,4 @@
-"""How often each fault of a set really acts, and sets scaled as a whole (``CHAOS_LEVEL``). Pure."""
+"""Fault sets scaled as a whole (``CHAOS_LEVEL``), and how often each fault of a set truly acts. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windtunnel.links.catalog import LINKS
 
 
 def scaled(faults: FaultSet, level: float) -> FaultSet:
-    """Every probability times ``level``: 1 is as written, 0 is none. What cannot strike is left out."""
+    """Every probability times ``level``: 1 is as written, 0 is none. Those without a chance go."""
     if level == 1:
         return faults
     entries = [
@@ -30,10 +30,10 @@ def scaled(faults: FaultSet, level: float) -> FaultSet:
 
 @dataclass(frozen=True)
 class Marginal:
-    """How often an entry acts on those tries of a link at which it is aimed and whose turn it is.
+    """The share of a link's tries on which an entry acts, among those that its conditions allow.
 
-    At most one fault changes a try, the first in the set's order: so each acts only where none before it
-    did. ``low`` and ``high`` differ where an earlier one strikes only some of the tries.
+    At most one fault changes a try, the first in the set's order that the try meets. ``low`` and ``high``
+    differ where an earlier entry has conditions of its own, since these may hold on the same tries or not.
     """
 
     id: str
@@ -45,10 +45,10 @@ class Marginal:
 
 
 def marginals(faults: FaultSet) -> list[Marginal]:
-    """Of every entry on every link that it may strike, in the set's order."""
-    found = [one for link in LINKS for one in _on_link(link.name, faults.faults)]
+    """One for each entry on each of its links, in the set's order."""
+    by_link = [marginal for link in LINKS for marginal in _on_link(link.name, faults.faults)]
     order = {entry.id: number for number, entry in enumerate(faults.faults)}
-    return sorted(found, key=lambda one: order[one.id])
+    return sorted(by_link, key=lambda marginal: order[marginal.id])
 
 
 def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
@@ -65,7 +65,7 @@ def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
 
 
 def only_delays(fault: Fault) -> bool:
-    """Whether it leaves the try as it is but for its time, so that others may act on it too."""
+    """Whether it only delays a try, so that another fault may act on it too."""
     probe = Try("model", "openai", Request(), "", 1, 1, 1, 1, lambda _: 0.5)
     act = fault.act(probe)
     return isinstance(act, Act) and act.only_delays
@@ -81,7 +81,7 @@ def conditions_of(when: When, only: Only) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={_word(one)}" for name, one in value.items())
+        return " ".join(f"{name}={_word(item)}" for name, item in value.items())
     if isinstance(value, list):  # a span
         first, last = value
         return str(first) if first == last else f"{first}-{'' if last is None else last}"

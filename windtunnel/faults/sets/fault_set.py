@@ -1,4 +1,4 @@
-"""Fault sets: which faults are armed, where, when and at what. Files (YAML) or Python objects. Pure.
+"""Fault sets: which faults, on which links, when, and at which requests. Files or Python objects. Pure.
 
     faults:
       - fault: rate_limit
@@ -18,15 +18,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import FaultSetError, plain, read_plain
+from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
 from windtunnel.faults.base import Fault
-from windtunnel.faults.sets.checks import listed, mapping, model, named, text
+from windtunnel.faults.sets.checks import (
+    FaultSetError,
+    checked_mapping,
+    checked_model,
+    list_or_empty,
+    required_name,
+    text_or,
+)
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
 from windtunnel.links.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
@@ -45,9 +51,9 @@ __all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "buil
 
 @dataclass(frozen=True)
 class Entry:
-    """A fault, armed on these ``links``, ``when`` it strikes, ``only`` at such requests.
+    """A fault on these ``links``: ``only`` says which requests are eligible, ``when`` which of them meet it.
 
-    ``id`` names it in the ledger, and keys its draws: two entries of one set differ in it. A set that was
+    ``id`` names it in the history and keys its draws, so two entries of one set differ in it. A set that was
     read has one for each.
     """
 
@@ -56,16 +62,6 @@ class Entry:
     when: When = field(default_factory=When)
     only: Only = field(default_factory=Only)
     id: str = ""
-
-    @cached_property
-    def always(self) -> bool:
-        """Whether it strikes whatever it is aimed at."""
-        return self.when.certain
-
-    @cached_property
-    def aimless(self) -> bool:
-        """Whether every request will do."""
-        return self.only == Only()
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -129,40 +125,48 @@ class FaultSet:
 
 def load_set(text: str, where: str, registry: Registry) -> FaultSet:
     """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
-    return build_set(read_plain(text, where), where, registry)
+    return build_set(_checked_data(read_yaml, text, where), where, registry)
 
 
 def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
     """The same from plain data. Raises ``FaultSetError``."""
-    top = mapping(plain(value, where), where, ("faults", "toxics", "description"))
+    data = _checked_data(plain_data, value, where)
+    top = checked_mapping(data, where, ("faults", "toxics", "description"))
     faults = [
-        _entry(one, f"{where}: faults[{number}]", registry)
-        for number, one in enumerate(listed(top.get("faults"), f"{where}: faults"), start=1)
+        _entry(entry, f"{where}: faults[{number}]", registry)
+        for number, entry in enumerate(list_or_empty(top.get("faults"), f"{where}: faults"), start=1)
     ]
     toxics = [
-        _toxic(one, f"{where}: toxics[{number}]")
-        for number, one in enumerate(listed(top.get("toxics"), f"{where}: toxics"), start=1)
+        _toxic(entry, f"{where}: toxics[{number}]")
+        for number, entry in enumerate(list_or_empty(top.get("toxics"), f"{where}: toxics"), start=1)
     ]
-    description = text(top.get("description"), "", f"{where}: description")
+    description = text_or("", top.get("description"), f"{where}: description")
     return FaultSet(tuple(_numbered(faults, where)), tuple(_numbered(toxics, where)), description)
 
 
+def _checked_data(read: Callable[[Any, str], Any], given: Any, where: str) -> Any:
+    try:
+        return read(given, where)
+    except PlainDataError as error:
+        raise FaultSetError(str(error)) from None
+
+
 def _entry(value: Any, where: str, registry: Registry) -> Entry:
-    given = mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
-    name = named(given, "fault", registry, where)
+    given = checked_mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
+    name = required_name(given, "fault", registry, where)
     kind = registry.get(name)
     if kind is None:
         raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(name, registry)}")
-    fault = model(kind, given.get("with"), f"{where}: {name}: with")
-    when = model(When, given.get("when"), f"{where}: {name}: when")
-    only = model(Only, given.get("only"), f"{where}: {name}: only")
+    fault = checked_model(kind, given.get("with"), f"{where}: {name}: with")
+    when = checked_model(When, given.get("when"), f"{where}: {name}: when")
+    only = checked_model(Only, given.get("only"), f"{where}: {name}: only")
     on = _links(given.get("links"), kind, f"{where}: {name}: links")
-    only, on = _aimed_at_tool(only, on, f"{where}: {name}: only: tool")
-    return Entry(fault, on, when, only, text(given.get("id"), name, f"{where}: {name}: id"))
+    only, on = _narrowed_to_tool(only, on, f"{where}: {name}: only: tool")
+    return Entry(fault, on, when, only, text_or(name, given.get("id"), f"{where}: {name}: id"))
 
 
-def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, tuple[str, ...]]:
-    """A tool's name stands for its link, method and path."""
+def _narrowed_to_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, tuple[str, ...]]:
+    """The selectors and links with a tool's name replaced by its method, path and link."""
     if only.tool is None:
         return only, on
     try:
@@ -177,15 +181,17 @@ def _aimed_at_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, t
 
 
 def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
-    """The links meant, those left out on which the fault cannot strike; an error if none is left."""
+    """The links meant, without those on which the fault is impossible. Raises if none is left."""
     chosen, grouped = _named_links("all" if value is None else value, where)
     possible = {"any": GROUPS["all"], "tool": GROUPS["tools"], "model": GROUPS["model"]}[kind.where]
     on = tuple(name for name in _NAMES if name in chosen and name in possible)
     if not on:
-        raise FaultSetError(f"{where}: {kind.name} can strike only on {', '.join(possible)}")
+        raise FaultSetError(f"{where}: {kind.name} is possible only on {', '.join(possible)}")
     if not grouped and len(on) < len(chosen):
         wrong = ", ".join(sorted(chosen - set(on)))
-        raise FaultSetError(f"{where}: {kind.name} cannot strike on {wrong}, only on {', '.join(possible)}")
+        raise FaultSetError(
+            f"{where}: {kind.name} is impossible on {wrong}, possible only on {', '.join(possible)}"
+        )
     return on
 
 
@@ -206,15 +212,15 @@ def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
 
 
 def _toxic(value: Any, where: str) -> ToxicEntry:
-    given = mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
-    kind = named(given, "toxic", (one.kind for one in TOXICS), where)
+    given = checked_mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
+    kind = required_name(given, "toxic", (toxic.kind for toxic in TOXICS), where)
     at = f"{where}: {kind}"
     links = given.get("links")
     on, _ = _named_links("tools" if links is None else links, f"{at}: links")
     ordered = tuple(name for name in _NAMES if name in on)
-    mapping(given.get("when"), f"{at}: when", ("probability",))
-    chance = model(When, given.get("when"), f"{at}: when").probability
-    return ToxicEntry(_spec(kind, given, where), ordered, chance, text(given.get("id"), kind, f"{at}: id"))
+    checked_mapping(given.get("when"), f"{at}: when", ("probability",))
+    chance = checked_model(When, given.get("when"), f"{at}: when").probability
+    return ToxicEntry(_spec(kind, given, where), ordered, chance, text_or(kind, given.get("id"), f"{at}: id"))
 
 
 def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
@@ -223,7 +229,7 @@ def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
     except ValueError as error:
         raise FaultSetError(f"{where}: {error}") from None
     at = f"{where}: {kind}"
-    attributes = mapping(given.get("with"), f"{at}: with", None)
+    attributes = checked_mapping(given.get("with"), f"{at}: with", None)
     try:
         complete = known.complete(attributes, f"{at}: with")
         return ToxicSpec(kind, complete, streams_of(known, given.get("stream"), f"{at}: stream"))
@@ -232,7 +238,7 @@ def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
 
 
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
-    """Every id once: a repeated one gets its number."""
+    """The entries with every id once: a repeated one gets a number at its end."""
     seen: dict[str, int] = {}
     taken = {entry.id for entry in entries}
     for entry in entries:

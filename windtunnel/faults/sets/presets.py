@@ -6,26 +6,27 @@ import os
 from pathlib import Path
 
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import shown
+from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
 
 # beside the packages: in a checkout and, as their data, in an installation too
-FOLDER = Path(__file__).parents[3] / "experiments" / "faults"
-SUFFIX = ".yaml"
+_FOLDER = Path(__file__).parents[3] / "experiments" / "faults"
+_SUFFIX = ".yaml"
 # what a process can be handed in its environment is bounded by the system
 LARGEST = 100_000
 
 
 def preset_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}")))
+    return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
 
 
 def preset(name: str) -> FaultSet:
     """Raises ``FaultSetError`` that names the nearest preset."""
     if name not in preset_names():
         raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
-    return read_set(FOLDER / f"{name}{SUFFIX}")
+    return read_set(_FOLDER / f"{name}{_SUFFIX}")
 
 
 def read_set(path: Path) -> FaultSet:
@@ -47,17 +48,17 @@ def find_set(given: str) -> FaultSet:
     text = given.strip()
     if not text:
         return FaultSet()
-    found = _find(text)
-    if not found.faults and not found.toxics:
+    fault_set = _find(text)
+    if not fault_set.faults and not fault_set.toxics:
         raise FaultSetError(f"{text[:80]}: there is no fault in it")
-    if len(found.dump().encode()) > LARGEST:
+    if len(fault_set.dump().encode()) > LARGEST:
         raise FaultSetError(f"{text[:80]}: larger than {LARGEST} bytes in its full form; split it")
-    return found
+    return fault_set
 
 
 def _find(text: str) -> FaultSet:
     if is_text(text):
-        return load_set(text, "fault set", REGISTRY)
+        return read_canonical(text)  # canonical already, where one process hands it to another
     if text in preset_names():
         return preset(text)
     if _is_path(text):
@@ -65,7 +66,7 @@ def _find(text: str) -> FaultSet:
     if text in REGISTRY:
         raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
     known = nearest(text, preset_names())
-    raise FaultSetError(f"{shown(text)} is no file, and no preset is called so{known}")
+    raise FaultSetError(f"{short_repr(text)} is no file, and no preset is called so{known}")
 
 
 def names_set(text: str) -> bool:
@@ -80,7 +81,7 @@ def is_text(text: str) -> bool:
 
 def _is_path(text: str) -> bool:
     # Path.exists raises for a name that is too long
-    return "/" in text or text.endswith((SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
+    return "/" in text or text.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
 
 
 def preset_of(faults: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Which requests an armed fault is aimed at. Pure."""
+"""Which requests are eligible for a fault. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
 
 
 class Readable(Protocol):
-    """What a selector asks of a request; see ``windtunnel.dialects.http.Request``."""
+    """What a selector reads of a request; ``windtunnel.dialects.http.Request`` is one."""
 
     @property
     def method(self) -> str: ...
@@ -68,7 +68,7 @@ class Only(BaseModel):
 
     @property
     def by_history(self) -> bool:
-        """Whether it goes by nothing but what a run's history holds of every request."""
+        """Whether it reads nothing of a request but what the history records of each."""
         return not (self.header or self.json_)
 
     @property
@@ -76,7 +76,7 @@ class Only(BaseModel):
         return bool(self.json_)
 
     def matches(self, request: Readable) -> bool:
-        """Whether it is aimed at that request; ``tool`` has become method and path before."""
+        """Whether the request is eligible. ``tool`` is not read: ``build_set`` made method and path of it."""
         return (
             (self.method is None or self.method.upper() == request.method)
             and (self.path is None or fnmatchcase(request.path, self.path))
@@ -89,7 +89,7 @@ class Only(BaseModel):
             body = request.json()
         except ValueError:
             return False
-        return all(_same(field(body, name), wanted) for name, wanted in self.json_.items())
+        return all(_same(field(body, name), value) for name, value in self.json_.items())
 
 
 def field(value: Any, dotted: str) -> Any:
@@ -101,14 +101,14 @@ def field(value: Any, dotted: str) -> Any:
     return value
 
 
-def _like(found: str | None, wanted: str) -> bool:
-    return found is not None and fnmatchcase(found, wanted)
+def _like(value: str | None, pattern: str) -> bool:
+    return value is not None and fnmatchcase(value, pattern)
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return found.keys() == wanted.keys() and all(_same(found[name], one) for name, one in wanted.items())
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(found) == len(wanted) and all(map(_same, found, wanted))
+def _same(value: Any, expected: Any) -> bool:
+    if isinstance(expected, dict) and isinstance(value, dict):
+        return value.keys() == expected.keys() and all(_same(value[key], expected[key]) for key in value)
+    if isinstance(expected, list) and isinstance(value, list):
+        return len(value) == len(expected) and all(map(_same, value, expected))
     # Python takes true for 1
-    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+    return bool(value == expected) and isinstance(value, bool) == isinstance(expected, bool)

@@ -1,4 +1,4 @@
-"""When an armed fault strikes: by chance, by count, by turn, by the clock. Pure."""
+"""When an eligible try meets a fault: by chance, by count, by turn, by the clock. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{0,9}))?\s*")
 
 
-def _span(value: Any) -> tuple[int, int | None]:
+def _parse_range(value: Any) -> tuple[int, int | None]:
     """``3``, ``"3"``, ``"2-4"``, ``"2-"`` or ``[2, 4]``."""
     match value:
         case bool():
             pass
         case int():
             return value, value
-        case str() if found := _RANGE.fullmatch(value):
-            first = int(found[1])
-            return first, first if "-" not in value else int(found[2]) if found[2] else None
+        case str() if match := _RANGE.fullmatch(value):
+            first = int(match[1])
+            return first, first if "-" not in value else int(match[2]) if match[2] else None
         case [int() as first, int() | None as last] if not isinstance(first, bool):
             return first, last
     raise ValueError("must be a count such as 3, a range such as 2-4, or an open one such as 2-")
@@ -33,7 +33,7 @@ def _in_order(span: tuple[int, int | None]) -> tuple[int, int | None]:
     return span
 
 
-Span = Annotated[tuple[int, int | None], BeforeValidator(_span), AfterValidator(_in_order)]
+CountRange = Annotated[tuple[int, int | None], BeforeValidator(_parse_range), AfterValidator(_in_order)]
 
 
 class Window(BaseModel):
@@ -62,8 +62,8 @@ class Moment(NamedTuple):
     """What a trigger may know of a try. Counts are of what the entry matched, per episode and link.
 
     ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);
-    ``turn`` counts the model's requests of the attempt so far; ``strikes`` are those before this try,
-    ``last_met`` the call of the last of them, 0 without one.
+    ``turn`` counts the model's requests of the attempt so far; ``met`` counts the earlier tries that met the
+    fault, and ``last_met`` is the call of the last of them, 0 without one.
     """
 
     calls: int = 1
@@ -80,25 +80,25 @@ class When(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     probability: float = Field(1.0, ge=0, le=1, description="chance, drawn anew for every try")
-    nth: Span | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")
+    nth: CountRange | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")
     after: int | None = Field(None, ge=0, description="not the first n")
     first: int | None = Field(None, ge=1, description="only the first n")
     every: int | None = Field(None, ge=1, description="every nth")
     of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
-    turns: Span | None = Field(None, description="only in these turns (requests to the model): 1, 2-4, 2-")
+    turns: CountRange | None = Field(None, description="only in these requests to the model: 1, 2-4, 2-")
     window: Window | None = Field(None, description="an outage by the clock: start, end, ramp")
     persistent: bool = Field(False, description="once met, it is met for the rest of the episode")
-    at_most: int | None = Field(None, ge=1, description="at most n strikes in an episode")
-    cooldown: int | None = Field(None, ge=1, description="calls that pass after each strike")
+    at_most: int | None = Field(None, ge=1, description="met at most n times in an episode")
+    cooldown: int | None = Field(None, ge=1, description="calls that pass each time after it was met")
 
     @model_validator(mode="after")
-    def _may_strike(self) -> When:
+    def _can_be_met(self) -> When:
         least, most = self.nth or (1, None)
         least = max(least, (self.after or 0) + 1)
         step = self.every or 1
         ends = [end for end in (most, self.first) if end is not None]
         if ends and -(-least // step) * step > min(ends):  # the first multiple from there on
-            raise ValueError("it could never strike: no call is left by nth, after, first and every together")
+            raise ValueError("it could never be met: no call is left by nth, after, first and every together")
         return self
 
     def holds(self, moment: Moment, chance: float) -> bool:
@@ -131,7 +131,7 @@ class When(BaseModel):
 
     @property
     def certain(self) -> bool:
-        """Whether it strikes every try that it matches: a canary."""
+        """Whether every eligible try meets the fault, which makes it a canary."""
         return self == When()
 
 

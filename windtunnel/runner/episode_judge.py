@@ -1,4 +1,4 @@
-"""Judging while the run goes on: each episode as it ends, and again if a side effect comes late."""
+"""Judges the episodes while the run goes on: each as it ends, and again if a side effect comes late."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from windtunnel.judging.judge import EpisodeJudgement, judge_episode
 from windtunnel.runner.record import Recorder
 
 
-class Verdicts:
-    """Reads the worlds from the tools' database ``effects`` and judges. ``say`` tells the people."""
+class EpisodeJudge:
+    """Reads the worlds from the tools' database ``effects`` and judges. ``say`` takes messages for people."""
 
     def __init__(self, recorder: Recorder, effects: Path, say: Callable[[str], None]) -> None:
         self._recorder = recorder
@@ -25,10 +25,10 @@ class Verdicts:
         self._say = say
 
     def judge(self, episode: str) -> EpisodeJudgement:
-        """The verdict by all that is recorded of the episode until now; it is recorded too."""
+        """Judges the episode by all that is recorded of it until now, and records the judgement."""
         self._take_from_others()
-        mine = [event for event in self._record.events if getattr(event, "episode", None) == episode]
-        judgement = judge_episode(mine)
+        of_episode = [e for e in self._record.events if getattr(e, "episode", None) == episode]
+        judgement = judge_episode(of_episode)
         self._record.judgements[episode] = judgement
         self._recorder.emit(judgement.as_event(time.time()))
         return judgement
@@ -46,8 +46,8 @@ class Verdicts:
         """Records the world's side effects; False if they are what was last read."""
         error, effects = None, []
         try:
-            found = read_effects(self._effects, world_of(self._record.run_id, episode))
-            effects = [asdict(effect) for effect in found]
+            world = world_of(self._record.run_id, episode)
+            effects = [asdict(effect) for effect in read_effects(self._effects, world)]
         except sqlite3.Error as failure:
             error = str(failure)
         read = [
@@ -61,7 +61,7 @@ class Verdicts:
         return True
 
     def _take_from_others(self) -> None:
-        """What gateway and manager wrote; of faults that were set meanwhile the people are told."""
+        """Reads what gateway and manager wrote, and reports the fault sets that were set on the lab."""
         for event in self._recorder.take_from_others():
             if isinstance(event, FaultsSet):
                 self._recorder.logs.tell(event)

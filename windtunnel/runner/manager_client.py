@@ -1,4 +1,4 @@
-"""The runner's side of the control protocol: the lease of a lane, and each attempt's way through it."""
+"""The runner's side of the control protocol: leases a lane, and takes each attempt from request to heal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.planned import PlannedToxic
 
-POLL_S = 0.001
-SETTLE_MARGIN_S = 4.0
-# what a manager has to beat once more that was held up (a locked database, a computer that slept)
-GRACE_S = 1.0
-LOOK_AFTER_MANAGER_S = 0.25
+_POLL_S = 0.001
+_SETTLE_MARGIN_S = 4.0
+# a manager that was held up (by a locked database, or a computer that slept) has this long to beat again
+_GRACE_S = 1.0
+_CHECK_MANAGER_EVERY_S = 0.25
 
 
 class RunAborted(Exception):
@@ -26,10 +26,11 @@ class RunAborted(Exception):
 
 
 @dataclass(frozen=True)
-class Armed:
-    """``arming_ms`` is the time from the request to the acknowledgement, None if it never came.
+class Arming:
+    """How the arming of an attempt went.
 
-    ``why_not`` is then what the manager says kept it from arming, if it says anything.
+    ``arming_ms`` is the time from the request to the manager's acknowledgement, None if none came in time;
+    ``why_not`` then says what kept the manager from arming, as far as it noted anything.
     """
 
     attempt_id: int
@@ -37,8 +38,8 @@ class Armed:
     why_not: str = ""
 
 
-class Control:
-    """One run's dealings with the manager, through ``state.db``. Raises ``RunAborted``.
+class ManagerClient:
+    """Speaks to the proxy manager for one run, through ``state.db``. Raises ``RunAborted``.
 
     ``clock`` gives seconds since the epoch, ``sleep`` takes seconds.
     """
@@ -52,7 +53,7 @@ class Control:
         self._clock = clock
         self._sleep = sleep
         self._run: RunRow | None = None
-        self._looked = 0.0
+        self._lab_read_at = 0.0
         self._stop_beating = threading.Event()
         self._beating: threading.Thread | None = None
 
@@ -61,8 +62,8 @@ class Control:
     def lease(
         self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
     ) -> None:
-        """Writes the run's row and waits for the lane; says so when another run has it."""
-        now = self._looked or self._clock()
+        """Writes the run's row and waits for the lane; ``say`` gets a sentence while another run has it."""
+        now = self._lab_read_at or self._clock()
         self._state.insert_run(run_id, lab_id, lane, settings.dump(), settings.hash, settings.seed, now)
         self._beating = threading.Thread(target=self._beat, args=(run_id,), name="heartbeat", daemon=True)
         self._beating.start()
@@ -71,12 +72,15 @@ class Control:
         self._wait_for_lane(say)
 
     def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
-        """The faults set last on the lab. Asked before ``lease``: what is set later is set in the run."""
-        self._looked = self._clock()
+        """The fault set that was set last on the lab.
+
+        Call it before ``lease``: what is set from this moment on counts as set in the run.
+        """
+        self._lab_read_at = self._clock()
         return self._state.configurations.latest(lab_id, lane)
 
-    def faults_set(self) -> ConfigurationRow | None:
-        """The faults set last since the run began, which stand in place of its own."""
+    def faults_set_in_run(self) -> ConfigurationRow | None:
+        """The fault set that was set last since the run began; it replaces the run's own."""
         run = self._row()
         return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
 
@@ -91,21 +95,21 @@ class Control:
             waited += 0.1
 
     def _wait_for_lane(self, say: Callable[[str], None]) -> None:
-        said: str | None = None
+        named: str | None = None
         while (run := self._row()).status == "waiting":
             others = self._state.runs(run.lab_id, run.lane, "leased")
-            if others and others[0].run_id != said:
-                said = others[0].run_id
-                say(f"lane {run.lane} is in use by run {said}; waiting for it")
+            if others and others[0].run_id != named:
+                named = others[0].run_id
+                say(f"lane {run.lane} is in use by run {named}; waiting for it")
             self._need_manager()
-            self._sleep(0.02 if others else POLL_S)
+            self._sleep(0.02 if others else _POLL_S)
         if run.status != "leased":
             raise RunAborted(
                 f"run {run.run_id} lost its place in the line for lane {run.lane}; start it again"
             )
 
     def _beat(self, run_id: str) -> None:
-        # a missed beat is made up for by the next; a database that stays locked ends the lease, rightly
+        # the next beat makes up for a missed one; if the database stays locked, the lease should end
         while not self._stop_beating.wait(HEARTBEAT_EVERY):
             with suppress(DatabaseError), self._open_state() as state:
                 state.beat_run(run_id, self._clock())
@@ -118,11 +122,11 @@ class Control:
 
     def _need_manager(self) -> None:
         """Raises ``RunAborted`` if the manager shows no sign of life."""
-        end = perf_counter() + GRACE_S
+        end = perf_counter() + _GRACE_S
         while not self._manager_alive():
             if perf_counter() >= end:
                 raise RunAborted(self._no_manager())
-            self._sleep(POLL_S * 20)
+            self._sleep(_POLL_S * 20)
 
     def _manager_alive(self) -> bool:
         run = self._row()
@@ -145,18 +149,18 @@ class Control:
 
     # attempts
 
-    def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
+    def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
         """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
-        with self._telling_of_a_lost_file():
+        with self._naming_a_lost_file():
             return self._arm(episode, attempt, plan, timeout_s)
 
     def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         """Ends the attempt and waits until it is healed and settled."""
-        with self._telling_of_a_lost_file():
+        with self._naming_a_lost_file():
             return self._finish(attempt_id, settings)
 
     @contextmanager
-    def _telling_of_a_lost_file(self) -> Iterator[None]:
+    def _naming_a_lost_file(self) -> Iterator[None]:
         try:
             yield
         except DatabaseError:  # what SQLite says of a deleted file is that it is read-only
@@ -164,7 +168,7 @@ class Control:
                 raise
             raise RunAborted(self._no_manager()) from None
 
-    def _arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Armed:
+    def _arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
         run = self._row()
         if run.status != "leased":
             raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
@@ -175,17 +179,17 @@ class Control:
         if row.state == "requested" and self._state.move_attempt(
             attempt_id, "requested", "abandoned", self._clock()
         ):
-            return Armed(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
+            return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
         row = self._state.attempt(attempt_id)
-        return Armed(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
+        return Arming(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
 
     def _finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
-        end = perf_counter() + settings.settle_bound + SETTLE_MARGIN_S
-        row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
+        end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
+        row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
         while row.state == "finished" and perf_counter() < end:
             self._need_manager()
-            row = self._wait_while(attempt_id, "finished", LOOK_AFTER_MANAGER_S)
+            row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
         return row
 
     def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
@@ -195,7 +199,7 @@ class Control:
         while row.state == state and perf_counter() < end:
             version = self._state.data_version()
             if version == seen:
-                self._sleep(POLL_S)
+                self._sleep(_POLL_S)
             else:
                 seen = version
                 row = self._state.attempt(attempt_id)
@@ -222,9 +226,9 @@ class Control:
             return None
         for status in ("leased", "waiting"):
             self._state.move_run(self._run.run_id, status, "finished")
-        end = perf_counter() + SETTLE_MARGIN_S
+        end = perf_counter() + _SETTLE_MARGIN_S
         while (left := self._toxics_left()) and self._manager_alive() and perf_counter() < end:
-            self._sleep(POLL_S * 10)
+            self._sleep(_POLL_S * 10)
         return left if not left or self._manager_alive() else None
 
     def _toxics_left(self) -> int:

@@ -15,7 +15,7 @@ from tests.conformance.servers import embedded_server
 from tests.gateway.lab import until
 from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, looping
 from windtunnel.core.sqlite import connect
-from windtunnel.runner.control import Control, RunAborted
+from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.state.state import State
 
 
@@ -42,20 +42,20 @@ def managed(plane: Plane) -> Iterator[None]:
 
 
 @pytest.fixture
-def controls(plane: Plane) -> Iterator[list[Control]]:
-    made = [Control(lambda: State(plane.state.path), time.time, time.sleep) for _ in range(2)]
+def controls(plane: Plane) -> Iterator[list[ManagerClient]]:
+    made = [ManagerClient(lambda: State(plane.state.path), time.time, time.sleep) for _ in range(2)]
     yield made
     for control in made:
         control.release()
         control.close()
 
 
-def lease(control: Control, run_id: str = "run-1", say=lambda _: None) -> Control:
+def lease(control: ManagerClient, run_id: str = "run-1", say=lambda _: None) -> ManagerClient:
     control.lease(run_id, "lab", 0, SETTINGS, say)
     return control
 
 
-def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[Control]) -> None:
+def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         control = lease(controls[0])
         for number in (1, 2):
@@ -69,7 +69,7 @@ def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[Contro
 
 
 def test_a_run_that_is_interrupted_is_healed_before_its_release_ends(
-    plane: Plane, controls: list[Control]
+    plane: Plane, controls: list[ManagerClient]
 ) -> None:
     with managed(plane):
         lease(controls[0]).arm("001", 1, PLAN, 5)
@@ -78,7 +78,9 @@ def test_a_run_that_is_interrupted_is_healed_before_its_release_ends(
 
 
 @pytest.mark.parametrize("ends", ["release", "dies"])
-def test_a_second_run_waits_says_so_and_goes_on(plane: Plane, controls: list[Control], ends: str) -> None:
+def test_a_second_run_waits_says_so_and_goes_on(
+    plane: Plane, controls: list[ManagerClient], ends: str
+) -> None:
     first, second = controls
     said: list[str] = []
     with managed(plane):
@@ -101,7 +103,7 @@ def test_a_second_run_waits_says_so_and_goes_on(plane: Plane, controls: list[Con
 
 
 def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
-    plane: Plane, controls: list[Control]
+    plane: Plane, controls: list[ManagerClient]
 ) -> None:
     plane.state.beat_manager("lab", 0, 1, time.time() + 60)
     plane.run()
@@ -114,7 +116,7 @@ def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
 
 def test_without_a_manager_no_run_starts(plane: Plane) -> None:
     said: list[str] = []
-    control = Control(lambda: State(plane.state.path), time.time, lambda _: None)
+    control = ManagerClient(lambda: State(plane.state.path), time.time, lambda _: None)
     with pytest.raises(RunAborted, match="no sign of life"):
         lease(control, say=said.append)
     assert said == ["waiting for the proxy manager"]
@@ -122,7 +124,7 @@ def test_without_a_manager_no_run_starts(plane: Plane) -> None:
     control.close()
 
 
-def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: list[Control]) -> None:
+def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         armed = lease(controls[0]).arm("001", 1, [], 5)
     with pytest.raises(RunAborted, match="no sign of life"):
@@ -130,7 +132,7 @@ def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: 
     assert controls[0].release() == 0
 
 
-def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[Control]) -> None:
+def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         armed = lease(controls[0]).arm("001", 1, PLAN, 5)
         plane.state.path.unlink()
@@ -140,7 +142,7 @@ def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[Contr
 
 
 def test_a_database_that_is_locked_longer_than_a_lease_ends_nothing(
-    plane: Plane, controls: list[Control]
+    plane: Plane, controls: list[ManagerClient]
 ) -> None:
     with managed(plane):
         lease(controls[0])
@@ -154,7 +156,7 @@ def test_a_database_that_is_locked_longer_than_a_lease_ends_nothing(
         assert controls[0].finish(armed.attempt_id, SETTINGS).disturbed == ()
 
 
-def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[Control]) -> None:
+def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0])
         plane.state._database.execute("DROP TABLE toxics")

@@ -1,0 +1,44 @@
+"""The canonical text of a fault set, read back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOT
+from windtunnel.faults.sets.canonical import canonical_text, read_canonical
+from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
+from windtunnel.faults.sets.presets import find_set, preset
+from windtunnel.settings.settings import Settings
+
+FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
+
+
+def test_a_process_reads_a_set_once():
+    text = preset("heavy").dump()
+    assert read_canonical(text) is read_canonical(text) is find_set(text)
+    assert read_canonical(text) == preset("heavy") and read_canonical("") == FaultSet()
+
+
+def test_at_a_chaos_level_every_chance_is_smaller():
+    [fault] = read_canonical('{"faults": [{"fault": "truncate"}]}', 0.25).faults
+    assert fault.when.probability == 0.25
+
+
+def test_a_text_of_another_version_is_refused():
+    with pytest.raises(FaultSetError, match="fault 'truncat' is unknown; did you mean 'truncate'"):
+        read_canonical('{"faults": [{"fault": "truncat"}]}')
+
+
+@pytest.mark.parametrize("given", [3, None, ["truncate"]])
+def test_what_is_no_set_is_left_to_the_settings_to_refuse(given):
+    assert canonical_text(given) is given
+
+
+def test_settings_from_a_runs_row_load_no_catalogue():
+    code = "import sys; from windtunnel.settings.settings import load_frozen; load_frozen(sys.argv[1])"
+    code += "; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code, FROZEN], capture_output=True, text=True, cwd=ROOT)
+    assert out.returncode == 0 and "windtunnel.faults.catalogue" not in out.stdout.split()

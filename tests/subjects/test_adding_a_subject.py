@@ -1,0 +1,42 @@
+"""docs/adding-a-subject.md, followed word by word."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.demos import environ_in
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs" / "adding-a-subject.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    [text] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "my_subject.py").write_text(block("python"), encoding="utf-8")
+    (tmp_path / "prompts.json").write_text(block("json"), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
+    program, *words = shlex.split(block("sh"))
+    assert program == "windtunnel"
+    command = [sys.executable, "-m", program, *words, "--no-charts", "--json", "--toxic-prob", "0"]
+    environ = environ_in(folder, PYTHONPATH=str(ROOT))
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [episode["outcome"] for episode in summary["episodes"]] == ["honest_failure", "success"]
+    assert summary["subject"].startswith("a subject that only calculates")
+    assert "--subject my_subject:open_subject" in done.stderr

@@ -1,0 +1,39 @@
+"""``windtunnel lab up|down|status``: a lab that stays up."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from windtunnel.lab import daemon
+from windtunnel.lab.process import print_to_stderr
+from windtunnel.lab.toxiproxy import choose_toxiproxy
+from windtunnel.settings.configuration import load_configuration
+
+
+@click.group("lab")
+def lab_command() -> None:
+    """A lab that stays up, to play with."""
+
+
+@lab_command.command("up")
+@click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
+def _up(toxiproxy: str) -> None:
+    """Start a lab and leave it running; then: python -m agent."""
+    configuration = load_configuration(os.environ)
+    choose_toxiproxy(toxiproxy, configuration.environ)
+    sys.exit(daemon.bring_up(configuration, toxiproxy, print_to_stderr))
+
+
+@lab_command.command("down")
+def _down() -> None:
+    """Heal and stop the lab that is up."""
+    sys.exit(daemon.take_down(load_configuration(os.environ), print_to_stderr))
+
+
+@lab_command.command("status")
+def _status() -> None:
+    """Show the lab that is up: addresses, attempt, toxics desired and observed."""
+    sys.exit(daemon.print_status(load_configuration(os.environ), click.echo))

@@ -1,0 +1,100 @@
+"""``windtunnel run``: the prompts through a lab that is up, to a subject that is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from windtunnel.history.logs import log_error
+from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
+from windtunnel.report.audience import ConsoleAudience
+from windtunnel.report.console import plain_console, print_summary
+from windtunnel.report.reproduce import command
+from windtunnel.runner import new_run_id
+from windtunnel.runner.flight import Flight, fly
+from windtunnel.runner.interruption import interrupt_once
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.python import LAB_SUBJECT, load_subject
+from windtunnel.subjects.subject import Subject
+
+_USAGE_ERROR, _RUN_FAILED = 2, 1
+
+subject_option = click.option(
+    "--subject",
+    metavar="MODULE:FACTORY",
+    default=LAB_SUBJECT,
+    show_default=True,
+    help="the agent under test: a function of a module, which may lie in this folder",
+)
+
+
+@click.command("run")
+@subject_option
+@click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+@click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
+@click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
+def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str | None) -> None:
+    """Send the prompts through the lab that is up, and show what happened."""
+    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+    try:
+        configuration = load_configuration(os.environ)
+        logs = configuration.logs
+        configuration = replace(configuration, prompts=prompts or configuration.prompts)
+        loaded = load_prompts(configuration.prompts)
+        interrupt_once(os.environ)
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
+        with load_subject(subject)(configuration) as opened:
+            sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
+    except (SettingsError, PromptsError) as error:
+        _complain(logs, str(error))
+        sys.exit(_USAGE_ERROR)
+
+
+def _run(
+    run_id: str,
+    configuration: Configuration,
+    subject: Subject,
+    prompts: Prompts,
+    subject_name: str,
+    as_json: bool,
+) -> int:
+    # with --json the standard output is the object's alone
+    console = plain_console(stderr=as_json)
+    audience = ConsoleAudience(console)
+    logs = configuration.logs
+    try:
+        flight = fly(run_id, configuration, subject, prompts, audience)
+        audience.close()
+        print_summary(console, flight.summary, _repeat(flight, configuration, subject_name))
+        console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
+        if as_json:
+            sys.stdout.write(json.dumps(flight.summary.as_json(), ensure_ascii=False) + "\n")
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
+        return _RUN_FAILED
+    if flight.failure:
+        _complain(logs, flight.failure)
+    return _RUN_FAILED if flight.failure else 0
+
+
+def _repeat(flight: Flight, configuration: Configuration, subject_name: str) -> str:
+    """The command line that repeats the run, with the same subject."""
+    prompts, environ = str(configuration.prompts), configuration.environ
+    repeat = command(flight.settings, prompts, flight.summary.lab_id, environ)
+    return repeat if subject_name == LAB_SUBJECT else f"{repeat} --subject {subject_name}"
+
+
+def _complain(logs: Path, message: str) -> None:
+    """Says it on the console and in info.log."""
+    sys.stderr.write(f"error: {message}\n")
+    unwritten = log_error(logs, message)
+    if unwritten:
+        sys.stderr.write(f"error: {unwritten}\n")

@@ -1,0 +1,130 @@
+"""Where settings come from: command line, environment, ``.env``, ``config.json``, default, in this order.
+
+Whatever is unknown or out of range raises ``SettingsError``, which names the key and where it stands, before
+anything starts.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+from dotenv.parser import parse_stream
+from pydantic import ValidationError
+
+from windtunnel.core.spelling import nearest
+from windtunnel.settings.settings import NAMES, Settings, SettingsError
+
+# Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
+INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
+    """
+    GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL PROMPTS_FILE CONFIG_FILE MOVIES_FILE LIBRE_URL
+    STATE_DB EFFECTS_DB LOGS_DIR SERVICES_HOST PROXY_HOST GATEWAY_HOST CONTROL_HOST MANAGER_HOST LISTEN_HOST
+    PROXY_LISTEN_HOST TRANSLATOR_DEADLINE_S STATUS_PORT WINDTUNNEL_IMAGE
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where values come from: ``where`` is shown in errors, keys are setting names in lower case."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+def merge_sources(sources: Iterable[Source]) -> Settings:
+    """Validates what the sources say together, the first of them winning. Raises ``SettingsError``."""
+    merged: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for source in sources:
+        for key, value in source.values.items():
+            if key not in NAMES:
+                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES)}")
+            if key not in merged and value is not None:
+                merged[key], origin[key] = value, source.where
+    if isinstance(merged.get("faults"), str):
+        merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"])
+    merged.setdefault("seed", secrets.randbelow(2**31))
+    merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
+    settings = _validate(merged, origin)
+    if settings.model == "compatible" and not settings.model_base_url:
+        raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
+    return settings
+
+
+def _fault_set_in_full(given: str, where: str) -> str:
+    """The canonical text of a preset, a file or a text. The text may be empty, for no faults."""
+    if not given.strip():
+        return ""
+    # only a run that has faults loads the catalogue
+    from windtunnel.faults.sets.checks import FaultSetError
+    from windtunnel.faults.sets.presets import find_set
+
+    try:
+        return find_set(given).dump()
+    except FaultSetError as error:
+        raise SettingsError(f"{where}: FAULTS: {error}") from None
+
+
+def _validate(merged: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
+    try:
+        return Settings(**merged)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = str(first["loc"][0]) if first["loc"] else "?"
+        reason = first["msg"].removeprefix("Value error, ")
+        where = origin.get(key, "settings")
+        raise SettingsError(f"{where}: {key.upper()}={_printable(merged.get(key))}: {reason}") from None
+
+
+def _printable(value: object) -> str:
+    """The value for an error message: cut to 80 characters, and nothing of a URL that may hold a password."""
+    return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
+
+
+def from_environment(environ: Mapping[str, str]) -> Source:
+    """The settings among the environment's variables; an empty one counts as not set."""
+    return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
+
+
+def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
+    """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
+
+    Raises ``SettingsError`` for a name that is neither, and for what cannot be read.
+    """
+    settings: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name, value in _dotenv_values(path).items():
+        if name.lower() in NAMES:
+            settings[name.lower()] = value or ""
+        elif name in INSTALLATION_VARIABLES or name.startswith(("COMPOSE_", "DOCKER_")):
+            others[name] = value or ""
+        else:
+            known = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
+            raise SettingsError(f"{path}: {name} is no setting{nearest(name, known)}")
+    return Source(str(path), {name: value for name, value in settings.items() if value}), others
+
+
+def _dotenv_values(path: Path) -> dict[str, str | None]:
+    """The file's variables, none without a file. Raises for a line that dotenv would skip.
+
+    The error does not quote that line, since it may hold a secret.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: not UTF-8 text") from None
+    for binding in parse_stream(io.StringIO(text)):
+        if binding.error:
+            raise SettingsError(f"{path}:{binding.original.line}: not NAME=value")
+    return dotenv_values(stream=io.StringIO(text))
