@@ -9,7 +9,7 @@ from typing import Any
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.dialects.model_dialect import ModelDialect, body_of
+from windtunnel.dialects.model_dialect import ModelDialect, reply_body
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.dialects.registry import MODEL_DIALECTS
 
@@ -62,7 +62,7 @@ class Form:
         return MODEL_DIALECTS[self.dialect]
 
     def read(self, reply: Reply) -> ModelReply:
-        return self.model_dialect.read_reply(body_of(self.model_dialect, reply))
+        return self.model_dialect.read_reply(reply_body(self.model_dialect, reply))
 
     def request(self, *earlier: ToolCall, tools: bool = True) -> Request:
         """A request that has those calls in its conversation, answered by the tools."""

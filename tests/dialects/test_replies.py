@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dialects.forms import BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH, streamed
-from windtunnel.dialects.model_dialect import body_of, with_body
+from windtunnel.dialects.model_dialect import reply_body, with_reply_body
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 
 REPLIES = pytest.mark.parametrize(
@@ -29,36 +29,28 @@ def test_a_reply_is_read_as_what_was_said(form, model_reply):
 @FORM
 @REPLIES
 def test_what_is_written_unchanged_is_the_same_body(form, model_reply):
-    body = body_of(form.model_dialect, form.reply(model_reply))
-    assert form.model_dialect.write_reply(body, model_reply) == body
-    assert body_of(form.model_dialect, with_body(form.model_dialect, form.reply(model_reply), body)) == body
+    dialect, reply = form.model_dialect, form.reply(model_reply)
+    body = reply_body(dialect, reply)
+    assert dialect.write_reply(body, model_reply) == body
+    assert reply_body(dialect, with_reply_body(dialect, reply, body)) == body
 
 
 @FORM
 @given(words=st.text(), values=OBJECTS)
 def test_any_text_and_arguments_survive_being_written_and_read(form, words, values):
-    wanted = ModelReply(
-        words, (ToolCall("calculate", json.dumps(values, ensure_ascii=False), "x1"),), "tool_calls"
-    )
-    reply = form.reply(CALL)
-    assert (
-        form.read(
-            with_body(
-                form.model_dialect,
-                reply,
-                form.model_dialect.write_reply(body_of(form.model_dialect, reply), wanted),
-            )
-        )
-        == wanted
-    )
+    call = ToolCall("calculate", json.dumps(values, ensure_ascii=False), "x1")
+    changed = ModelReply(words, (call,), "tool_calls")
+    dialect, reply = form.model_dialect, form.reply(CALL)
+    written = dialect.write_reply(reply_body(dialect, reply), changed)
+    assert form.read(with_reply_body(dialect, reply, written)) == changed
 
 
 def test_blocks_of_other_kinds_stay_where_they_are():
     form = FORMS[2]
-    body = {**body_of(form.model_dialect, form.reply(CALL)), "content": [THINKING]}
+    body = {**reply_body(form.model_dialect, form.reply(CALL)), "content": [THINKING]}
     written = form.model_dialect.write_reply(body, CALL)
     assert [block["type"] for block in written["content"]] == ["thinking", "text", "tool_use"]
-    assert body_of(form.model_dialect, streamed("anthropic", written)) == written
+    assert reply_body(form.model_dialect, streamed("anthropic", written)) == written
 
 
 def test_further_choices_stay_as_they_are():
@@ -67,7 +59,7 @@ def test_further_choices_stay_as_they_are():
     body["choices"].append({"index": 1, "message": {"role": "assistant", "content": "b"}})
     written = form.model_dialect.write_reply(body, ModelReply("a"))
     assert [choice["message"]["content"] for choice in written["choices"]] == ["a", "b"]
-    again = body_of(form.model_dialect, streamed("openai", written))
+    again = reply_body(form.model_dialect, streamed("openai", written))
     assert [choice["message"]["content"] for choice in again["choices"]] == ["a", "b"]
 
 

@@ -9,13 +9,13 @@ import pytest
 from tests.dialects.forms import CALL, CALLS, FINAL, TEXT, ZURICH
 from tests.dialects.sdks import CLIENTS
 from tests.dialects.server import model_server
-from windtunnel.dialects.model_dialect import body_of, with_body
+from windtunnel.dialects.model_dialect import reply_body, with_reply_body
 
 
 def rewritten(form, reply):
     dialect = form.model_dialect
-    body = body_of(dialect, reply)
-    return with_body(dialect, reply, dialect.write_reply(body, dialect.read_reply(body)))
+    body = reply_body(dialect, reply)
+    return with_reply_body(dialect, reply, dialect.write_reply(body, dialect.read_reply(body)))
 
 
 @pytest.mark.parametrize("said", [TEXT, CALL, CALLS, FINAL], ids=["text", "call", "calls", "final"])

@@ -1,8 +1,12 @@
-"""docs/adding-a-fault.md, followed word by word."""
+"""docs/adding-a-fault.md, followed word by word; the same fault is added to the HTTP family too."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import requests
 from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
+from tests.support import ROOT
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
@@ -19,7 +24,45 @@ from windtunnel.report.fault_catalogue import fault_page
 
 PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
 CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+[DIFF] = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 [SET] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def add_fault(tree: Path, family: str) -> None:
+    """What the page says, in a copy of the library: one new file, and the lines of the diff."""
+    catalogue = tree / "windtunnel" / "faults" / "catalogue" / family
+    code = CODE.replace('family = "meaning"', f'family = "{family}"').replace(
+        'where = "tool"', 'where = "any"'
+    )
+    (catalogue / "rounded.py").write_text(code, encoding="utf-8")
+    listing = catalogue / "__init__.py"
+    import_line, entry = re.findall(r"^\+(.*)$", DIFF.replace("meaning", family), re.MULTILINE)
+    head = f"{family.upper()}_FAULTS: tuple[type[Fault], ...] = ("
+    text = listing.read_text(encoding="utf-8").replace(head, f"{import_line}\n\n{head}\n{entry}")
+    listing.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("family", ["meaning", "http"])
+def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
+    tmp_path: Path, family: str
+) -> None:
+    shutil.copytree(
+        ROOT / "windtunnel", tmp_path / "windtunnel", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    add_fault(tmp_path, family)
+    script = (
+        "from windtunnel.cli.faults import faults; from windtunnel.report.charts.groups import group_of\n"
+        "from windtunnel.report.fault_catalogue import faults_page\n"
+        "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
+        "faults(['show', 'rounded'])"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
+    )
+    group, _, page = ran.stdout.partition("\n")
+    assert group in ("wrong_in_content True", "other_fault True"), ran.stderr
+    assert "The numbers of a JSON reply have lost their digits." in page and "digits" in page
 
 
 @pytest.fixture
@@ -42,9 +85,9 @@ def test_it_is_about_thirty_lines_long() -> None:
 
 
 def test_it_can_be_named_in_a_set_and_has_its_page(written: dict[str, Any]) -> None:
-    found = load_set(SET, "the page", REGISTRY)
-    assert [entry.id for entry in found.faults] == ["rounded", "lost-messages"]
-    assert [toxic.id for toxic in found.toxics] == ["latency"]
+    fault_set = load_set(SET, "the page", REGISTRY)
+    assert [entry.id for entry in fault_set.faults] == ["rounded", "lost-messages"]
+    assert [toxic.id for toxic in fault_set.toxics] == ["latency"]
     assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that are left |" in fault_page(written["Rounded"])
 
 

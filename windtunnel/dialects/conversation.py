@@ -39,7 +39,7 @@ class Conversation:
     def split(self) -> tuple[list[list[ChatMessage]], list[list[ChatMessage]]]:
         """The leading system messages, and the units after them."""
         units = self.units()
-        count = next((at for at, unit in enumerate(units) if not is_system(unit[0])), len(units))
+        count = next((at for at, unit in enumerate(units) if not _is_system(unit[0])), len(units))
         return units[:count], units[count:]
 
     def set_units(self, *parts: list[list[ChatMessage]]) -> None:
@@ -63,7 +63,7 @@ def read_conversation(request: Request, dialect: Dialect) -> Conversation:
     return Conversation(dialect, rest, copy.deepcopy(messages))
 
 
-def is_system(message: ChatMessage) -> bool:
+def _is_system(message: ChatMessage) -> bool:
     return message.get("role") in ("system", "developer")
 
 
@@ -84,9 +84,9 @@ def set_text(message: ChatMessage, text: str) -> None:
 
 def tool_ids(message: ChatMessage) -> list[str]:
     """The ids of the tool calls that a message makes or answers."""
-    made = [call.get("id") for call in _calls(message)]
     parts = [part for part in _parts(message) if part.get("type") in ("tool_use", "tool_result")]
-    ids = [*made, message.get("tool_call_id"), *(part.get("id", part.get("tool_use_id")) for part in parts)]
+    ids = [call.get("id") for call in _calls(message)] + [message.get("tool_call_id")]
+    ids += [part.get("id", part.get("tool_use_id")) for part in parts]
     return [id for id in ids if isinstance(id, str)]
 
 

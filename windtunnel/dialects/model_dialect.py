@@ -60,7 +60,7 @@ class ModelDialect(LinkDialect, Protocol):
         """The same event with those as its first tool call's arguments, and with no other call."""
 
 
-def body_of(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
+def reply_body(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
     """The reply's JSON, or what its event stream amounts to. Raises ``ValueError``."""
     body = dialect.collect(split_events(reply.body)) if reply.is_event_stream else reply.json()
     if not isinstance(body, dict):
@@ -68,6 +68,6 @@ def body_of(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
     return body
 
 
-def with_body(dialect: ModelDialect, reply: Reply, body: dict[str, Any]) -> Reply:
+def with_reply_body(dialect: ModelDialect, reply: Reply, body: dict[str, Any]) -> Reply:
     """The reply with another body; an event stream stays one."""
     return reply.with_body(b"".join(dialect.spread(body))) if reply.is_event_stream else reply.with_json(body)

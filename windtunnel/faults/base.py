@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Ending, RawReply, Reply, Request, Step
 
-Family = Literal["http", "meaning", "model", "context"]
+_Family = Literal["http", "meaning", "model", "context"]
 Where = Literal["any", "tool", "model"]
 WhyNot = Literal[
     "already_faulted",  # another fault changed this try before it
@@ -136,7 +136,7 @@ class Fault(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str]
-    family: ClassVar[Family]
+    family: ClassVar[_Family]
     where: ClassVar[Where] = "any"
     needs_body: ClassVar[bool] = False
     remembers: ClassVar[bool] = False

@@ -106,7 +106,7 @@ def _check_tools(tools: object) -> None:
             raise BadRequest(f"'tools.{index}' must be an object with a function that has a name")
 
 
-def estimate_tokens(text: str) -> int:
+def _estimate_tokens(text: str) -> int:
     """A stand-in for a tokenizer: one token for every four characters, rounded up."""
     return (len(text) + 3) // 4
 
@@ -137,27 +137,27 @@ class ScriptedReply:
         body = self.request.body
         prompt = sum(
             4
-            + estimate_tokens(content_text(message.get("content")))
-            + estimate_tokens(json.dumps(message.get("tool_calls") or ""))
+            + _estimate_tokens(content_text(message.get("content")))
+            + _estimate_tokens(json.dumps(message.get("tool_calls") or ""))
             for message in body["messages"]
         )
-        prompt += estimate_tokens(json.dumps(body["tools"])) if body.get("tools") else 0
+        prompt += _estimate_tokens(json.dumps(body["tools"])) if body.get("tools") else 0
         calls = "".join(call.name + call.arguments for call in self.reply.calls)
-        return OPENAI_CHAT.usage(prompt, estimate_tokens(self.reply.text + calls))
+        return OPENAI_CHAT.usage(prompt, _estimate_tokens(self.reply.text + calls))
 
     def completion(self, groq: bool) -> dict[str, Any]:
         """The whole reply, not streamed; ``groq`` adds what only Groq sends."""
         ids = {"x_groq": {"id": f"req_{self.digest}"}} if groq else {}
-        return {**self._said(), "usage": self.usage(), **ids}
+        return {**self._body(), "usage": self.usage(), **ids}
 
     def events(self, groq: bool) -> Iterator[bytes]:
         """The reply as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
         usage = self.usage()
         last = {"x_groq": {"id": f"req_{self.digest}", "usage": usage}} if groq else {}
-        asked = {"usage": usage} if self.request.include_usage else {}
-        return OPENAI_CHAT.spread({**self._said(), **last, **asked})
+        on_request = {"usage": usage} if self.request.include_usage else {}
+        return OPENAI_CHAT.spread({**self._body(), **last, **on_request})
 
-    def _said(self) -> dict[str, Any]:
+    def _body(self) -> dict[str, Any]:
         empty = OPENAI_CHAT.new_reply(f"chatcmpl-{self.digest}", self.request.model, self.created)
         choices = empty.pop("choices")
         envelope = {**empty, "system_fingerprint": "fp_scripted"}

@@ -99,13 +99,13 @@ def test_what_requests_sees(lab, weather, name, parameters, client):
             reply.raise_for_status()
             return reply.json()
 
-        def struck() -> int:
+        def tries() -> int:
             http.close()
             lab.settle()
             return len(lab.exchanges()) - 1
 
         assert call(1, TIMEOUT_S) == FIRST
-        SEEN.note(row_of(name, parameters), client, saw(call, SECOND, struck))
+        SEEN.note(row_of(name, parameters), client, saw(call, SECOND, tries))
     last = lab.exchanges()[-1]
     assert last.faults[0].injected and last.forwarded == (weather.executed > 1)
     if client == "requests":

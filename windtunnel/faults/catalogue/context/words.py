@@ -12,7 +12,7 @@ from windtunnel.faults.base import Act, Miss, Try
 from windtunnel.faults.catalogue.context.conversation import random_for, rewritten
 from windtunnel.faults.catalogue.context.history import ContextFault
 
-Role = Literal["user", "assistant", "tool", "system"]
+_Role = Literal["user", "assistant", "tool", "system"]
 _PADDING = "This line holds no information that matters for the task at hand. "
 _ABROAD = {
     "the": "das", "and": "und", "is": "ist", "what": "quoi", "in": "dans", "of": "de", "to": "zu", "a": "un",
@@ -46,7 +46,7 @@ class InjectMessage(ContextFault):
 class _TextFault(ContextFault):
     """Changes the texts of the messages of some roles, each by ``altered``."""
 
-    roles: tuple[Role, ...] = Field(("user", "tool"), description="whose messages")
+    roles: tuple[_Role, ...] = Field(("user", "tool"), description="whose messages")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         changes = []
@@ -90,7 +90,7 @@ class Encoding(_TextFault):
     kind: Literal["utf8_as_latin1", "latin1_as_utf8", "twice"] = Field(
         "utf8_as_latin1", description="how it was misread (twice: utf8_as_latin1, two times over)"
     )
-    roles: tuple[Role, ...] = Field(("user", "assistant", "tool", "system"), description="whose messages")
+    roles: tuple[_Role, ...] = Field(("user", "assistant", "tool", "system"), description="whose messages")
 
     def altered(self, text: str, numbers: random.Random) -> str:
         if self.kind == "latin1_as_utf8":

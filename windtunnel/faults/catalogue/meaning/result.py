@@ -51,7 +51,7 @@ Ranks = Sequence[Sequence[Leaf]]
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ResultTree:
     """The result of a try as JSON. ``rng`` is seeded by the schedule's keyed draw."""
 
     tried: Try
@@ -77,18 +77,18 @@ class MeaningFault(Fault):
         return Act(reply=partial(self._changed, tried))
 
     def _changed(self, tried: Try, reply: Reply) -> Changed | Miss:
-        document = result_document(reply)
+        document = _document_of(reply)
         if document is None:
             return Miss("no_tool_result_to_change")
-        result = ToolResult(tried, document, random.Random(tried.chance("meaning")))
+        result = ResultTree(tried, document, random.Random(tried.chance("meaning")))
         all_ranks = self.candidates(result)
         ranks = [[leaf for leaf in rank if self.field in (None, leaf.dotted)] for rank in all_ranks]
         needed = self.how_many(sum(map(len, ranks)))
         changes: list[dict[str, Any]] = []
-        for leaf in chain.from_iterable(rotated(rank, result.rng) for rank in ranks):
+        for leaf in chain.from_iterable(_rotated(rank, result.rng) for rank in ranks):
             new = self.altered(leaf, result)
             if new is not None and dump_json(new) != dump_json(leaf.value):
-                document = with_value_at(document, leaf.path, new)
+                document = _with_value_at(document, leaf.path, new)
                 values = {"original": evidence_of(leaf.value), "changed": evidence_of(new)}
                 changes.append({"field": leaf.dotted, **values})
             if len(changes) >= needed:
@@ -104,11 +104,11 @@ class MeaningFault(Fault):
         """In how many places the result is changed."""
         return 1
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         """The values that could be changed, best first; those that only repeat the question come last."""
         raise NotImplementedError
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         """A new value of the same type; None if this leaf cannot be changed after all."""
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class TextFault(MeaningFault):
 
     shortest: ClassVar[int] = 1
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         texts = [leaf for leaf in leaves_of(result.document) if isinstance(leaf.value, str)]
         long = [leaf for leaf in texts if len(leaf.value) >= self.shortest and not is_link(leaf.value)]
         telling, technical = divided(long, lambda leaf: leaf.telling)
@@ -126,7 +126,7 @@ class TextFault(MeaningFault):
         return [longest_first(answers), longest_first(echoes), longest_first(technical)]
 
 
-def result_document(reply: Reply) -> Any:
+def _document_of(reply: Reply) -> Any:
     """The object or list that a good answer holds; None for any other reply."""
     if reply.status >= 300 or reply.is_event_stream:
         return None
@@ -162,7 +162,7 @@ def lists_of(document: Any) -> Iterator[Leaf]:
             waiting += [((*at, number), value[number]) for number in reversed(range(len(value)))]
 
 
-def with_value_at(document: Any, path: _Path, new: Any) -> Any:
+def _with_value_at(document: Any, path: _Path, new: Any) -> Any:
     """A copy of the document with another value at that path."""
     if not path:
         return new
@@ -175,13 +175,13 @@ def with_value_at(document: Any, path: _Path, new: Any) -> Any:
     return twin
 
 
-def rotated(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
+def _rotated(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
     """The leaves, begun at one of the first three, which is drawn; those before it come last."""
     start = rng.randrange(min(3, len(leaves))) if leaves else 0
     return [*leaves[start:], *leaves[:start]]
 
 
-def unlike_the_question(leaves: Sequence[Leaf], result: ToolResult) -> tuple[list[Leaf], list[Leaf]]:
+def unlike_the_question(leaves: Sequence[Leaf], result: ResultTree) -> tuple[list[Leaf], list[Leaf]]:
     """The leaves that say something new, and those that only repeat the question."""
     question = result.question()
     return divided(leaves, lambda leaf: str(leaf.value).casefold() not in question)

@@ -13,8 +13,8 @@ from windtunnel.faults.catalogue.meaning.result import (
     Leaf,
     MeaningFault,
     Ranks,
+    ResultTree,
     TextFault,
-    ToolResult,
     divided,
     is_link,
     leaves_of,
@@ -45,18 +45,18 @@ class EntitySwap(MeaningFault):
 
     name = "entity_swap"
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         texts = [leaf for leaf in leaves_of(result.document) if isinstance(leaf.value, str) and leaf.value]
         named, others = divided(texts, lambda leaf: leaf.key in _NAME_KEYS and len(leaf.value) <= 80)
         prose = [leaf for leaf in others if _PROPER.search(leaf.value) and not is_link(leaf.value)]
         return [named, prose]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if leaf.key in _NAME_KEYS and len(leaf.value) <= 80:
             return self._other(leaf.value, leaf.key, result)
         return _PROPER.sub(lambda match: self._other(match[0], "name", result), leaf.value, count=1)
 
-    def _other(self, name: str, key: str, result: ToolResult) -> str:
+    def _other(self, name: str, key: str, result: ResultTree) -> str:
         if self.severity >= 0.8:
             return result.rng.choice(_ABSURD)
         same = [leaf.value for leaf in leaves_of(result.document) if leaf.key == key]
@@ -75,7 +75,7 @@ class Contradiction(TextFault):
 
     name = "contradiction"
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         claim = _CLAUSE.split(leaf.value.strip())[0].rstrip(".;!?,")
         if not claim:
             return None
@@ -98,13 +98,13 @@ class Fabricated(MeaningFault):
     def how_many(self, candidates: int) -> int:
         return min(50, max(1, round(self.severity * candidates)))
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         leaves = [leaf for leaf in leaves_of(result.document) if leaf.telling and _made_of_words(leaf)]
         answers, _ = unlike_the_question(leaves, result)
         texts, numbers = divided(answers, lambda leaf: isinstance(leaf.value, str))
         return [numbers, longest_first(texts)]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if isinstance(leaf.value, str):
             return _made_up(leaf, _topic(result.tried), result)
         percent = result.rng.randint(50, 170)
@@ -127,7 +127,7 @@ def _made_of_words(leaf: Leaf) -> bool:
     return is_number(leaf.value)
 
 
-def _made_up(leaf: Leaf, topic: str, result: ToolResult) -> str:
+def _made_up(leaf: Leaf, topic: str, result: ResultTree) -> str:
     """A text about the topic, or else about the true text's first words; about as long as the true text."""
     if leaf.key in ("from", "to", "sender", "recipient", "author"):
         return result.rng.choice([name for name in _PEOPLE if name != leaf.value])
@@ -148,14 +148,14 @@ class NonexistentReference(MeaningFault):
 
     name = "nonexistent_reference"
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         leaves = list(leaves_of(result.document))
         links = [leaf for leaf in leaves if isinstance(leaf.value, str) and _LINK.search(leaf.value)]
         ids = [leaf for leaf in leaves if leaf.key == "id" or leaf.key.endswith(("_id", "uuid"))]
         usable = [leaf for leaf in ids if isinstance(leaf.value, str) or is_number(leaf.value)]
         return [links, usable]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         grossly = self.severity >= 0.5
         if isinstance(leaf.value, str):
             if _LINK.search(leaf.value):
@@ -181,7 +181,7 @@ class PartialTruth(MeaningFault):
 
     name = "partial_truth"
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         lists = [leaf for leaf in lists_of(result.document) if len(leaf.value) >= 2]
         texts = [leaf for leaf in leaves_of(result.document) if isinstance(leaf.value, str)]
         clauses = [leaf for leaf in texts if len(_CLAUSE.split(leaf.value.strip())) > 1]
@@ -189,7 +189,7 @@ class PartialTruth(MeaningFault):
         outermost = sorted(lists, key=lambda leaf: len(leaf.path))[:1]
         return [outermost] if outermost else [answers, echoes]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if isinstance(leaf.value, list):
             gone = max(1, round(self.severity * (len(leaf.value) - 1)))
             return leaf.value[gone:]
@@ -213,7 +213,7 @@ class Instruction(TextFault):
         description="what the planted instruction says",
     )
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if self.severity < 0.4:
             head, space, rest = leaf.value.partition(" ")
             return f"{head} ({self.text}){space}{rest}"

@@ -11,7 +11,7 @@ from windtunnel.faults.catalogue.meaning.result import (
     Leaf,
     MeaningFault,
     Ranks,
-    ToolResult,
+    ResultTree,
     divided,
     leaves_of,
     unlike_the_question,
@@ -27,7 +27,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and finite
 
 
-def _figures(result: ToolResult) -> Ranks:
+def _figures(result: ResultTree) -> Ranks:
     """The leaves with a number, best first: figures, texts with a figure, counters; then the same of those
     that repeat the question."""
     leaves = [leaf for leaf in leaves_of(result.document) if leaf.value is not None]
@@ -48,14 +48,14 @@ class WrongValue(MeaningFault):
 
     name = "wrong_value"
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         return _figures(result)
 
     @property
     def factor(self) -> float:
         return 1 + 0.02 * math.pow(4950, self.severity)
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if isinstance(leaf.value, str):
             return _NUMBER.sub(lambda match: str(self._off(_parsed(match[0]))), leaf.value, count=1)
         return self._off(leaf.value)
@@ -109,13 +109,13 @@ class UnitError(MeaningFault):
 
     name = "unit_error"
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         leaves = list(leaves_of(result.document))
         numbers = [leaf for leaf in leaves if is_number(leaf.value) and _dimension(leaf.key)]
         texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _measured(leaf.value)]
         return [numbers, texts]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if not isinstance(leaf.value, str):
             return self._mixed_up(leaf.value, _dimension(leaf.key))
         measure = _measured(leaf.value)
@@ -163,7 +163,7 @@ class Outdated(MeaningFault):
     def years(self) -> int:
         return max(1, round(self.days / 365))
 
-    def candidates(self, result: ToolResult) -> Ranks:
+    def candidates(self, result: ResultTree) -> Ranks:
         leaves = list(leaves_of(result.document))
         texts = [leaf for leaf in leaves if isinstance(leaf.value, str)]
         dated, undated = divided(texts, lambda leaf: _DATE.search(leaf.value))
@@ -173,7 +173,7 @@ class Outdated(MeaningFault):
         prose = [leaf for leaf in rest if " " in leaf.value]
         return [answers, prose, echoes]
 
-    def altered(self, leaf: Leaf, result: ToolResult) -> Any:
+    def altered(self, leaf: Leaf, result: ResultTree) -> Any:
         if not isinstance(leaf.value, str):
             return leaf.value - self.years
         if _DATE.search(leaf.value):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from windtunnel.dialects.http import Reply
-from windtunnel.dialects.model_dialect import ModelDialect, body_of, with_body
+from windtunnel.dialects.model_dialect import ModelDialect, reply_body, with_reply_body
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
@@ -38,12 +38,12 @@ class ContentFault(Fault):
         if reply.status >= 300:
             return Miss("upstream_failed")
         try:
-            body = body_of(dialect, reply)
+            body = reply_body(dialect, reply)
             original = dialect.read_reply(body)
             changed = self.change(original, dialect.read_request(tried.request), tried)
             if changed is None or changed == original:
                 return Miss("nothing_to_change")
-            rewritten = with_body(dialect, reply, dialect.write_reply(body, changed))
+            rewritten = with_reply_body(dialect, reply, dialect.write_reply(body, changed))
         except (ValueError, RecursionError):  # the latter from JSON that is nested very deep
             return Miss("unreadable")
         evidence = {"original": evidence_of(original.as_json()), "changed": evidence_of(changed.as_json())}

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from windtunnel.dialects.http import RawReply, Reply
-from windtunnel.dialects.model_dialect import body_of
+from windtunnel.dialects.model_dialect import reply_body
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest
 from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
@@ -84,7 +84,7 @@ class ToolUseFailed(Fault):
         if not dialect.read_request(tried.request).tools:
             return Miss("nothing_to_change")
         try:
-            generation = _as_written(dialect.read_reply(body_of(dialect, reply)))
+            generation = _as_written(dialect.read_reply(reply_body(dialect, reply)))
         except ValueError:
             return Miss("unreadable")
         refusal = error_for(tried, self.name, failed_generation=generation)
