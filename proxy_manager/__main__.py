@@ -98,7 +98,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 def clear_up_for_launcher(topology_path: Path, lab_id: str) -> None:
     """Removes the files by which the lab is found, since a launcher that was killed no longer can."""
     lab_file = topology_path.parent / LAB_FILE
-    with suppress(OSError, ValueError, KeyError, TypeError):  # a file that is missing or of no lab is left alone
+    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, or no lab's file: it is left alone
         if json.loads(lab_file.read_text(encoding="utf-8"))["lab_id"] == lab_id:
             lab_file.unlink()
     topology_path.unlink(missing_ok=True)
