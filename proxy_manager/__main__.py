@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
-    """For the launcher, when the manager itself is gone."""
+    """Removes the lane's proxies, for a launcher whose manager is gone. Returns the exit code."""
     try:
         LaneProxies(client, topology).remove()
     except ToxiproxyError as error:
@@ -88,7 +88,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     threading.Thread(target=server.run, name="status", daemon=True).start()
     loop.run()
     if topology.proxy_prefix:
-        heal_once(client, topology)  # a server that others use too is left as it was found
+        heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()
     if orphaned.is_set() and os.environ.get(TOPOLOGY_VARIABLE):
         clear_up_for_launcher(Path(os.environ[TOPOLOGY_VARIABLE]), topology.lab_id)
@@ -96,9 +96,9 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
 
 def clear_up_for_launcher(topology_path: Path, lab_id: str) -> None:
-    """Removes what says that the lab is there: a launcher that was killed no longer can."""
+    """Removes the files by which the lab is found, since a launcher that was killed no longer can."""
     lab_file = topology_path.parent / LAB_FILE
-    with suppress(OSError, ValueError, KeyError, TypeError):  # none, or no lab's: nothing to remove
+    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, or no lab's file: it is left alone
         if json.loads(lab_file.read_text(encoding="utf-8"))["lab_id"] == lab_id:
             lab_file.unlink()
     topology_path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, listen
 from windtunnel.toxiproxy.embedded.api import VERSION
-from windtunnel.toxiproxy.embedded.config_file import ConfigFileError, create_proxies, read_config_file
+from windtunnel.toxiproxy.embedded.config_file import ConfigFileError, create_proxies, read_starting_proxies
 from windtunnel.toxiproxy.embedded.server import EmbeddedServer
 
 _DEFAULT_PORT = 8474
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     address = Address(options.host, options.port)
     try:
-        rows = read_config_file(options.config) if options.config else []
+        rows = read_starting_proxies(options.config) if options.config else []
         listener = listen("toxiproxy", address)
     except ConfigFileError as error:
         return _failed(str(error))

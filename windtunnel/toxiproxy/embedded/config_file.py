@@ -18,7 +18,7 @@ class ConfigFileError(Exception):
     """The file cannot be used; the text says which file, where in it the mistake is, and why."""
 
 
-def read_config_file(path: Path) -> list[dict[str, Any]]:
+def read_starting_proxies(path: Path) -> list[dict[str, Any]]:
     """The proxies of the file, a JSON array as ``POST /populate`` takes it. Raises ``ConfigFileError``."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
