@@ -1,7 +1,6 @@
 import pytest
 
-from windtunnel.judging.oracle import parse_expect
-from windtunnel.judging.oracle.expect import EFFECTS
+from windtunnel.judging.oracle.expect import EFFECTS, parse_expect
 
 
 def test_an_empty_oracle_expects_no_effects_and_no_values():

@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
-from windtunnel.report.charts.palette import (
-    ACCENT,
-    FAINT,
-    INK,
-    MUTED,
-    OUTCOME_COLORS,
-    in_order,
-    outcome_color,
-)
+from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, in_order, outcome_color
 from windtunnel.report.charts.style import (
     LEFT,
     Heading,
@@ -54,7 +47,7 @@ def _one_run(sheet: Page, run: RunData) -> None:
     seconds_axis(axes, run.length)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
-    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOME_COLORS)])
+    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
