@@ -15,7 +15,7 @@ from windtunnel.report.charts.text import count, percent, words
 from windtunnel.stats.intervals import wilson
 
 
-def draw(selection: Selection) -> Page:
+def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
     sheet = page(Heading(_finding(counts, total), subtitle(selection)))

@@ -23,10 +23,10 @@ from windtunnel.report.charts.style import (
 from windtunnel.report.charts.text import percent, percent_range, printable, words
 from windtunnel.stats.intervals import wilson
 
-MOST_RUNS = 20
+_MOST_RUNS = 20
 
 
-def draw(selection: Selection) -> Page:
+def draw_success(selection: Selection) -> Page:
     overall = success_rate(selection)
     sheet = page(Heading(success_title(overall), subtitle(selection)))
     if overall.n == 0:
@@ -109,7 +109,7 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 
 def _each_run(sheet: Page, selection: Selection) -> None:
-    shown = selection.runs[-MOST_RUNS:][::-1]
+    shown = selection.runs[-_MOST_RUNS:][::-1]
     grid = sheet.grid(1, 1, left=3.2, right=1.9, top=1.45, bottom=0.65)
     draw_runs(sheet.figure.add_subplot(grid[0]), shown, longest=36)
     older = len(selection.runs) - len(shown)
