@@ -83,7 +83,8 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
     assert under == {("001", 0), ("002", event.number), ("003", event.number)}
     assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
-    [entry] = flight.summary.faults
+    toxic_row, entry = flight.summary.faults
+    assert (toxic_row.configuration, toxic_row.eligible, toxic_row.drawn) == (event.number, 1, 1)
     assert (entry.configuration, entry.canary) == (event.number, "held")
     assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
 
