@@ -49,7 +49,7 @@ def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
 
 def test_a_canary_strikes_every_call(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
-    [entry] = flight.summary.entries
+    [entry] = flight.summary.faults
     assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
     assert entry.canary == "held"
     assert flight.summary.invalid_because == []
@@ -58,7 +58,7 @@ def test_a_canary_strikes_every_call(hangar: Hangar) -> None:
 
 def test_a_canary_that_no_call_meets_is_unknown_and_said(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
-    assert [entry.canary for entry in flight.summary.entries] == ["unknown"]
+    assert [entry.canary for entry in flight.summary.faults] == ["unknown"]
     assert any("not exercised" in remark for remark in flight.summary.remarks)
 
 
@@ -83,7 +83,8 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
     assert under == {("001", 0), ("002", event.number), ("003", event.number)}
     assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
-    [entry] = flight.summary.entries
+    toxic_row, entry = flight.summary.faults
+    assert (toxic_row.configuration, toxic_row.eligible, toxic_row.drawn) == (event.number, 1, 1)
     assert (entry.configuration, entry.canary) == (event.number, "held")
     assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
 

@@ -3,7 +3,8 @@ import random
 import pytest
 
 from tests.judging.oracle.histories import armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.judging.evidence import STAGES, gather
+from windtunnel.judging.evidence import gather
+from windtunnel.judging.evidence.record import STAGES
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 CLOSED = {"error": "connection_closed", "ms": 402.0}

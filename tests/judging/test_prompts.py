@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
-from windtunnel.judging.oracle import parse_expect
+from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.prompts import Prompt, PromptsError, load_prompts
 
 SHIPPED = ROOT / "agent" / "prompts.json"

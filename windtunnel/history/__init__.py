@@ -1,0 +1,4 @@
+"""The history of a run: its typed events, who writes them to disk, who reads them, and the logs for people.
+
+It imports from the rooms ``core`` to ``settings``.
+"""

@@ -64,53 +64,30 @@ class Logs:
             case ToolTry():
                 self._network(event)
             case ToolCalled(fallback_used=True):
-                self.line(
-                    "fallback",
-                    f"{event.tool} used the direct way",
-                    tool=event.tool,
-                    fallback_used=True,
-                    ok=event.ok,
-                )
+                message = f"{event.tool} used the direct way"
+                self.line("fallback", message, **_fields(event, "tool fallback_used ok"))
             case ToolCallRefused():
-                self.line(
-                    "tool_call_refused",
-                    f"{event.tool} not called: {event.why}",
-                    episode=event.episode,
-                    attempt=event.attempt,
-                    tool=event.tool,
-                    why=event.why,
-                )
+                message = f"{event.tool} not called: {event.why}"
+                self.line("tool_call_refused", message, **_fields(event, "episode attempt tool why"))
             case AttemptArmed():
                 for toxic in event.toxics:
                     self.line(
                         "fault",
                         f"{toxic.kind} {toxic.stream} armed on {toxic.link}",
-                        episode=event.episode,
-                        attempt=event.attempt,
-                        link=toxic.link,
-                        kind=toxic.kind,
-                        stream=toxic.stream,
+                        **_fields(event, "episode attempt"),
+                        **_fields(toxic, "link kind stream"),
                         attributes=dict(toxic.attributes),
                     )
             case AttemptEnded():
                 self.line(
                     "request_processed",
                     f"prompt {event.episode}, attempt {event.attempt}: {event.ended_by}",
-                    episode=event.episode,
-                    attempt=event.attempt,
-                    ended_by=event.ended_by,
-                    error_type=event.error_type,
+                    **_fields(event, "episode attempt ended_by error_type"),
                     duration=round(event.ms / 1000, 4),
                 )
             case FaultsSet():
-                self.line(
-                    "faults_set",
-                    faults_set_message(event),
-                    episode=event.episode,
-                    attempt=event.attempt,
-                    number=event.number,
-                    faults=event.faults,
-                )
+                fields = _fields(event, "episode attempt number faults")
+                self.line("faults_set", faults_set_message(event), **fields)
             case Note():
                 self.line(event.level, event.message)
 
@@ -118,21 +95,20 @@ class Logs:
         self.line(
             "network",
             f"{event.tool} try {event.try_}: {event.error or event.status}",
-            episode=event.episode,
-            attempt=event.attempt,
-            tool=event.tool,
-            link=event.link,
+            **_fields(event, "episode attempt tool link"),
             network_start=iso(event.start),
             network_end=iso(event.end),
             network_latency=round(event.ms / 1000, 6),
-            status=event.status,
-            error=event.error,
-            route=event.route,
+            **_fields(event, "status error route"),
             **{"try": event.try_},
         )
 
     def line(self, event: str, message: str, **fields: Any) -> None:
         self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
+
+
+def _fields(record: object, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def faults_set_message(event: FaultsSet) -> str:

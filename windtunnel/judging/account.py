@@ -14,13 +14,13 @@ from typing import Literal
 
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.fault_set import Entry, FaultSetError, ToxicEntry, load_set
+from windtunnel.faults.sets.fault_set import Entry, FaultSetError, load_set
 from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
-from windtunnel.judging.evidence import LAB_FAILURES, FaultRecord, Source
+from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, Source
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 Canary = Literal["held", "invalid", "unknown"]
-_RowKey = tuple[int, Source, str, str]  # configuration, source, entry, and the kind of what has no entry
+_RowKey = tuple[int, str, Source, str]  # configuration, entry, source, and the kind of what has no entry
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     by_row: defaultdict[_RowKey, list[FaultRecord]] = defaultdict(list)
     for record in records:
         kind = "" if record.entry else record.kind
-        by_row[record.configuration, record.source, record.entry, kind].append(record)
+        by_row[record.configuration, record.entry, record.source, kind].append(record)
     rows: list[FaultAccount] = []
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
@@ -101,15 +101,19 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
         except FaultSetError as error:
             notes.append(f"faults not accounted for, this version cannot read them: {error}")
             continue
+        attempts = sum(attempt.configuration == number for attempt in armed)
         for toxic in faults.toxics:
-            attempts = sum(attempt.configuration == number for attempt in armed)
-            rows.append(_of_toxic(number, toxic, attempts, by_row.pop((number, "toxic", toxic.id, ""), [])))
+            drawn = by_row.pop((number, toxic.id, "toxic", ""), [])
+            key: _RowKey = (number, toxic.id, "toxic", toxic.spec.kind)
+            rows.append(_row(key, toxic.links, attempts * len(toxic.links), drawn))
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
-            rows.append(_of_entry(number, entry, eligible, by_row.pop((number, "fault", entry.id, ""), [])))
+            met = by_row.pop((number, entry.id, "fault", ""), [])
+            rows.append(_of_entry(number, entry, eligible, met))
         if text and not faults.can_be_met:
             notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
-    without_entry = [_of_records(key, by_row[key], armed, exchanges) for key in sorted(by_row, key=_order)]
+    order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
+    without_entry = [_of_records(key, by_row[key], armed, exchanges) for key in order]
     return RunAccount([*without_entry, *rows], notes)
 
 
@@ -118,12 +122,6 @@ def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tu
     settings = started.settings
     yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
     yield from ((event.number, event.faults, 1.0) for event in events if isinstance(event, FaultsSet))
-
-
-def _order(key: _RowKey) -> tuple[bool, str, _RowKey]:
-    """Toxics first, each source by kind."""
-    _, source, _, kind = key
-    return source != "toxic", kind, key
 
 
 def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
@@ -146,14 +144,6 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     )
 
 
-def _of_toxic(
-    configuration: int, toxic: ToxicEntry, attempts: int, records: Sequence[FaultRecord]
-) -> FaultAccount:
-    """An attempt is eligible on each link that the entry names."""
-    key: _RowKey = (configuration, "toxic", toxic.id, toxic.spec.kind)
-    return _row(key, list(toxic.links), attempts * len(toxic.links), records)
-
-
 def _of_entry(
     configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
 ) -> FaultAccount:
@@ -171,8 +161,8 @@ def _of_entry(
     if certain:
         injected = any(record.reached("injected") for record in records)
         canary = "invalid" if because else "held" if injected else "unknown"
-    key: _RowKey = (configuration, "fault", entry.id, entry.fault.name)
-    return _row(key, list(entry.links), len(eligible), records, canary, because)
+    key: _RowKey = (configuration, entry.id, "fault", entry.fault.name)
+    return _row(key, entry.links, len(eligible), records, canary, because)
 
 
 def _of_records(
@@ -182,44 +172,37 @@ def _of_records(
     exchanges: Sequence[Exchange],
 ) -> FaultAccount:
     """What no readable fault set names: drawn by the run's settings, or of a set of another version."""
-    configuration, source, entry, _ = key
+    configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":
         eligible = len(armed) * len(TOOL_LINK_NAMES)
     elif not entry:
         eligible = sum(e.link in TOOL_LINK_NAMES and e.request_complete for e in exchanges)
-    links = list(dict.fromkeys(record.link for record in records)) if entry else list(TOOL_LINK_NAMES)
-    return _row((configuration, source, entry, records[0].kind), links, eligible, records)
+    links = dict.fromkeys(record.link for record in records) if entry else TOOL_LINK_NAMES
+    return _row((configuration, entry, source, records[0].kind), links, eligible, records)
 
 
 def _row(
     key: _RowKey,
-    links: list[str],
+    links: Iterable[str],
     eligible: int | None,
     records: Sequence[FaultRecord],
     canary: Canary | None = None,
     because: str = "",
 ) -> FaultAccount:
-    configuration, source, entry, kind = key
-    stages = Counter(record.stage for record in records)
-    observed = stages["observed"]
-    injected = observed + stages["injected"]
-    met = injected + stages["met"]
-    armed = met + stages["armed"]
+    reached = {stage: sum(record.reached(stage) for record in records) for stage in STAGES}
+    why_not = Counter[str](record.why_not for record in records if record.why_not)
     return FaultAccount(
-        configuration=configuration,
-        entry=entry,
-        source=source,
-        kind=kind,
-        links=links,
+        *key,
+        links=list(links),
         eligible=eligible,
-        drawn=armed + stages["drawn"],
-        armed=armed,
-        met=met,
-        injected=injected,
-        observed=observed,
+        drawn=reached["drawn"],
+        armed=reached["armed"],
+        met=reached["met"],
+        injected=reached["injected"],
+        observed=reached["observed"],
         delivered=sum(record.delivered for record in records),
-        why_not=dict(sorted(Counter(record.why_not for record in records if record.why_not).items())),
+        why_not=dict(sorted(why_not.items())),
         canary=canary,
         because=because,
     )

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 
 from windtunnel.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from windtunnel.judging.evidence import FaultRecord, Unexplained, gather
-from windtunnel.judging.oracle import Claim, Outcome, Value, World
+from windtunnel.judging.oracle.claim import Claim
 from windtunnel.judging.oracle.episode import Episode, last
+from windtunnel.judging.oracle.outcome import Outcome
+from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.world import World
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.spelling import nearest
-from windtunnel.judging.oracle import parse_expect
+from windtunnel.judging.oracle.expect import parse_expect
 
 _KEYS = ("prompt", "expect")
 

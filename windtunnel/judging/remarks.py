@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from windtunnel.history.events import RunFinished
 from windtunnel.judging.judge import RunJudgement
-from windtunnel.judging.oracle import OUTCOMES
+from windtunnel.judging.oracle.outcome import OUTCOMES
 
 
 def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from windtunnel.history.events import AttemptArmed, Event, ModelCall, ToolCallRefused, ToolTry
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
-from windtunnel.judging.oracle import OUTCOMES, Outcome
+from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
 from windtunnel.links.catalog import LINKS, MODEL_LINK
@@ -80,11 +80,6 @@ class Summary:
     toxics_left: int | None
     not_reproducible_because: list[str]
     remarks: list[str]
-
-    @property
-    def entries(self) -> list[FaultAccount]:
-        """Of the faults, those that an entry of a fault set names."""
-        return [row for row in self.faults if row.entry]
 
     @property
     def reproducible(self) -> bool:

@@ -18,14 +18,14 @@ from rich.text import Text
 from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
-from windtunnel.judging.oracle import BEST_FIRST, OUTCOMES, Outcome, Tone
+from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from windtunnel.judging.summary import Rate, Summary
 from windtunnel.report.tables import fault_tables, new_table, one_line
 
-WIDTH = 100
-WIDEST = 140
-PIPED = 110
-PROMPT, LEAST_PROMPT = 34, 26
+_WIDTH = 100
+_WIDEST = 140
+_PIPED = 110
+_LEAST_PROMPT = 26
 
 STYLES: Mapping[Tone, str] = {
     "good": "green",
@@ -40,21 +40,21 @@ STYLES: Mapping[Tone, str] = {
 def plain_console(stderr: bool = False) -> Console:
     """As wide as the terminal; where there is none, wide enough for the lines."""
     console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=PIPED)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPED)
 
 
 def line_width(console: Console) -> int:
-    return min(console.width, WIDEST)
+    return min(console.width, _WIDEST)
 
 
-def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = WIDTH) -> Text:
+def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:
     """A line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
 
     What was met is named in full: what has no room goes on below.
     """
     number = f"{index:>{len(str(total))}}/{total}  "
     room = width - len(number) - 16
-    column = max(LEAST_PROMPT, room * 9 // 20)
+    column = max(_LEAST_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + _style(judgement.outcome))
     details = room - column - 2
@@ -170,7 +170,7 @@ def _head(summary: Summary) -> Text:
 
 def _outcomes(summary: Summary) -> Table:
     table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
-    for row in BEST_FIRST:
+    for row in OUTCOMES.values():  # the best news first
         if row.name in summary.outcomes:
             count = str(summary.outcomes[row.name])
             table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))

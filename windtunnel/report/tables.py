@@ -9,7 +9,7 @@ from rich.text import Text
 
 from windtunnel.history.logs import strip_control
 from windtunnel.judging.account import FaultAccount
-from windtunnel.judging.evidence import FaultStage
+from windtunnel.judging.evidence.record import FaultStage
 from windtunnel.judging.summary import Summary
 
 

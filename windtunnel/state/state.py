@@ -148,8 +148,8 @@ class State:
             attempt_id = int(cursor.lastrowid or 0)
             self._database.executemany(
                 "INSERT INTO toxics (attempt_id, link, kind, stream, attributes, entry, configuration)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(attempt_id, *_columns(toxic)) for toxic in plan],
+                " VALUES (:id, :link, :kind, :stream, :attributes, :entry, :configuration)",
+                [{**vars(t), "attributes": json.dumps(dict(t.attributes)), "id": attempt_id} for t in plan],
             )
         return attempt_id
 
@@ -250,11 +250,6 @@ class State:
             # also after a COMMIT that failed: left open, the transaction would fail every later one
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-
-
-def _columns(toxic: PlannedToxic) -> tuple[str | int, ...]:
-    attributes = json.dumps(dict(toxic.attributes))
-    return toxic.link, toxic.kind, toxic.stream, attributes, toxic.entry, toxic.configuration
 
 
 def _toxic(row: sqlite3.Row) -> PlannedToxic:

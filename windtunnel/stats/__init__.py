@@ -1,0 +1,1 @@
+"""Statistics of runs: intervals and percentiles. Pure; it imports from ``core`` alone."""

@@ -1,7 +1,8 @@
 import pytest
 
 from tests.judging.oracle.histories import ended
-from windtunnel.judging.oracle import judge_claim, parse_expect
+from windtunnel.judging.oracle.claim import judge_claim
+from windtunnel.judging.oracle.expect import parse_expect
 
 
 @pytest.mark.parametrize("status", ["done", "failed", "unsure"])

@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.judging.oracle import parse_expect
+from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.links.catalog import EFFECT_FIELDS
 
 

@@ -1,7 +1,9 @@
 import pytest
 
 from tests.judging.oracle.histories import called, exchange, met, sent, tried
-from windtunnel.judging.oracle import is_late, is_misled, is_ungrounded, judge_value, parse_expect
+from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.oracle.flags import is_late, is_misled, is_ungrounded
+from windtunnel.judging.oracle.value import judge_value
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
 PARIS = {"number": 11.3, "unit": "celsius", "tolerance": 0.1}

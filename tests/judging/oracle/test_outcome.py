@@ -4,8 +4,11 @@ from typing import get_args
 
 import pytest
 
-from windtunnel.judging.oracle import OUTCOMES, Axes, Claim, Value, World, decide
-from windtunnel.judging.oracle.outcome import EndedBy
+from tests.support import ROOT
+from windtunnel.judging.oracle.claim import Claim
+from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, Outcome, decide
+from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.world import World
 
 FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
 BAD = [
@@ -60,7 +63,14 @@ def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
 
 
 def test_the_outcomes_are_those_of_the_design_in_its_order():
-    assert " ".join(OUTCOMES) == (
+    assert " ".join(get_args(Outcome)) == (
         "invalid duplicate runaway crash unjudged success false_success unconfirmed false_failure"
         " honest_failure"
     )
+
+
+def test_the_docs_have_every_outcome_as_its_row_says():
+    rows = [
+        f"| `{row.name}` | {row.meaning} | {'yes' if row.in_rate else 'no'} |" for row in OUTCOMES.values()
+    ]
+    assert "\n".join(rows) in (ROOT / "docs/outcomes.md").read_text(encoding="utf-8")

@@ -1,9 +1,8 @@
 import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, sent
-from windtunnel.judging.oracle import judge_world, parse_expect
-from windtunnel.judging.oracle.expect import Matcher
-from windtunnel.judging.oracle.world import field_matches
+from windtunnel.judging.oracle.expect import Matcher, parse_expect
+from windtunnel.judging.oracle.world import field_matches, judge_world
 
 TO_ANN = {"kind": "message_sent", "fields": {"to": "Ann"}}
 TO_ANYONE = {"kind": "message_sent", "fields": {"body": {"contains": "hi"}}}

@@ -20,6 +20,7 @@ from windtunnel.links.catalog import LINKS, MODEL_LINK
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
+_Met = list[tuple[ArmedEntry, Try]]  # what an entry's fault is shown of the try
 
 
 class IncomingTry(NamedTuple):
@@ -113,7 +114,7 @@ class FaultMatcher:
         groups = self._candidates[incoming.link].at(incoming.method, incoming.path, incoming.read)
         if not groups:
             return _NOTHING
-        met: list[tuple[ArmedEntry, Try]] = []
+        met: _Met = []
         eligible: list[str] = []
         draws = KeyedDraws(
             self._seed, *attempt, incoming.link, incoming.fingerprint, incoming.call, incoming.try_
@@ -126,13 +127,7 @@ class FaultMatcher:
         met.sort(key=lambda pair: pair[0].place)
         return MatchedFaults([(armed.entry, tried) for armed, tried in met], eligible)
 
-    def _add_met(
-        self,
-        group: EntryGroup,
-        incoming: IncomingTry,
-        draws: KeyedDraws,
-        met: list[tuple[ArmedEntry, Try]],
-    ) -> None:
+    def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
         """Adds those of the group that this try has met."""
         count, moment = None, _ANY_MOMENT
         if group.counts:

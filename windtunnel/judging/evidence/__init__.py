@@ -12,31 +12,12 @@ from collections.abc import Iterable
 
 from windtunnel.history.events import Event
 from windtunnel.judging.evidence.gateway_faults import fault_record
-from windtunnel.judging.evidence.record import (
-    LAB_FAILURES,
-    STAGES,
-    Evidence,
-    FaultRecord,
-    FaultStage,
-    Source,
-    TryEvidence,
-    Unexplained,
-)
+from windtunnel.judging.evidence.record import Evidence, FaultRecord, Unexplained
 from windtunnel.judging.evidence.toxics import toxic_record
 from windtunnel.judging.evidence.tries import records_of, repeatable_order
 from windtunnel.judging.evidence.unexplained import unexplained_tries
 
-__all__ = [
-    "LAB_FAILURES",
-    "STAGES",
-    "Evidence",
-    "FaultRecord",
-    "FaultStage",
-    "Source",
-    "TryEvidence",
-    "Unexplained",
-    "gather",
-]
+__all__ = ["Evidence", "FaultRecord", "Unexplained", "gather"]
 
 
 def gather(events: Iterable[Event]) -> Evidence:

@@ -24,7 +24,7 @@ from windtunnel.judging.oracle.outcome import Axes, Outcome, decide
 from windtunnel.judging.oracle.value import ValueJudgement, judge_value
 from windtunnel.judging.oracle.world import WorldJudgement, judge_world
 
-E = TypeVar("E")
+_E = TypeVar("_E")
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Episode:
         return "; ".join(part for part in (world.why, wrong_value) if part)
 
 
-def last(events: Iterable[Event], kind: type[E]) -> E | None:
+def last(events: Iterable[Event], kind: type[_E]) -> _E | None:
     """The last event of that kind."""
     latest = None
     for event in events:

@@ -35,7 +35,7 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
 
 def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCalled]) -> bool:
     """Whether a right value, for which a tool is needed, is in no tool's result."""
-    results = [readable(call.result) for call in calls if call.ok]
+    results = [_readable(call.result) for call in calls if call.ok]
     wanting = [filled for filled in slots if filled.right and filled.slot.grounded]
     return any(not any(_holds_option(filled, text) for text in results) for filled in wanting)
 
@@ -50,7 +50,7 @@ def is_misled(
         if any(met.injected and met.content for met in exchange.faults)
     }
     results = [
-        readable(call.result)
+        _readable(call.result)
         for call in calls
         if call.ok and (call.attempt, call.link, call.fingerprint, call.call) in faulted
     ]
@@ -58,7 +58,7 @@ def is_misled(
     return any(_holds_reported(slot, value, text) for slot, value in wrong for text in results)
 
 
-def readable(result: str) -> str:
+def _readable(result: str) -> str:
     """A tool's result without the escapes that JSON may hide its letters behind."""
     if "\\u" not in result:
         return result

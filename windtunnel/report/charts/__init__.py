@@ -19,13 +19,13 @@ from windtunnel.report.charts.pick import ChartsError, pick
 from windtunnel.report.charts.style import DPI, Page, styled
 
 CHARTS: dict[str, Callable[[Selection], Page]] = {
-    "overview": overview.draw,
-    "outcomes": outcomes.draw,
-    "success": success.draw,
-    "throughput": throughput.draw,
-    "latency": latency.draw,
-    "response_time": response.draw,
-    "errors": errors.draw,
+    "overview": overview.draw_overview,
+    "outcomes": outcomes.draw_outcomes,
+    "success": success.draw_success,
+    "throughput": throughput.draw_throughput,
+    "latency": latency.draw_latency,
+    "response_time": response.draw_response,
+    "errors": errors.draw_errors,
 }
 
 
@@ -36,10 +36,10 @@ def write_charts(selection: Selection, folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, draw in CHARTS.items():
+    for name, chart in CHARTS.items():
         path = folder / f"{name}.png"
         with styled():
-            draw(selection).figure.savefig(path, dpi=DPI, metadata={"Software": None})
+            chart(selection).figure.savefig(path, dpi=DPI, metadata={"Software": None})
         written.append(path)
     return written
 

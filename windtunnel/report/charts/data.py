@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.judging.oracle import BEST_FIRST
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.links.catalog import LINKS
 
 LINK_NAMES: tuple[str, ...] = tuple(link.name for link in LINKS)
@@ -59,7 +59,7 @@ class ChartedPrompt:
 
     @property
     def counts(self) -> bool:
-        return any(row.name == self.outcome and row.in_rate for row in BEST_FIRST)
+        return any(row.name == self.outcome and row.in_rate for row in OUTCOMES.values())
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from windtunnel.report.charts.style import LEFT, Heading, Page, at_end, beside, 
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.report.charts.tries import fault_name
 
-MOST_ROWS = 10
-ROOMY = 6  # so many rows have room for two lines of the usual size
+_MOST_ROWS = 10
+_ROOMY = 6  # so many rows have room for two lines of the usual size
 
 
-def draw(selection: Selection) -> Page:
+def draw_errors(selection: Selection) -> Page:
     failed = [tried for tried in selection.tries if tried.error is not None]
     total = len(selection.tries)
     sheet = page(Heading(_finding(failed, total), subtitle(selection)))
@@ -68,10 +68,10 @@ def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
     totals = Counter(tried.error or "" for tried in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
-    rows = min(len(ranked), MOST_ROWS)
-    for row, error in enumerate(ranked[:MOST_ROWS]):
+    rows = min(len(ranked), _MOST_ROWS)
+    for row, error in enumerate(ranked[:_MOST_ROWS]):
         of_kind = [tried for tried in failed if tried.error == error]
-        _bar(axes, row, of_kind, len(failed), 1 if rows <= ROOMY else 0.8)
+        _bar(axes, row, of_kind, len(failed), 1 if rows <= _ROOMY else 0.8)
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from windtunnel.judging.oracle import OUTCOMES
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.judging.summary import Rate, rate
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.text import count, percent, percent_range

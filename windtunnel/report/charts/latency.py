@@ -22,24 +22,24 @@ from windtunnel.report.charts.text import count, duration, spread
 from windtunnel.report.charts.tries import NO_FAULT, dots, fault_key, shade
 from windtunnel.stats.intervals import percentile
 
-COLUMNS = 2
-ROW_HEIGHT = 1.55
+_COLUMNS = 2
+_ROW_HEIGHT = 1.55
 
 
-def draw(selection: Selection) -> Page:
+def draw_latency(selection: Selection) -> Page:
     tries = [tried for tried in selection.tries if not tried.direct]
     links = [name for name in LINK_NAMES if any(tried.link == name for tried in tries)]
-    rows = max(1, -(-len(links) // COLUMNS))
-    height = max(5.625, 1.9 + rows * ROW_HEIGHT) if links else 5.625
+    rows = max(1, -(-len(links) // _COLUMNS))
+    height = max(5.625, 1.9 + rows * _ROW_HEIGHT) if links else 5.625
     sheet = page(Heading(_finding(tries), subtitle(selection)), height)
     if not links:
         return say_nothing(sheet, "No call was made over any link in this run.")
     grid = sheet.grid(
-        rows, COLUMNS if len(links) > 1 else 1, left=0.8, top=1.7, bottom=0.85, hspace=0.5, wspace=0.16
+        rows, _COLUMNS if len(links) > 1 else 1, left=0.8, top=1.7, bottom=0.85, hspace=0.5, wspace=0.16
     )
     for place, name in enumerate(links):
-        axes = sheet.figure.add_subplot(grid[place // COLUMNS, place % COLUMNS])
-        below = place + COLUMNS >= len(links)
+        axes = sheet.figure.add_subplot(grid[place // _COLUMNS, place % _COLUMNS])
+        below = place + _COLUMNS >= len(links)
         _panel(axes, selection, name, tries, below)
     entries = fault_key(selection)
     key(sheet, 1.13, entries)

@@ -6,16 +6,16 @@ from collections import Counter
 
 from matplotlib.axes import Axes
 
-from windtunnel.judging.oracle import BEST_FIRST
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.heading import subtitle
-from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, OUTCOME_COLORS, in_order, outcome_color
+from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, in_order, outcome_color
 from windtunnel.report.charts.style import Heading, Page, at_end, beside, page, say_nothing
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.stats.intervals import wilson
 
 
-def draw(selection: Selection) -> Page:
+def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
     sheet = page(Heading(_finding(counts, total), subtitle(selection)))
@@ -24,7 +24,7 @@ def draw(selection: Selection) -> Page:
     grid = sheet.grid(1, 1, left=3.8, right=1.95, top=1.2, bottom=0.5)
     axes = sheet.figure.add_subplot(grid[0])
     draw_bars(axes, counts, total, explain=True)
-    absent = [words(name) for name in OUTCOME_COLORS if name not in counts]
+    absent = [words(name) for name in OUTCOMES if name not in counts]
     note = f"None: {', '.join(absent)}.  " if absent else ""
     note += "Lines: 95 % interval of each share, taken alone."
     sheet.foot(note)
@@ -34,7 +34,7 @@ def draw(selection: Selection) -> Page:
 def tally(selection: Selection) -> dict[str, int]:
     """Outcome to count, in the palette's order; what has no verdict counts as not judged."""
     counts = Counter(prompt.outcome or NOT_JUDGED for prompt in selection.prompts)
-    return {name: counts[name] for name in in_order(set(counts), OUTCOME_COLORS)}
+    return {name: counts[name] for name in in_order(set(counts), OUTCOMES)}
 
 
 def _finding(counts: dict[str, int], total: int) -> str:
@@ -51,7 +51,7 @@ def _finding(counts: dict[str, int], total: int) -> str:
 def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> None:
     """Horizontal bars with count and share at their ends; ``explain`` adds meaning and interval."""
     most = 0.25
-    meanings: dict[str, str] = {row.name: row.meaning for row in BEST_FIRST}
+    meanings: dict[str, str] = {row.name: row.meaning for row in OUTCOMES.values()}
     for row, (name, number) in enumerate(counts.items()):
         share = number / total
         axes.barh(row, share, height=0.62, color=outcome_color(name), edgecolor=MUTED, linewidth=0.4)

@@ -14,13 +14,13 @@ from windtunnel.report.charts.text import count
 from windtunnel.report.charts.timeline import draw_spread, draw_timeline
 from windtunnel.report.charts.tries import NO_FAULT, fault_key
 
-HEIGHT = 8.25
-MOST_RUNS = 8
+_HEIGHT = 8.25
+_MOST_RUNS = 8
 
 
-def draw(selection: Selection) -> Page:
+def draw_overview(selection: Selection) -> Page:
     overall = success_rate(selection)
-    sheet = page(Heading(success_title(overall), subtitle(selection)), HEIGHT)
+    sheet = page(Heading(success_title(overall), subtitle(selection)), _HEIGHT)
     if not selection.prompts:
         return say_nothing(sheet, "No prompt was begun in this run.")
     _top(sheet, selection, overall)
@@ -42,7 +42,7 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
         _say(rates, "success rate unknown")
     elif selection.several:
         sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
-        success.draw_runs(rates, selection.runs[-MOST_RUNS:][::-1], longest=22)
+        success.draw_runs(rates, selection.runs[-_MOST_RUNS:][::-1], longest=22)
     else:
         rates.set_title("Success rate so far")
         success.draw_running_rate(rates, selection.runs[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from windtunnel.judging.oracle import BEST_FIRST
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.toxiproxy.toxics import TOXICS
 
 INK = "#1f2933"
@@ -19,7 +19,7 @@ CLEAN = "#7b8794"
 FAILED = "#b3122d"
 ACCENT = "#0072b2"
 
-OUTCOME_COLORS: Mapping[str, str] = {row.name: row.color for row in BEST_FIRST}
+_OUTCOME_COLORS: Mapping[str, str] = {row.name: row.color for row in OUTCOMES.values()}
 NOT_JUDGED = "not judged"
 
 FAULTS: dict[str, str] = {
@@ -40,7 +40,7 @@ OTHER = "#d0c9a8"
 
 
 def outcome_color(name: str) -> str:
-    return OUTCOME_COLORS.get(name, OTHER)
+    return _OUTCOME_COLORS.get(name, OTHER)
 
 
 def fault_color(kind: str | None) -> str:

@@ -11,7 +11,7 @@ from windtunnel.history.reader import HistoryError, Torn, read_file, read_run
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 
-SHOWN = 5
+_SHOWN = 5
 
 
 class ChartsError(ValueError):
@@ -55,8 +55,8 @@ def _match(logs: Path, names: list[str], wanted: str) -> str:
 def _newest(logs: Path, names: list[str]) -> str:
     """The last few by the folder's own time: this is for an error message and reads no history."""
     by_time = sorted(names, key=lambda name: (logs / "runs" / name).stat().st_mtime, reverse=True)
-    more = f" and {len(by_time) - SHOWN} more" if len(by_time) > SHOWN else ""
-    return ", ".join(by_time[:SHOWN]) + more
+    more = f" and {len(by_time) - _SHOWN} more" if len(by_time) > _SHOWN else ""
+    return ", ".join(by_time[:_SHOWN]) + more
 
 
 def _by_start(logs: Path, names: list[str], warn: Callable[[str], None]) -> list[str]:

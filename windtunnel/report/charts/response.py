@@ -13,10 +13,10 @@ from windtunnel.report.charts.style import Heading, Page, latency_axis, page, sa
 from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, spread
 from windtunnel.stats.intervals import percentile
 
-CROSSED = "#d55e00"
+_CROSSED = "#d55e00"
 
 
-def draw(selection: Selection) -> Page:
+def draw_response(selection: Selection) -> Page:
     timed = [prompt for prompt in selection.prompts if prompt.response_ms is not None]
     sheet = page(Heading(_finding(timed), subtitle(selection)))
     if not timed:
@@ -38,7 +38,7 @@ def _groups(axes: Axes, sheet: Page, timed: list[ChartedPrompt]) -> None:
     latency_axis(axes, _times(timed), vertical=False)
     groups = (
         (False, ACCENT, "met no fault"),
-        (True, CROSSED, "crossed a fault"),
+        (True, _CROSSED, "crossed a fault"),
     )
     x = 0.8
     for crossed, color, name in groups:

@@ -20,8 +20,8 @@ from windtunnel.report.charts.palette import FAINT, INK, MUTED
 from windtunnel.report.charts.text import printable
 
 DPI = 160
-WIDTH = 10.0
-HEIGHT = 5.625
+PAGE_WIDTH = 10.0
+PAGE_HEIGHT = 5.625
 LEFT, RIGHT = 0.35, 0.35  # margins of the page in inches
 HEAD = 1.1  # heading in inches
 FLOOR_MS = 0.1
@@ -96,8 +96,8 @@ class Page:
         return self.figure.add_gridspec(
             rows,
             columns,
-            left=left / WIDTH,
-            right=1 - right / WIDTH,
+            left=left / PAGE_WIDTH,
+            right=1 - right / PAGE_WIDTH,
             top=1 - top / self.height,
             bottom=bottom / self.height,
             **more,
@@ -105,20 +105,20 @@ class Page:
 
     def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
         """Text at inches from the left and the top of the page."""
-        return self.figure.text(x / WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
+        return self.figure.text(x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
 
     def foot(self, *lines: str) -> None:
         """Notes at the bottom of the page, a line each, made to fit its width."""
         for row, line in enumerate(reversed([line for line in lines if line])):
             y = self.height - 0.13 - 0.19 * row
-            fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), WIDTH - LEFT - RIGHT)
+            fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), PAGE_WIDTH - LEFT - RIGHT)
 
 
-def page(heading: Heading, height: float = HEIGHT) -> Page:
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI, facecolor="white")
+def page(heading: Heading, height: float = PAGE_HEIGHT) -> Page:
+    figure = Figure(figsize=(PAGE_WIDTH, height), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     sheet = Page(figure, height)
-    width = WIDTH - LEFT - RIGHT
+    width = PAGE_WIDTH - LEFT - RIGHT
     fit(sheet.text(LEFT, 0.24, heading.title, size=15.5, weight="bold", va="top"), width)
     fit(sheet.text(LEFT, 0.60, heading.subtitle, size=10, color=MUTED, va="top"), width)
     return sheet
@@ -141,7 +141,7 @@ def _width(text: Text) -> float:
 
 def say_nothing(page: Page, sentence: str) -> Page:
     """In place of axes: there is no data for this chart, and why."""
-    page.text(WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
+    page.text(PAGE_WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
     return page
 
 
@@ -151,11 +151,11 @@ def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left:
     for color, name in entries:
         text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")
         width = _width(text)
-        if x + 0.22 + width > WIDTH - RIGHT and x > left:
+        if x + 0.22 + width > PAGE_WIDTH - RIGHT and x > left:
             x, y = left, y + 0.22
-            text.set_position(((x + 0.22) / WIDTH, 1 - y / page.height))
-        corner = (x / WIDTH, 1 - (y + 0.065) / page.height)
-        chip = Rectangle(corner, 0.15 / WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
+            text.set_position(((x + 0.22) / PAGE_WIDTH, 1 - y / page.height))
+        corner = (x / PAGE_WIDTH, 1 - (y + 0.065) / page.height)
+        chip = Rectangle(corner, 0.15 / PAGE_WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
         page.figure.add_artist(chip)
         x += 0.22 + width + 0.28
 

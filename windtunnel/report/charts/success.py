@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
 from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
-from windtunnel.report.charts.palette import (
-    ACCENT,
-    FAINT,
-    INK,
-    MUTED,
-    OUTCOME_COLORS,
-    in_order,
-    outcome_color,
-)
+from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, in_order, outcome_color
 from windtunnel.report.charts.style import (
     LEFT,
     Heading,
@@ -30,10 +23,10 @@ from windtunnel.report.charts.style import (
 from windtunnel.report.charts.text import percent, percent_range, printable, words
 from windtunnel.stats.intervals import wilson
 
-MOST_RUNS = 20
+_MOST_RUNS = 20
 
 
-def draw(selection: Selection) -> Page:
+def draw_success(selection: Selection) -> Page:
     overall = success_rate(selection)
     sheet = page(Heading(success_title(overall), subtitle(selection)))
     if overall.n == 0:
@@ -54,7 +47,7 @@ def _one_run(sheet: Page, run: RunData) -> None:
     seconds_axis(axes, run.length)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
-    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOME_COLORS)])
+    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
@@ -116,7 +109,7 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 
 def _each_run(sheet: Page, selection: Selection) -> None:
-    shown = selection.runs[-MOST_RUNS:][::-1]
+    shown = selection.runs[-_MOST_RUNS:][::-1]
     grid = sheet.grid(1, 1, left=3.2, right=1.9, top=1.45, bottom=0.65)
     draw_runs(sheet.figure.add_subplot(grid[0]), shown, longest=36)
     older = len(selection.runs) - len(shown)

@@ -13,11 +13,11 @@ from windtunnel.report.charts.palette import ACCENT, CLEAN, FAILED
 from windtunnel.report.charts.style import Heading, Page, beside, page, say_nothing, seconds_axis
 from windtunnel.report.charts.text import count
 
-NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
-BINS = 48
+_NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+_BINS = 48
 
 
-def draw(selection: Selection) -> Page:
+def draw_throughput(selection: Selection) -> Page:
     sheet = page(Heading(_finding(selection), subtitle(selection)))
     if not _finishes(selection) and not selection.tries:
         return say_nothing(sheet, "Nothing was finished and no call was made in this run.")
@@ -76,7 +76,7 @@ def _steps(axes: Axes, run: RunData, color: str, width: float) -> None:
 
 def bin_width(length: float) -> float:
     """The smallest round number of seconds that makes at most 48 bins."""
-    return next((width for width in NICE if length / width <= BINS), length / BINS)
+    return next((width for width in _NICE if length / width <= _BINS), length / _BINS)
 
 
 def _tries(axes: Axes, selection: Selection, width: float) -> None:
