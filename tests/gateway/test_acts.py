@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, dial, read_all, until
+from tests.gateway.lab import Lab, dial, read_all
 from tests.gateway.scripted import CLOSED, DOES, GET, NATURAL, Service, armed, ask, only, sized
+from tests.support import until
 from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
 from windtunnel.gateway.connection.fault_decision import MAX_HELD_BODY

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, dial, read_all, until
+from tests.gateway.lab import Lab, dial, read_all
 from tests.gateway.scripted import DOES, EVENTS, GET, NATURAL, Service, armed, sized, stream
+from tests.support import until
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 
