@@ -12,7 +12,7 @@ from windtunnel.lab.toxiproxy import Choice
 
 
 def main() -> None:
-    found: dict[str, object] = {}
+    figures: dict[str, object] = {}
     executable = shutil.which("toxiproxy-server")
     choices = {"embedded": Choice("embedded")}
     if executable:
@@ -27,27 +27,27 @@ def main() -> None:
             print(
                 f"lab ready, {kind}: {ready[0]:.2f} to {ready[-1]:.2f} s, n = {len(ready)} (target: under 4)"
             )
-            found[f"ready_s {kind}"] = ready
+            figures[f"ready_s {kind}"] = ready
             for probability in (0.1, 0.3, 1.0):
                 arming = lab.arming_ms(configuration, choice, probability)
                 print(f"request to armed, {kind}: {rounded(arming)} ms (target at 0.1: p99 under 25)")
-                found[f"arming_ms {kind} {probability}"] = arming
+                figures[f"arming_ms {kind} {probability}"] = arming
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
-        found["sample"] = sample
-    found["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
+        figures["sample"] = sample
+    figures["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
     print(
         f"embedded Toxiproxy beside the real one: {beside} (targets: p50 at most 2, per_second at least 0.33)"
     )
-    found["gateway"] = ratios = gateway.measure_gateway()
+    figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
-    found["memory"] = memory = gateway.measure_memory()
+    figures["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
-    found["matching"] = matching = faults.measure_matching()
+    figures["matching"] = matching = faults.measure_matching()
     print(f"200 armed faults: {matching} (target: at most 0.2 more than with one)")
-    found["delay"] = exact = delay.measure_delay()
+    figures["delay"] = exact = delay.measure_delay()
     print(f"injected delay: {exact} (targets: error_ms p50 under 2, p99 under 10)")
-    print(json.dumps(found, default=str))
+    print(json.dumps(figures, default=str))
 
 
 def rounded(figures: dict[str, object]) -> dict[str, object]:

@@ -53,11 +53,11 @@ def measure_delay(requests: int = 600) -> dict[str, Any]:
         "requests": len(errors),
         "delay_ms": DELAY_MS,
         "load_average": load_average(),
-        "plain_ms": _spread([one * 1000 for one in plain]),
+        "plain_ms": _spread([seconds * 1000 for seconds in plain]),
         "error_ms": _spread([abs(error) for error in errors]),
         "bias_ms": round(median(errors), 3),
-        "gateway_error_ms": _spread([abs(one - DELAY_MS) for one in own]),
-        "timer_late_ms": _spread([one * 1000 for one in timers]),
+        "gateway_error_ms": _spread([abs(ms - DELAY_MS) for ms in own]),
+        "timer_late_ms": _spread([seconds * 1000 for seconds in timers]),
     }
 
 
@@ -114,8 +114,8 @@ class _Client(asyncio.Protocol):
 def _delays(folder: Path) -> list[float]:
     """Milliseconds by which the gateway says that it held up each request."""
     history = history_file(folder / "logs", ways.RUN, "gateway", 0)
-    events = [one for one in read_file(history) if isinstance(one, Exchange)]
-    return [met.delay_ms for one in events for met in one.faults]
+    exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
+    return [met.delay_ms for exchange in exchanges for met in exchange.faults]
 
 
 def _spread(figures: Sequence[float]) -> dict[str, float]:

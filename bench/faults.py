@@ -22,12 +22,14 @@ from windtunnel.core.sockets import Address
 from windtunnel.links.catalog import LINKS
 
 ARMED = 200
-BODY = b'{"to": "Bob", "text": "hello", "urgent": false}\r\n\r\n'  # the upstream answers after an empty line
+_MESSAGE = (
+    b'{"to": "Bob", "text": "hello", "urgent": false}\r\n\r\n'  # the upstream answers after an empty line
+)
 ASK = (
     ways.REQUEST.replace(b"GET /serp?q=number+%d", b"POST /message?q=%d")
     .replace(b"\r\n\r\n", b"\r\nContent-Type: application/json\r\nContent-Length: %b\r\n\r\n")
-    .replace(b"%b", str(len(BODY)).encode())
-    + BODY
+    .replace(b"%b", str(len(_MESSAGE)).encode())
+    + _MESSAGE
 )
 RARE = 1e-12
 FIGURES = ("p50_us", "per_second", "cpu_us")

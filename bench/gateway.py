@@ -20,7 +20,7 @@ from bench import ways
 from bench.load import Load, generator, load, load_average
 from windtunnel.core.sockets import Address
 
-CROWD = 32
+_CROWD = 32
 WARM_UP = 20_000
 GATEWAYS: Mapping[str, Mapping[str, Any]] = {
     "gateway": {"attempt": True},
@@ -73,12 +73,12 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
         except (OSError, subprocess.SubprocessError) as error:
             print(f"mitmproxy could not be installed, so it was not measured: {error}")
         one = _in_turn(targets, 1, rounds, seconds)
-        crowd = _in_turn(targets, CROWD, rounds, seconds)
+        crowd = _in_turn(targets, _CROWD, rounds, seconds)
     return {
         "toxiproxy_server": toxiproxy.name,
         "p50_us": _figures(one, lambda got: got.p50_us),
         "per_second": _figures(one, lambda got: got.per_second),
-        f"per_second_{CROWD}": _figures(crowd, lambda got: got.per_second),
+        f"per_second_{_CROWD}": _figures(crowd, lambda got: got.per_second),
         **{name: _ratios(name, one, crowd) for name in GATEWAYS},
     }
 
@@ -94,7 +94,7 @@ def _in_turn(
 
 
 def _figures(got: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
-    return {name: round(median(figure(one) for one in loads), 1) for name, loads in got.items()}
+    return {name: round(median(figure(measured) for measured in loads), 1) for name, loads in got.items()}
 
 
 def _ratios(ours: str, one: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
@@ -106,7 +106,7 @@ def _ratios(ours: str, one: Mapping[str, list[Load]], crowd: Mapping[str, list[L
 
     found = {
         "p50": ratio(one, "toxiproxy", "p50_us"),
-        f"per_second_{CROWD}": ratio(crowd, "toxiproxy", "per_second"),
+        f"per_second_{_CROWD}": ratio(crowd, "toxiproxy", "per_second"),
     }
     if "mitmproxy" in one:
         found["times_mitmproxy"] = ratio(one, "mitmproxy", "per_second")
@@ -127,7 +127,7 @@ def measure_memory(requests: int = 200_000) -> dict[str, Any]:
 def _at_least(address: Address, requests: int) -> int:
     done = 0
     while done < requests:
-        done += load(address, ways.REQUEST, CROWD, 1).requests
+        done += load(address, ways.REQUEST, _CROWD, 1).requests
     return done
 
 

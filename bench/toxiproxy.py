@@ -16,7 +16,7 @@ from typing import Any
 from bench import ways
 from bench.load import Load, generator, load
 
-CROWD = 32
+_CROWD = 32
 PAIRS = 300
 
 
@@ -40,7 +40,7 @@ def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | Non
         "p50_us": _of(one, "p50_us"),
         "p99_us": _of(one, "p99_us"),
         "per_second": _of(one, "per_second"),
-        f"per_second_{CROWD}": _of(crowd, "per_second"),
+        f"per_second_{_CROWD}": _of(crowd, "per_second"),
         "toggles_per_second": toggles,
     }
     return {
@@ -66,7 +66,7 @@ def _in_turn(
         for server in servers:
             found = (
                 load(server.proxy, ways.REQUEST, 1, seconds),
-                load(server.proxy, ways.REQUEST, CROWD, seconds),
+                load(server.proxy, ways.REQUEST, _CROWD, seconds),
                 _toggles_per_second(server),
             )
             if number:  # the first round was to warm up
@@ -95,7 +95,7 @@ def _toggles_per_second(server: ways.Toxiproxy) -> float:
 
 
 def _of(got: dict[str, list[Load]], figure: str) -> dict[str, list[float]]:
-    return {server: [getattr(one, figure) for one in loads] for server, loads in got.items()}
+    return {server: [getattr(measured, figure) for measured in loads] for server, loads in got.items()}
 
 
 def _ratio(got: dict[str, list[float]]) -> float:

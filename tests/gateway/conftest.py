@@ -11,7 +11,7 @@ import waitress
 from flask import Flask, request
 
 from tests.gateway.lab import FREE, Lab, gateway
-from tests.gateway.scripted import SCRIPTED, Service
+from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import REGISTRY
@@ -72,14 +72,14 @@ def scripted_faults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    one = Service()
-    yield one
-    one.upstream.close()
+def service() -> Iterator[ScriptedUpstream]:
+    scripted = ScriptedUpstream()
+    yield scripted
+    scripted.upstream.close()
 
 
 @pytest.fixture
-def lab_of_service(tmp_path: Path, service: Service) -> Iterator[Lab]:
+def lab_of_service(tmp_path: Path, service: ScriptedUpstream) -> Iterator[Lab]:
     """A gateway with that upstream on the search and the model link."""
     address = service.upstream.address
     with gateway(tmp_path, search=address, model=address) as lab:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from typing import Any
 import requests
 import uvloop
 
+from tests.support import until
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.gateway.server import Gateway
@@ -27,15 +27,6 @@ from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
 
 FREE = Address("127.0.0.1", 0)
-
-
-def until(condition: Callable[[], Any], what: str = "the condition", seconds: float = 5) -> Any:
-    """Polls until the condition is true and returns its value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true in {seconds} s"
-        time.sleep(0.002)
-    return value
 
 
 class Lab:

@@ -16,7 +16,7 @@ from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 from windtunnel.history.events import FaultMet
 
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
-NATURAL = b'{"n": 1}'
+UPSTREAM_REPLY = b'{"n": 1}'
 
 
 class Scripted(Fault):
@@ -117,15 +117,15 @@ SCRIPTED: tuple[type[Fault], ...] = (Scripted, Reads, Ours)
 
 
 def armed(*does: str, links: str = "all", fault: str = "scripted") -> str:
-    return json.dumps({"faults": [{"fault": fault, "links": links, "with": {"does": one}} for one in does]})
+    return json.dumps({"faults": [{"fault": fault, "links": links, "with": {"does": deed}} for deed in does]})
 
 
-class Service:
+class ScriptedUpstream:
     """An upstream on keep-alive connections: gives ``reply`` (its body, by default) and keeps requests."""
 
     def __init__(self, reply: bytes | None = None) -> None:
         self.requests: list[bytes] = []
-        self.reply = reply or sized(NATURAL)
+        self.reply = reply or sized(UPSTREAM_REPLY)
         self.upstream = Upstream(self._serve)
 
     def _serve(self, connection: socket.socket) -> None:

@@ -10,8 +10,19 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, dial, read_all, until
-from tests.gateway.scripted import CLOSED, DOES, GET, NATURAL, Service, armed, ask, only, sized
+from tests.gateway.lab import Lab, dial, read_all
+from tests.gateway.scripted import (
+    CLOSED,
+    DOES,
+    GET,
+    UPSTREAM_REPLY,
+    ScriptedUpstream,
+    armed,
+    ask,
+    only,
+    sized,
+)
+from tests.support import until
 from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
 from windtunnel.gateway.connection.fault_decision import MAX_HELD_BODY
@@ -24,7 +35,7 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_an_answer_in_the_upstreams_place(lab: Lab, service: Service) -> None:
+def test_an_answer_in_the_upstreams_place(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("answer"))
     reply = ask(lab, method="POST", data=b"x" * 10)
     assert (reply.status_code, reply.json(), reply.headers["X-A"]) == (418, {"a": 1}, "b")
@@ -54,7 +65,7 @@ def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_did_not_stri
 
 
 @pytest.mark.parametrize("does", ["nothing", "miss", "no delay", "fail", "reply miss", "reply fail"])
-def test_what_changes_nothing_passes_byte_by_byte(lab: Lab, service: Service, does: str) -> None:
+def test_what_changes_nothing_passes_byte_by_byte(lab: Lab, service: ScriptedUpstream, does: str) -> None:
     lab.begin(faults=armed(does))
     with dial(lab.address("search")) as client:
         for _ in range(2):
@@ -72,10 +83,10 @@ def test_what_changes_nothing_passes_byte_by_byte(lab: Lab, service: Service, do
     assert not any(met.injected or met.shows for met in record.faults)
 
 
-def test_a_delay_is_added_before_the_request_goes_on(lab: Lab, service: Service) -> None:
+def test_a_delay_is_added_before_the_request_goes_on(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("delay", "delay"))
     start = time.perf_counter()
-    assert ask(lab).content == NATURAL
+    assert ask(lab).content == UPSTREAM_REPLY
     taken = (time.perf_counter() - start) * 1000
     one, two = lab.exchange().faults
     assert one.shows == {"delay_ms": one.delay_ms} and one.injected and two.injected
@@ -90,7 +101,7 @@ def test_a_delayed_answer(lab: Lab) -> None:
     assert met.delay_ms >= 28 and met.shows and set(met.shows) == {"status", "digest", "delay_ms"}
 
 
-def test_a_delayed_request_arrives_though_its_client_left(lab: Lab, service: Service) -> None:
+def test_a_delayed_request_arrives_though_its_client_left(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("delay"))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
@@ -100,7 +111,7 @@ def test_a_delayed_request_arrives_though_its_client_left(lab: Lab, service: Ser
     assert record.forwarded and record.error and record.faults[0].injected
 
 
-def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: Service) -> None:
+def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: ScriptedUpstream) -> None:
     DOES["long"] = lambda this: Act(delay=60)
     lab.begin(faults=armed("long"))
     with dial(lab.address("search")) as client:
@@ -160,9 +171,9 @@ def test_steps_with_waits(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_changed_request(lab: Lab, service: Service, chunked: bool) -> None:
+def test_a_changed_request(lab: Lab, service: ScriptedUpstream, chunked: bool) -> None:
     lab.begin(faults=armed("request"))
-    assert ask(lab, method="PUT", data=iter([b"a", b"b"]) if chunked else b"ab").content == NATURAL
+    assert ask(lab, method="PUT", data=iter([b"a", b"b"]) if chunked else b"ab").content == UPSTREAM_REPLY
     head, _, body = service.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /new?b=2 HTTP/1.1\r\n") and body == b"changed"
     assert head.count(b"Content-Length: 7") == 1 and b"X-New: 1" in head and b"Windtunnel-World:" in head
@@ -172,18 +183,18 @@ def test_a_changed_request(lab: Lab, service: Service, chunked: bool) -> None:
     assert (met.injected, met.shows, met.content) == (True, None, False)
 
 
-def test_a_changed_request_that_is_none_is_not_sent(lab: Lab, service: Service) -> None:
+def test_a_changed_request_that_is_none_is_not_sent(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("bad request"))
-    assert ask(lab).content == NATURAL
+    assert ask(lab).content == UPSTREAM_REPLY
     assert service.requests[0].startswith(b"GET /a ")
     assert (only(lab).why_not, only(lab).detail) == ("failed", "ValueError")
 
 
-@pytest.mark.parametrize("reply", [sized(NATURAL), sized(NATURAL, b"Connection: close")])
-def test_a_request_that_is_delivered_twice(lab: Lab, service: Service, reply: bytes) -> None:
+@pytest.mark.parametrize("reply", [sized(UPSTREAM_REPLY), sized(UPSTREAM_REPLY, b"Connection: close")])
+def test_a_request_that_is_delivered_twice(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
     service.reply = reply
     lab.begin(faults=armed("twice"))
-    assert ask(lab, method="POST", data=b"once").content == NATURAL
+    assert ask(lab, method="POST", data=b"once").content == UPSTREAM_REPLY
     assert len(service.requests) == 2 and service.requests[0] == service.requests[1]
     assert (only(lab).evidence, only(lab).shows) == ({"statuses": [200, 200]}, None)
 
@@ -220,7 +231,7 @@ def test_at_most_one_changes_a_try_the_first_in_the_sets_order(
     ],
 )
 def test_how_large_a_request_may_be(
-    lab: Lab, service: Service, fault: str, does: str, size: int, why_not: str | None
+    lab: Lab, service: ScriptedUpstream, fault: str, does: str, size: int, why_not: str | None
 ) -> None:
     lab.begin(faults=armed(does, fault=fault))
     ask(lab, method="PUT", data=bytes(size))

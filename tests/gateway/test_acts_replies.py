@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
-from tests.gateway.scripted import CLOSED, GET, NATURAL, Service, armed, ask, only, sized
+from tests.gateway.scripted import CLOSED, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, only, sized
 from windtunnel.core.digest import body_digest
 from windtunnel.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY
 
@@ -22,8 +22,8 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_a_changed_reply(lab: Lab, service: Service) -> None:
-    service.reply = sized(NATURAL, b"X-Kept: yes")
+def test_a_changed_reply(lab: Lab, service: ScriptedUpstream) -> None:
+    service.reply = sized(UPSTREAM_REPLY, b"X-Kept: yes")
     lab.begin(faults=armed("reply"))
     reply = ask(lab)
     assert (reply.json(), reply.headers["X-Kept"]) == ({"n": 2}, "yes")
@@ -34,7 +34,7 @@ def test_a_changed_reply(lab: Lab, service: Service) -> None:
     assert b"Accept-Encoding: identity" in service.requests[0] and lab.exchange().forwarded
 
 
-def test_a_lost_reply_was_executed(lab: Lab, service: Service) -> None:
+def test_a_lost_reply_was_executed(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("lose reply"))
     with pytest.raises(requests.ConnectionError):
         ask(lab)
@@ -43,14 +43,14 @@ def test_a_lost_reply_was_executed(lab: Lab, service: Service) -> None:
     assert len(service.requests) == 1
 
 
-def test_a_compressed_reply_is_read(lab: Lab, service: Service) -> None:
-    service.reply = sized(gzip.compress(NATURAL), b"Content-Encoding: gzip")
+def test_a_compressed_reply_is_read(lab: Lab, service: ScriptedUpstream) -> None:
+    service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
     lab.begin(faults=armed("reply"))
     reply = ask(lab)
     assert reply.json() == {"n": 2} and "Content-Encoding" not in reply.headers
 
 
-def test_what_is_compressed_in_another_way_passes(lab: Lab, service: Service) -> None:
+def test_what_is_compressed_in_another_way_passes(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(b"???", b"Content-Encoding: zstd")
     lab.begin(faults=armed("reply"))
     with dial(lab.address("search")) as client:
@@ -66,7 +66,7 @@ CHUNKED = (
 )
 
 
-def test_a_chunked_reply_is_read_and_its_interim_replies_pass(lab: Lab, service: Service) -> None:
+def test_a_chunked_reply_is_read_and_its_interim_replies_pass(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = CHUNKED
     lab.begin(faults=armed("reply"))
     with dial(lab.address("search")) as client:
@@ -80,7 +80,9 @@ TO_THE_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
 
 
 @pytest.mark.parametrize("reply", [CHUNKED, b"HTTP/1.1 204 No Content\r\n\r\n", TO_THE_END])
-def test_a_reply_that_is_not_changed_passes_byte_by_byte(lab: Lab, service: Service, reply: bytes) -> None:
+def test_a_reply_that_is_not_changed_passes_byte_by_byte(
+    lab: Lab, service: ScriptedUpstream, reply: bytes
+) -> None:
     service.reply = reply
     lab.begin(faults=armed("reply miss"))
     with dial(lab.address("search")) as client:
@@ -112,18 +114,18 @@ def test_an_upstream_that_is_down_leaves_nothing_to_change(tmp_path: Path) -> No
         assert (only(lab).why_not, only(lab).shows) == ("upstream_failed", None)
 
 
-def test_a_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: Service) -> None:
+def test_a_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(bytes(MAX_BUFFERED_REPLY + 1))
     lab.begin(faults=armed("reply"))
     assert len(ask(lab).content) == MAX_BUFFERED_REPLY + 1
     assert only(lab).why_not == "too_large"
 
 
-def test_earlier_answers_are_kept_for_those_that_remember(lab: Lab, service: Service) -> None:
+def test_earlier_answers_are_kept_for_those_that_remember(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("earlier", fault="reads"))
-    assert ask(lab).content == NATURAL
+    assert ask(lab).content == UPSTREAM_REPLY
     service.reply = sized(b'{"n": 3}')
-    assert ask(lab).content == NATURAL
+    assert ask(lab).content == UPSTREAM_REPLY
     first, second = lab.exchanges(2)
     assert [one.faults[0].why_not for one in (first, second)] == ["no_earlier_answer", None]
     assert (first.forwarded, second.forwarded) == (True, False)
@@ -133,5 +135,5 @@ def test_a_reply_that_is_cut_for_real(lab: Lab) -> None:
     lab.begin(faults=json.dumps({"faults": [{"fault": "truncate", "with": {"at_byte": 3}}]}))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
-        assert read_all(client).endswith(b"\r\n\r\n" + NATURAL[:3])
+        assert read_all(client).endswith(b"\r\n\r\n" + UPSTREAM_REPLY[:3])
     assert (only(lab).evidence["cut_at"], only(lab).shows) == (3, CLOSED)

@@ -10,7 +10,18 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, Upstream, dial, gateway, read_head
-from tests.gateway.scripted import CLOSED, EVENTS, GET, NATURAL, STREAM, Service, armed, ask, only, stream
+from tests.gateway.scripted import (
+    CLOSED,
+    EVENTS,
+    GET,
+    STREAM,
+    UPSTREAM_REPLY,
+    ScriptedUpstream,
+    armed,
+    ask,
+    only,
+    stream,
+)
 from windtunnel.core.digest import body_digest
 from windtunnel.dialects.http import chunk
 
@@ -60,7 +71,7 @@ def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
     ],
 )
 def test_faults_of_an_event_stream(
-    lab: Lab, service: Service, does: list[str], expected: list[int], why_not: list[str | None]
+    lab: Lab, service: ScriptedUpstream, does: list[str], expected: list[int], why_not: list[str | None]
 ) -> None:
     service.reply = stream(b"".join(EVENTS))
     lab.begin(faults=armed(*does))
@@ -94,14 +105,14 @@ def test_who_does_not_read_an_event_stream_slows_down_its_upstream(tmp_path: Pat
     upstream.close()
 
 
-def test_an_event_stream_without_the_event_to_change(lab: Lab, service: Service) -> None:
+def test_an_event_stream_without_the_event_to_change(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = stream(EVENTS[0], b"data: no end")
     lab.begin(faults=armed("events"))
     assert ask(lab).content == EVENTS[0] + b"data: no end"
     assert only(lab).why_not == "nothing_to_change"
 
 
-def test_an_editor_can_end_a_stream(lab: Lab, service: Service) -> None:
+def test_an_editor_can_end_a_stream(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = stream(*EVENTS)
     lab.begin(faults=armed("events cut"))
     with pytest.raises(requests.exceptions.ChunkedEncodingError):
@@ -111,5 +122,5 @@ def test_an_editor_can_end_a_stream(lab: Lab, service: Service) -> None:
 
 def test_a_fault_for_event_streams_needs_one(lab: Lab) -> None:
     lab.begin(faults=armed("events"))
-    assert ask(lab).content == NATURAL
+    assert ask(lab).content == UPSTREAM_REPLY
     assert only(lab).why_not == "not_a_stream"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, dial, read_all, until
-from tests.gateway.scripted import DOES, EVENTS, GET, NATURAL, Service, armed, sized, stream
+from tests.gateway.lab import Lab, dial, read_all
+from tests.gateway.scripted import DOES, EVENTS, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, sized, stream
+from tests.support import until
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 
@@ -28,8 +29,8 @@ REQUESTS = {
     "garbage": b"no request at all\r\n\r\n",
 }
 REPLIES = {
-    "sized": sized(NATURAL),
-    "close": sized(NATURAL, b"Connection: close"),
+    "sized": sized(UPSTREAM_REPLY),
+    "close": sized(UPSTREAM_REPLY, b"Connection: close"),
     "empty gzip": sized(b"", b"Content-Encoding: gzip"),
     "stream": stream(*EVENTS),
     "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
@@ -62,7 +63,7 @@ def leave(client: socket.socket, how: str) -> None:
 )
 def test_every_exchange_ends_and_is_recorded_once_and_no_other_is_harmed(
     lab_of_service: Lab,
-    service: Service,
+    service: ScriptedUpstream,
     does: list[str],
     sent: list[str],
     reply: str,
@@ -79,7 +80,7 @@ def test_every_exchange_ends_and_is_recorded_once_and_no_other_is_harmed(
     records = lab.recorded()
     assert len(records) <= len(sent)
     assert all(met.injected == (met.why_not is None) for record in records for met in record.faults)
-    service.reply = sized(NATURAL)
+    service.reply = sized(UPSTREAM_REPLY)
     lab.begin()
     with dial(lab.address("search")) as client:
         client.sendall(GET)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, ask, dial, gateway, until
+from tests.gateway.lab import FREE, Lab, ask, dial, gateway
+from tests.support import until
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
 from windtunnel.history.events import Note

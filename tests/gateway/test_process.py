@@ -17,7 +17,8 @@ from typing import IO
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, Upstream, dial, read_all, read_head, until
+from tests.gateway.lab import FREE, Lab, Upstream, dial, read_all, read_head
+from tests.support import until
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from windtunnel.links.catalog import LINKS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import requests
 
 from tests.gateway.lab import Lab
-from windtunnel.history.events import Exchange
 
 
 def asked(lab: Lab, link: str, call: int) -> int:
@@ -21,7 +20,7 @@ def test_a_tools_fault_strikes_in_its_turn_with_nothing_armed_for_the_model(lab:
         asked(lab, "model", turn)
         statuses.append(asked(lab, "search", turn))
     assert statuses == [200, 503, 503]
-    assert [one.call for one in lab.exchanges(6) if isinstance(one, Exchange) and one.link == "model"] == [
+    assert [record.call for record in lab.exchanges(6) if record.link == "model"] == [
         1,
         2,
         3,

@@ -10,8 +10,8 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from tests.gateway.lab import until
 from tests.proxy_manager.rig import TOKEN, Plane, app_of, looping
+from tests.support import until
 from windtunnel.faults.sets.presets import preset
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.reader import read_file

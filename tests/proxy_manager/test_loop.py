@@ -12,8 +12,8 @@ import pytest
 
 from proxy_manager.loop import STEP_BOUND_S, Loop
 from tests.conformance.servers import embedded_server
-from tests.gateway.lab import until
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
+from tests.support import until
 from windtunnel.core.sqlite import connect
 from windtunnel.state.state import State
 from windtunnel.toxiproxy.answers import ToxiproxyError

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, until
+from tests.gateway.lab import FREE
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
+from tests.support import until
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from windtunnel.links.topology import Topology

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from proxy_manager.gateway_control import GatewayControl, GatewayError
-from tests.gateway.lab import dial, until
+from tests.gateway.lab import dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
+from tests.support import until
 from windtunnel.state.state import STALE_AFTER, State
 
 READ_BACK = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.gateway.lab import until
 from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
+from tests.support import until
 from windtunnel.links.catalog import LINKS
 
 

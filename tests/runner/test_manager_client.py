@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.servers import embedded_server
-from tests.gateway.lab import until
 from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, looping
+from tests.support import until
 from windtunnel.core.sqlite import connect
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.state.state import State

@@ -1,6 +1,5 @@
-"""The gateway: a transparent reverse proxy on each link, which breaks single requests.
+"""The gateway: a transparent reverse proxy on each link, which breaks single requests and their replies.
 
-``client`` and ``upstream`` move bytes; ``heads``, ``framing`` and ``replies`` see where messages begin and
-end; ``endpoint`` rewrites; ``turn`` is one request and its record; ``lane`` knows the attempt; ``control``
-is told of it. Faults live in ``windtunnel.faults.catalogue``.
+``http1`` reads and writes messages (pure), ``connection`` carries them, ``lane`` knows the attempt and
+``control`` is told of it. The room imports from the rooms above it: core to state, but not from judging.
 """

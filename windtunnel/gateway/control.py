@@ -24,7 +24,7 @@ from windtunnel.settings.settings import Settings, load_frozen
 from windtunnel.state.state import State
 
 
-class Refusal(Exception):
+class ControlError(Exception):
     """A request to the control API that cannot be met: rendered as the lab's one shape of an error."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -69,18 +69,18 @@ class Runs:
         self._model = model
 
     def open(self, run_id: str, settings_hash: str, lane: int) -> Run:
-        """Raises ``Refusal`` if state.db does not know that run with those settings."""
+        """Raises ``ControlError`` if state.db does not know that run with those settings."""
         settings = load_frozen(self._frozen(run_id, settings_hash))
         path = history_file(self._logs, run_id, "gateway", lane)
         try:
             writer = Writer(path)
         except OSError as error:
-            raise Refusal(503, "history_failed", f"{path} cannot be written: {error}") from None
+            raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
             return Run(run_id, settings, writer, self._model(settings))
         except ForeignLink as error:
             writer.close()
-            raise Refusal(409, "foreign_link", str(error)) from None
+            raise ControlError(409, "foreign_link", str(error)) from None
 
     def _frozen(self, run_id: str, settings_hash: str) -> str:
         try:
@@ -89,11 +89,11 @@ class Runs:
                 with State(self._state_db) as state:
                     row = state.run(run_id)
         except sqlite3.Error as error:
-            raise Refusal(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
+            raise ControlError(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
         if row is None:
-            raise Refusal(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
+            raise ControlError(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
         if row.settings_hash != settings_hash:
-            raise Refusal(
+            raise ControlError(
                 409,
                 "settings_differ",
                 f"run {run_id!r} has the settings {row.settings_hash}, not {settings_hash!r}",
@@ -112,12 +112,12 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
         ],
-        exception_handlers={Refusal: _refuse, HTTPException: _refuse_http},
+        exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
     )
 
 
 class _Api:
-    """The routes. Raises ``Refusal``."""
+    """The routes. Raises ``ControlError``."""
 
     def __init__(self, lanes: Mapping[int, Lane], runs: Runs) -> None:
         self._lanes = lanes
@@ -131,58 +131,55 @@ class _Api:
 
     async def begin(self, request: Request) -> JSONResponse:
         """Connections accepted from now on belong to that attempt."""
-        lane, wanted = _lane(self._lanes, request), await _body(request, _Begin)
+        lane, body = _lane(self._lanes, request), await _body(request, _Begin)
         run = lane.start_run(
-            wanted.run_id,
-            wanted.settings_hash,
-            lambda: self._runs.open(wanted.run_id, wanted.settings_hash, lane.number),
+            body.run_id,
+            body.settings_hash,
+            lambda: self._runs.open(body.run_id, body.settings_hash, lane.number),
         )
         _check_history(run)
-        lane.start_attempt(run, wanted.episode, wanted.attempt)
+        lane.start_attempt(run, body.episode, body.attempt)
         return JSONResponse(_status(lane))
 
     async def set_faults(self, request: Request) -> JSONResponse:
         """That fault set is in force from the attempt's next request on, and for the rest of the run."""
-        lane, wanted = _lane(self._lanes, request), await _body(request, _Faults)
+        lane, body = _lane(self._lanes, request), await _body(request, _Faults)
         run, attempt = lane.run, lane.attempt
-        if run is None or attempt is None or not attempt.is_(wanted.episode, wanted.attempt):
-            raise Refusal(409, "other_attempt", f"the lane does not have attempt {wanted.attempt}")
+        if run is None or attempt is None or not attempt.is_(body.episode, body.attempt):
+            raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
         try:
-            chosen = load_set(wanted.faults, f"configuration {wanted.number}", REGISTRY)
-            run.configure(wanted.number, chosen, wanted.episode, wanted.attempt)
+            fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY)
+            run.configure(body.number, fault_set, body.episode, body.attempt)
         except (FaultSetError, ForeignLink) as error:
-            raise Refusal(409, "faults_refused", str(error)) from None
+            raise ControlError(409, "faults_refused", str(error)) from None
         _check_history(run)
         return JSONResponse(_status(lane))
 
     async def settle(self, request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
-        lane, wanted = _lane(self._lanes, request), await _body(request, _Settle)
+        lane, body = _lane(self._lanes, request), await _body(request, _Settle)
         run = lane.run
-        still_open = await lane.settle(wanted.episode, wanted.attempt, wanted.bound_s)
+        still_open = await lane.settle(body.episode, body.attempt, body.bound_s)
         if run is not None:
             _check_history(run)
         return JSONResponse({"settled": still_open == 0, "open": still_open})
 
 
-async def _refuse(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refusal)
+async def _render_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ControlError)
     return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
 
 
-async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
+async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return await _refuse(request, Refusal(error.status_code, _code(error.status_code), error.detail))
-
-
-def _code(status: int) -> str:
-    return HTTPStatus(status).phrase.lower().replace(" ", "_")
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return await _render_error(request, ControlError(error.status_code, code, error.detail))
 
 
 def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     number = int(request.path_params["lane"])
     if number not in lanes:
-        raise Refusal(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
+        raise ControlError(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
     return lanes[number]
 
 
@@ -192,13 +189,13 @@ async def _body(request: Request, model: type[_Model]) -> _Model:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Refusal(400, "bad_request", f"{where} {first['msg']}".strip()) from None
+        raise ControlError(400, "bad_request", f"{where} {first['msg']}".strip()) from None
 
 
 def _check_history(run: Run) -> None:
     run.flush()
     if run.failure:
-        raise Refusal(503, "history_failed", run.failure)
+        raise ControlError(503, "history_failed", run.failure)
 
 
 def _status(lane: Lane) -> dict[str, object]:

@@ -1,0 +1,46 @@
+"""One accepted TCP connection in the running loop: our transport, and the client's own socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from tests.gateway.lab import FREE, dial
+from windtunnel.core.sockets import address_of, bind
+
+
+class Received(asyncio.Protocol):
+    """Keeps what the client sends."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.lost = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.set_result(error)
+
+
+@asynccontextmanager
+async def accepted() -> AsyncIterator[tuple[asyncio.Transport, Received, socket.socket]]:
+    """The transport of an accepted connection, what came over it, and the client's socket."""
+    loop = asyncio.get_running_loop()
+    with bind(FREE) as listener, dial(address_of(listener)) as client:
+        connection, _ = listener.accept()
+        client.setblocking(False)
+        transport, received = await loop.connect_accepted_socket(Received, connection)
+        yield cast(asyncio.Transport, transport), received, client
+        transport.abort()
+
+
+async def eventually(condition: object) -> None:
+    """Lets the loop run until ``condition()`` holds, five seconds at most."""
+    assert callable(condition)
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)

@@ -1,0 +1,235 @@
+"""Relays one client's request in progress: the request to the upstream, the reply to the client."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from windtunnel.dialects.http import Ending
+from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
+from windtunnel.gateway.connection.link_listener import LinkListener
+from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
+from windtunnel.gateway.connection.request_copies import RequestCopies
+from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.request_queue import RequestQueue
+from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
+from windtunnel.gateway.http1.heads import BadHead
+from windtunnel.gateway.http1.rendering import refusal
+from windtunnel.gateway.http1.reply_reader import ReplyReader
+
+CLIENT_LEFT = "the client left before its reply was complete"
+
+
+class RelayOwner(Protocol):
+    """What a relay reports to the connection that it serves."""
+
+    def on_request_finished(self) -> None:
+        """The request is over and recorded, and the connection goes on."""
+
+    def on_tunnel(self) -> None:
+        """The connection has changed its protocol: the upstream gets all that the client sends."""
+
+    def on_orphan_sent(self) -> None:
+        """The request of a client that is gone has reached its upstream, or cannot."""
+
+
+class RequestRelay:
+    """``request`` is the one in progress; ``begin`` takes up the next once it is None again."""
+
+    def __init__(
+        self, listener: LinkListener, client: ClientTransport, queue: RequestQueue, owner: RelayOwner
+    ) -> None:
+        self._listener = listener
+        self._is_tool = listener.is_tool
+        self._client = client
+        self._queue = queue
+        self._owner = owner
+        self.upstream = UpstreamLink(self, listener.connect_timeout, self._client_is_behind)
+        self.reply = ReplyDelivery(client, self._on_written, self.upstream.throttle)
+        self.request: RequestInProgress | None = None
+        self._copies: RequestCopies | None = None
+
+    @property
+    def tunnel(self) -> bool:
+        """Whether the connection has changed its protocol."""
+        return self.reply.reader is not None and self.reply.reader.tunnel
+
+    def _client_is_behind(self) -> bool:
+        return self.reply.behind
+
+    # towards the upstream
+
+    def forward(self, request: RequestInProgress, body: bytes) -> None:
+        """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
+        request.forwarding = True
+        upstream = self.upstream.open(self._listener.current_endpoint())
+        head, message = message_for(request, upstream.endpoint, body, is_tool=self._is_tool)
+        fault = request.plan.request_fault if request.plan else None
+        if fault is not None and fault.act.copies > 1:
+            self._copies = RequestCopies(fault, head, message)
+        else:
+            self.reply.expect(request, head)
+        upstream.send(message)
+
+    def on_request_done(self, request: RequestInProgress) -> None:
+        """All of the request is here, and has gone where it goes."""
+        fault = request.plan.request_fault if request.plan else None
+        if fault is not None and fault.act.answer is not None:
+            own_reply = self.reply.answer_by_fault(request, fault, fault.act.answer)
+            if own_reply is not None:
+                self.reply.answer(request, own_reply)
+                self._finish(request)
+            return
+        if self.upstream.connection is not None:
+            request.forwarded = not self.upstream.connection.connecting
+            if self._client.half_closed:
+                self.pass_on_eof()
+        if request.reply_done:
+            self._finish(request)
+
+    def _send_copy(self, request: RequestInProgress, copies: RequestCopies) -> None:
+        copies.next_copy()
+        if not copies.left:
+            self.reply.expect(request, copies.head)
+        self.upstream.open(self._listener.current_endpoint()).send(copies.message)
+        self.pass_on_eof()
+
+    def pass_on_eof(self) -> None:
+        """Tells the upstream that the client will send no more, once all that it has sent is on its way."""
+        copies_wait = self._copies is not None and self._copies.left > 0
+        held = copies_wait or (self.request is not None and self.request.held is not None)
+        if self._client.half_closed and not self._queue.waiting and not held:
+            self.upstream.send_eof()
+
+    # what the upstream does
+
+    def on_connected(self) -> None:
+        if self.request is not None and self.request.request_done:
+            self.request.forwarded = True
+        if self._client.lost:
+            self.give_up(CLIENT_LEFT)
+            self._owner.on_orphan_sent()
+
+    def on_unreachable(self, reason: str) -> None:
+        request = self.request
+        self.upstream.drop()
+        if request is None:
+            return
+        request.error = reason
+        request.mark_faults_not_injected("upstream_failed")
+        request.keep_alive = request.keep_alive and request.request_done
+        if self._client.lost:
+            self.give_up(reason)
+            self._owner.on_orphan_sent()
+        else:
+            self.reply.answer(request, refusal(502, "bad_gateway", reason))
+            self._finish(request)
+
+    def on_full(self, full: bool) -> None:
+        self._client.pause(PauseReason.UPSTREAM_FULL, full)
+
+    def on_reply(self, data: bytes) -> None:
+        request = self.request
+        copies = self._copies if self._copies is not None and self._copies.left else None
+        reader = copies.reader if copies else self.reply.reader
+        if request is None or reader is None or request.reply_done:
+            self.upstream.drop()  # nobody asked: it cannot be the answer to anything
+            return
+        if copies is not None:
+            _, surplus = reader.feed(data)
+            if reader.done:
+                if surplus or not reader.keep_alive:
+                    self.upstream.drop()
+                self._send_copy(request, copies)
+            return
+        surplus = self.reply.feed(request, reader, data)
+        if reader.tunnel:
+            self._owner.on_tunnel()
+        elif self.reply.changes.done if self.reply.changes else reader.done:
+            request.keep_alive = request.keep_alive and reader.keep_alive
+            if request.head.expects_continue and not request.request_done and not reader.continued:
+                request.keep_alive = False  # the body may or may not follow: only a close is unambiguous
+            if surplus or not reader.done:
+                self.upstream.drop()
+            self._on_reply_end(request, reader)
+
+    def on_upstream_end(self, reason: str | None) -> None:
+        self.upstream.drop()
+        request = self.request
+        copies = self._copies if self._copies is not None and self._copies.left else None
+        reader = copies.reader if copies else self.reply.reader
+        if request is None or reader is None:
+            return
+        in_order = reason is None and reader.ends_by_close
+        if copies is not None and in_order:
+            self._send_copy(request, copies)
+            return
+        request.keep_alive = False
+        if copies is not None:
+            reader.take_rest()  # the client gets nothing of that reply
+        if request.reply_done:
+            self._finish(request)
+        elif in_order:
+            self._on_reply_end(request, reader)
+        elif self.reply.break_off(request, reader, reason):
+            self._finish(request)
+
+    def _on_reply_end(self, request: RequestInProgress, reader: ReplyReader) -> None:
+        """The upstream's reply has come to its end, or no more of it is wanted."""
+        if self._copies is not None:
+            self._copies.note_reply(reader)
+        if self.reply.complete(request):
+            self._finish_if_over(request)
+
+    # the end of a request
+
+    def _on_written(self, ending: Ending) -> None:
+        """The writer has given the client all: the reply ends as it should."""
+        request, writer = self.request, self.reply.writer
+        assert request is not None and writer is not None
+        sent = writer.sent
+        sent.end(ending, keep_alive=request.keep_alive)
+        request.reply_done = sent.whole and request.error is None
+        client_waits = not (self._client.lost or self._client.half_closed)
+        if ending == "hang" and client_waits and not request.attempt_is_over:
+            self.reply.hanging = True
+            self.upstream.drop()
+            return
+        # what is no whole reply, or more than one, leaves the client no way to go on
+        request.keep_alive = request.keep_alive and ending == "keep" and sent.whole and not sent.surplus
+        if ending == "reset":
+            self._record(request)
+            self._client.reset()
+        else:
+            self._finish_if_over(request)
+
+    def _finish_if_over(self, request: RequestInProgress) -> None:
+        if request.request_done or not request.keep_alive:
+            self._finish(request)
+
+    def _finish(self, request: RequestInProgress) -> None:
+        """Records the request; the connection goes on to the next one, or closes."""
+        self._record(request)
+        if not request.keep_alive:
+            self.upstream.drop()
+            self._client.close(unread=not request.request_done)
+        else:
+            self._owner.on_request_finished()
+
+    def refuse(self, request: RequestInProgress, error: BadHead) -> None:
+        """Answers what is no request, and closes."""
+        request.request_done = request.keep_alive = False
+        request.plan, request.error = None, str(error)
+        if not self.reply.begun:
+            self.reply.answer(request, refusal(error.status, "bad_request", str(error)))
+        self._finish(request)
+
+    def give_up(self, error: str) -> None:
+        """Records the request in progress, which will not come to its end."""
+        if self.request is not None:
+            self.request.error = self.request.error or error
+            self._record(self.request)
+
+    def _record(self, request: RequestInProgress) -> None:
+        self.request = self._copies = None
+        self.reply.finish(request)
+        request.record()
