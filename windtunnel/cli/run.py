@@ -16,7 +16,7 @@ from windtunnel.report.audience import ConsoleAudience
 from windtunnel.report.console import plain_console, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.runner import new_run_id
-from windtunnel.runner.flight import Flight, fly
+from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
@@ -58,21 +58,18 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
 
 
 def _run(
-    run_id: str,
-    configuration: Configuration,
-    subject: Subject,
-    prompts: Prompts,
-    subject_name: str,
-    as_json: bool,
+    run_id: str, configuration: Configuration, subject: Subject, prompts: Prompts, name: str, as_json: bool
 ) -> int:
-    # with --json the standard output is the object's alone
-    console = plain_console(stderr=as_json)
+    """Flies, shows the summary, and returns the exit code; ``name`` is the subject's on the command line."""
+    console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
     audience = ConsoleAudience(console)
-    logs = configuration.logs
+    logs, prompts_file = configuration.logs, str(configuration.prompts)
     try:
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
-        print_summary(console, flight.summary, _repeat(flight, configuration, subject_name))
+        repeat = command(flight.settings, prompts_file, flight.summary.lab_id, configuration.environ)
+        repeat += "" if name == LAB_SUBJECT else f" --subject {name}"
+        print_summary(console, flight.summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
             sys.stdout.write(json.dumps(flight.summary.as_json(), ensure_ascii=False) + "\n")
@@ -83,13 +80,6 @@ def _run(
     if flight.failure:
         _complain(logs, flight.failure)
     return _RUN_FAILED if flight.failure else 0
-
-
-def _repeat(flight: Flight, configuration: Configuration, subject_name: str) -> str:
-    """The command line that repeats the run, with the same subject."""
-    prompts, environ = str(configuration.prompts), configuration.environ
-    repeat = command(flight.settings, prompts, flight.summary.lab_id, environ)
-    return repeat if subject_name == LAB_SUBJECT else f"{repeat} --subject {subject_name}"
 
 
 def _complain(logs: Path, message: str) -> None:

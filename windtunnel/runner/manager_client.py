@@ -152,12 +152,30 @@ class ManagerClient:
     def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
         """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
         with self._naming_a_lost_file():
-            return self._arm(episode, attempt, plan, timeout_s)
+            run = self._row()
+            if run.status != "leased":
+                raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
+            self._need_manager()
+            start = perf_counter()
+            attempt_id = self._state.request_attempt(run, episode, attempt, plan, self._clock())
+            row = self._wait_while(attempt_id, "requested", timeout_s)
+            if row.state == "requested" and self._state.move_attempt(
+                attempt_id, "requested", "abandoned", self._clock()
+            ):
+                return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
+            row = self._state.attempt(attempt_id)
+            return Arming(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
 
     def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         """Ends the attempt and waits until it is healed and settled."""
         with self._naming_a_lost_file():
-            return self._finish(attempt_id, settings)
+            self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
+            end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
+            row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
+            while row.state == "finished" and perf_counter() < end:
+                self._need_manager()
+                row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
+            return row
 
     @contextmanager
     def _naming_a_lost_file(self) -> Iterator[None]:
@@ -167,30 +185,6 @@ class ManagerClient:
             if self._same_file():
                 raise
             raise RunAborted(self._no_manager()) from None
-
-    def _arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
-        run = self._row()
-        if run.status != "leased":
-            raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
-        self._need_manager()
-        start = perf_counter()
-        attempt_id = self._state.request_attempt(run, episode, attempt, plan, self._clock())
-        row = self._wait_while(attempt_id, "requested", timeout_s)
-        if row.state == "requested" and self._state.move_attempt(
-            attempt_id, "requested", "abandoned", self._clock()
-        ):
-            return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
-        row = self._state.attempt(attempt_id)
-        return Arming(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
-
-    def _finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
-        self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
-        end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
-        row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
-        while row.state == "finished" and perf_counter() < end:
-            self._need_manager()
-            row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
-        return row
 
     def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
         end = perf_counter() + timeout_s
