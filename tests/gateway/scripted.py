@@ -27,8 +27,8 @@ class Scripted(Fault):
 
     does: str
 
-    def act(self, this: Try) -> Act | Miss | None:
-        return DOES[self.does](this)
+    def act(self, tried: Try) -> Act | Miss | None:
+        return DOES[self.does](tried)
 
 
 class Reads(Scripted):
@@ -78,38 +78,40 @@ class Waiting(Editor):
         return (60.0, data)
 
 
-def greeting(this: Try) -> Act:
-    return Act(request=Request((*this.request.headers, ("X-New", "1")), b"changed", "POST", "/new?b=2"))
+def greeting(tried: Try) -> Act:
+    return Act(request=Request((*tried.request.headers, ("X-New", "1")), b"changed", "POST", "/new?b=2"))
 
 
 DOES: dict[str, Callable[[Try], Act | Miss | None]] = {
-    "nothing": lambda this: None,
-    "miss": lambda this: Miss("nothing_to_change"),
+    "nothing": lambda tried: None,
+    "miss": lambda tried: Miss("nothing_to_change"),
     "fail": fails,
-    "answer": lambda this: Act(answer=json_reply(418, {"a": 1}, {"X-A": "b"}), evidence={"e": 1}),
-    "late answer": lambda this: Act(delay=0.03, answer=json_reply(418, {"a": 1})),
-    "delay": lambda this: Act(delay=0.05),
-    "no delay": lambda this: Act(),
-    "cut": lambda this: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
-    "reset": lambda this: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")),
-    "hang": lambda this: Act(answer=RawReply((), "hang")),
-    "drip": lambda this: Act(
+    "answer": lambda tried: Act(answer=json_reply(418, {"a": 1}, {"X-A": "b"}), evidence={"e": 1}),
+    "late answer": lambda tried: Act(delay=0.03, answer=json_reply(418, {"a": 1})),
+    "delay": lambda tried: Act(delay=0.05),
+    "no delay": lambda tried: Act(),
+    "cut": lambda tried: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
+    "reset": lambda tried: Act(
+        answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")
+    ),
+    "hang": lambda tried: Act(answer=RawReply((), "hang")),
+    "drip": lambda tried: Act(
         answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", 0.03, b"k"), "keep")
     ),
-    "garbage": lambda this: Act(answer=RawReply((b"\x00\x01",), "close")),
+    "garbage": lambda tried: Act(answer=RawReply((b"\x00\x01",), "close")),
     "request": greeting,
-    "bad request": lambda this: Act(request=Request((("A", "b\r\nC: d"),))),
-    "twice": lambda this: Act(copies=2),
-    "reply": lambda this: Act(reply=lambda reply: Changed(reply.with_json({"n": 2}), {"was": reply.json()})),
-    "reply miss": lambda this: Act(reply=lambda reply: Miss("no_tool_result_to_change")),
-    "reply fail": lambda this: Act(reply=fails),
-    "lose reply": lambda this: Act(reply=lambda reply: Changed(RawReply((), "close"))),
-    "upper": lambda this: Act(reply=lambda reply: Changed(reply.with_body(reply.body.upper()))),
-    "events": lambda this: Act(events=Editor),
-    "events cut": lambda this: Act(events=lambda: Editor("close")),
-    "events wait": lambda this: Act(events=Waiting),
-    "events fail": lambda this: Act(events=fails),
-    "earlier": lambda this: Act(answer=this.earlier[0]) if this.earlier else Miss("no_earlier_answer"),
+    "bad request": lambda tried: Act(request=Request((("A", "b\r\nC: d"),))),
+    "twice": lambda tried: Act(copies=2),
+    "reply": lambda tried: Act(reply=lambda reply: Changed(reply.with_json({"n": 2}), {"was": reply.json()})),
+    "reply miss": lambda tried: Act(reply=lambda reply: Miss("no_tool_result_to_change")),
+    "reply fail": lambda tried: Act(reply=fails),
+    "lose reply": lambda tried: Act(reply=lambda reply: Changed(RawReply((), "close"))),
+    "upper": lambda tried: Act(reply=lambda reply: Changed(reply.with_body(reply.body.upper()))),
+    "events": lambda tried: Act(events=Editor),
+    "events cut": lambda tried: Act(events=lambda: Editor("close")),
+    "events wait": lambda tried: Act(events=Waiting),
+    "events fail": lambda tried: Act(events=fails),
+    "earlier": lambda tried: Act(answer=tried.earlier[0]) if tried.earlier else Miss("no_earlier_answer"),
 }
 
 

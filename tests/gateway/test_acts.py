@@ -112,7 +112,7 @@ def test_a_delayed_request_arrives_though_its_client_left(lab: Lab, service: Scr
 
 
 def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: ScriptedUpstream) -> None:
-    DOES["long"] = lambda this: Act(delay=60)
+    DOES["long"] = lambda tried: Act(delay=60)
     lab.begin(faults=armed("long"))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
