@@ -74,12 +74,12 @@ class Cost:
 
 
 def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
-    """A gateway each with no, one and twice 200 armed faults that never strike, in turn, one connection.
+    """A gateway each with no, one and twice 200 armed faults that are never met, in turn, one connection.
 
     ``mixed``: of 200, see there; ``drawn``: all 200 on this link and drawn for at every request. ``more``
     is the median over the rounds of what it costs over that with one fault, less one.
     """
-    got: dict[str, list[Cost]] = {name: [] for name in SETS}
+    costs_by_set: dict[str, list[Cost]] = {name: [] for name in SETS}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
         targets = {
@@ -90,15 +90,18 @@ def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
             for name, (pid, address) in targets.items():
                 cost = _cost(pid, address, seconds)
                 if number:  # the first was to warm up
-                    got[name].append(cost)
+                    costs_by_set[name].append(cost)
     return {
         "armed": {name: len(faults) for name, faults in SETS.items()},
         "load": generator(),
         "load_average": load_average(),
-        **{figure: {name: _figure(costs, figure) for name, costs in got.items()} for figure in FIGURES},
+        **{
+            figure: {name: _figure(costs, figure) for name, costs in costs_by_set.items()}
+            for figure in FIGURES
+        },
         "more": {
-            name: {figure: _more(costs, got["one"], figure) for figure in FIGURES}
-            for name, costs in got.items()
+            name: {figure: _more(costs, costs_by_set["one"], figure) for figure in FIGURES}
+            for name, costs in costs_by_set.items()
             if name != "one"
         },
     }
@@ -122,8 +125,8 @@ def _cpu_s(pid: int) -> float | None:
 
 
 def _figure(costs: Sequence[Cost], figure: str) -> float | None:
-    found = [getattr(cost, figure) for cost in costs]
-    return None if None in found else round(median(found), 1)
+    figures = [getattr(cost, figure) for cost in costs]
+    return None if None in figures else round(median(figures), 1)
 
 
 def _more(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float | None:

@@ -35,11 +35,11 @@ def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
     if not hasattr(os, "sched_setaffinity"):
         print("processes cannot be held on one core here, so that was not measured")
         del places["one_core"]
-    found: dict[str, Any] = {"load": generator(), "python": sys.version, "load_average": load_average()}
+    figures: dict[str, Any] = {"load": generator(), "python": sys.version, "load_average": load_average()}
     for name, place in places.items():
         with place():
-            found[name] = _measure(rounds, seconds)
-    return found
+            figures[name] = _measure(rounds, seconds)
+    return figures
 
 
 @contextmanager
@@ -72,45 +72,47 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
             targets["mitmproxy"] = stack.enter_context(ways.mitmproxy(upstream))
         except (OSError, subprocess.SubprocessError) as error:
             print(f"mitmproxy could not be installed, so it was not measured: {error}")
-        one = _in_turn(targets, 1, rounds, seconds)
+        single = _in_turn(targets, 1, rounds, seconds)
         crowd = _in_turn(targets, _CROWD, rounds, seconds)
     return {
         "toxiproxy_server": toxiproxy.name,
-        "p50_us": _figures(one, lambda got: got.p50_us),
-        "per_second": _figures(one, lambda got: got.per_second),
-        f"per_second_{_CROWD}": _figures(crowd, lambda got: got.per_second),
-        **{name: _ratios(name, one, crowd) for name in GATEWAYS},
+        "p50_us": _figures(single, lambda measured: measured.p50_us),
+        "per_second": _figures(single, lambda measured: measured.per_second),
+        f"per_second_{_CROWD}": _figures(crowd, lambda measured: measured.per_second),
+        **{name: _ratios(name, single, crowd) for name in GATEWAYS},
     }
 
 
 def _in_turn(
     targets: Mapping[str, Address], connections: int, rounds: int, seconds: int
 ) -> dict[str, list[Load]]:
-    got: dict[str, list[Load]] = {name: [] for name in targets}
+    loads_by_way: dict[str, list[Load]] = {name: [] for name in targets}
     for _ in range(rounds + 1):
         for name, address in targets.items():
-            got[name].append(load(address, ways.REQUEST, connections, seconds))
-    return {name: loads[1:] for name, loads in got.items()}  # the first was to warm up
+            loads_by_way[name].append(load(address, ways.REQUEST, connections, seconds))
+    return {name: loads[1:] for name, loads in loads_by_way.items()}  # the first was to warm up
 
 
-def _figures(got: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
-    return {name: round(median(figure(measured) for measured in loads), 1) for name, loads in got.items()}
+def _figures(loads_by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
+    return {
+        name: round(median(figure(measured) for measured in loads), 1) for name, loads in loads_by_way.items()
+    }
 
 
-def _ratios(ours: str, one: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
+def _ratios(ours: str, single: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
     """Ours over Toxiproxy's p50 and requests a second at 32; over mitmproxy's requests a second at one."""
 
-    def ratio(got: Mapping[str, list[Load]], other: str, what: str) -> float:
-        pairs = zip(got[ours], got[other], strict=True)
+    def ratio(loads_by_way: Mapping[str, list[Load]], other: str, what: str) -> float:
+        pairs = zip(loads_by_way[ours], loads_by_way[other], strict=True)
         return round(median(getattr(here, what) / getattr(there, what) for here, there in pairs), 2)
 
-    found = {
-        "p50": ratio(one, "toxiproxy", "p50_us"),
+    figures = {
+        "p50": ratio(single, "toxiproxy", "p50_us"),
         f"per_second_{_CROWD}": ratio(crowd, "toxiproxy", "per_second"),
     }
-    if "mitmproxy" in one:
-        found["times_mitmproxy"] = ratio(one, "mitmproxy", "per_second")
-    return found
+    if "mitmproxy" in single:
+        figures["times_mitmproxy"] = ratio(single, "mitmproxy", "per_second")
+    return figures
 
 
 def measure_memory(requests: int = 200_000) -> dict[str, Any]:

@@ -34,12 +34,12 @@ def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | Non
         upstream = stack.enter_context(ways.upstream())
         servers = [stack.enter_context(ways.toxiproxy(upstream, program)) for program in (None, binary)]
         before = {server.name: ways.rss_mib(server.pid) for server in servers}
-        one, crowd, toggles = _in_turn(servers, rounds, seconds)
+        single, crowd, toggles = _in_turn(servers, rounds, seconds)
         after = {server.name: ways.rss_mib(server.pid) for server in servers}
     figures = {
-        "p50_us": _of(one, "p50_us"),
-        "p99_us": _of(one, "p99_us"),
-        "per_second": _of(one, "per_second"),
+        "p50_us": _of(single, "p50_us"),
+        "p99_us": _of(single, "p99_us"),
+        "per_second": _of(single, "per_second"),
         f"per_second_{_CROWD}": _of(crowd, "per_second"),
         "toggles_per_second": toggles,
     }
@@ -47,33 +47,33 @@ def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | Non
         "load": generator(),
         "rounds": rounds,
         **{
-            name: {server: round(median(all_), 1) for server, all_ in got.items()}
-            for name, got in figures.items()
+            name: {server: round(median(all_), 1) for server, all_ in by_server.items()}
+            for name, by_server in figures.items()
         },
         "rss_mib_before": before,
         "rss_mib_after": after,
-        "ratios": {name: _ratio(got) for name, got in figures.items()},
+        "ratios": {name: _ratio(by_server) for name, by_server in figures.items()},
     }
 
 
 def _in_turn(
     servers: list[ways.Toxiproxy], rounds: int, seconds: int
 ) -> tuple[dict[str, list[Load]], dict[str, list[Load]], dict[str, list[float]]]:
-    one: dict[str, list[Load]] = {server.name: [] for server in servers}
+    single: dict[str, list[Load]] = {server.name: [] for server in servers}
     crowd: dict[str, list[Load]] = {server.name: [] for server in servers}
     toggles: dict[str, list[float]] = {server.name: [] for server in servers}
     for number in range(rounds + 1):
         for server in servers:
-            found = (
+            measured = (
                 load(server.proxy, ways.REQUEST, 1, seconds),
                 load(server.proxy, ways.REQUEST, _CROWD, seconds),
                 _toggles_per_second(server),
             )
             if number:  # the first round was to warm up
-                one[server.name].append(found[0])
-                crowd[server.name].append(found[1])
-                toggles[server.name].append(found[2])
-    return one, crowd, toggles
+                single[server.name].append(measured[0])
+                crowd[server.name].append(measured[1])
+                toggles[server.name].append(measured[2])
+    return single, crowd, toggles
 
 
 def _toggles_per_second(server: ways.Toxiproxy) -> float:
@@ -94,13 +94,16 @@ def _toggles_per_second(server: ways.Toxiproxy) -> float:
     return PAIRS / (time.perf_counter() - began)
 
 
-def _of(got: dict[str, list[Load]], figure: str) -> dict[str, list[float]]:
-    return {server: [getattr(measured, figure) for measured in loads] for server, loads in got.items()}
+def _of(by_server: dict[str, list[Load]], figure: str) -> dict[str, list[float]]:
+    return {server: [getattr(measured, figure) for measured in loads] for server, loads in by_server.items()}
 
 
-def _ratio(got: dict[str, list[float]]) -> float:
+def _ratio(by_server: dict[str, list[float]]) -> float:
     """Embedded over real."""
-    return round(median(ours / theirs for ours, theirs in zip(got["embedded"], got["real"], strict=True)), 2)
+    return round(
+        median(ours / theirs for ours, theirs in zip(by_server["embedded"], by_server["real"], strict=True)),
+        2,
+    )
 
 
 if __name__ == "__main__":

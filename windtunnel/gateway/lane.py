@@ -37,7 +37,7 @@ class ForeignLink(ValueError):
 
 
 class Run:
-    """A run that has the lane: its frozen settings, its history, and what may strike its requests.
+    """A run that has the lane: its frozen settings, its history, and the faults that its requests may meet.
 
     ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
     ``ForeignLink``.

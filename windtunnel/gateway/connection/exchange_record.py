@@ -40,7 +40,7 @@ def exchange_line(request: RequestInProgress) -> str:
 
 def _faults(plan: Plan) -> str:
     met: list[FaultMet] = [fault_met(met) for met in plan.met_faults]
-    return json.dumps([asdict(one) for one in met], ensure_ascii=False)
+    return json.dumps([asdict(fault) for fault in met], ensure_ascii=False)
 
 
 def fault_met(met: MetFault) -> FaultMet:

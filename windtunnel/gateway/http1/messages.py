@@ -33,14 +33,14 @@ def reframed(request: Request, original: RequestHead) -> tuple[RequestHead, byte
 
 
 def ask_for_identity(head: RequestHead) -> str:
-    """Asks the upstream for a reply that is not compressed; what the client had asked for."""
-    asked = []
+    """Asks the upstream for a reply that is not compressed; what the client had accepted for."""
+    accepted = []
     for at, line in enumerate(head.lines):
         name, _, value = line.partition(b":")
         if at and name.lower() == b"accept-encoding":
-            asked.append(value.strip().decode("latin-1"))
+            accepted.append(value.strip().decode("latin-1"))
             head.lines[at] = name + b": identity"
-    return ", ".join(asked)
+    return ", ".join(accepted)
 
 
 def reply_of(block: bytes, body: bytes = b"") -> Reply:
