@@ -79,7 +79,7 @@ def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
     ``mixed``: of 200, see there; ``drawn``: all 200 on this link and drawn for at every request. ``more``
     is the median over the rounds of what it costs over that with one fault, less one.
     """
-    costs_by_set: dict[str, list[Cost]] = {name: [] for name in SETS}
+    by_set: dict[str, list[Cost]] = {name: [] for name in SETS}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
         targets = {
@@ -90,18 +90,15 @@ def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
             for name, (pid, address) in targets.items():
                 cost = _cost(pid, address, seconds)
                 if number:  # the first was to warm up
-                    costs_by_set[name].append(cost)
+                    by_set[name].append(cost)
     return {
         "armed": {name: len(faults) for name, faults in SETS.items()},
         "load": generator(),
         "load_average": load_average(),
-        **{
-            figure: {name: _figure(costs, figure) for name, costs in costs_by_set.items()}
-            for figure in FIGURES
-        },
+        **{figure: {name: _figure(costs, figure) for name, costs in by_set.items()} for figure in FIGURES},
         "more": {
-            name: {figure: _more(costs, costs_by_set["one"], figure) for figure in FIGURES}
-            for name, costs in costs_by_set.items()
+            name: {figure: _more(costs, by_set["one"], figure) for figure in FIGURES}
+            for name, costs in by_set.items()
             if name != "one"
         },
     }

@@ -86,24 +86,22 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
 def _in_turn(
     targets: Mapping[str, Address], connections: int, rounds: int, seconds: int
 ) -> dict[str, list[Load]]:
-    loads_by_way: dict[str, list[Load]] = {name: [] for name in targets}
+    by_way: dict[str, list[Load]] = {name: [] for name in targets}
     for _ in range(rounds + 1):
         for name, address in targets.items():
-            loads_by_way[name].append(load(address, ways.REQUEST, connections, seconds))
-    return {name: loads[1:] for name, loads in loads_by_way.items()}  # the first was to warm up
+            by_way[name].append(load(address, ways.REQUEST, connections, seconds))
+    return {name: loads[1:] for name, loads in by_way.items()}  # the first was to warm up
 
 
-def _figures(loads_by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
-    return {
-        name: round(median(figure(measured) for measured in loads), 1) for name, loads in loads_by_way.items()
-    }
+def _figures(by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
+    return {name: round(median(figure(load_) for load_ in loads), 1) for name, loads in by_way.items()}
 
 
 def _ratios(ours: str, single: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
     """Ours over Toxiproxy's p50 and requests a second at 32; over mitmproxy's requests a second at one."""
 
-    def ratio(loads_by_way: Mapping[str, list[Load]], other: str, what: str) -> float:
-        pairs = zip(loads_by_way[ours], loads_by_way[other], strict=True)
+    def ratio(by_way: Mapping[str, list[Load]], other: str, what: str) -> float:
+        pairs = zip(by_way[ours], by_way[other], strict=True)
         return round(median(getattr(here, what) / getattr(there, what) for here, there in pairs), 2)
 
     figures = {
