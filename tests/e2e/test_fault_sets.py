@@ -11,7 +11,7 @@ from agent.loop import Agent
 from agent.models import build_model, open_client
 from tests.e2e.flight import Flight, Hangar, sample
 from windtunnel.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
-from windtunnel.lab.live import LiveFaults
+from windtunnel.lab.live import LiveFaultsClient
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
@@ -23,7 +23,7 @@ DEFAULTS = {"seed": 1, "toxic_prob": 0, "error_prob": 0}
 @pytest.fixture
 def live(hangar: Hangar) -> Iterator[LiveFaults]:
     """The lab's own faults; none are left behind."""
-    live = LiveFaults(hangar.lab.topology.manager, hangar.configuration.state.parent)
+    live = LiveFaultsClient(hangar.lab.topology.manager, hangar.configuration.state.parent)
     yield live
     live.clear()
 

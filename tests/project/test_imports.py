@@ -79,6 +79,26 @@ def test_of_the_library_the_programs_see_what_they_may(path):
     assert {name[1] for name in imports(path) if name[0] == "windtunnel"} <= SEEN_BY_PROGRAMS
 
 
+def test_no_modules_import_each_other_in_a_circle():
+    files = [path for part in ("windtunnel", *PROGRAMS) for path in sorted((ROOT / part).rglob("*.py"))]
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files
+    }
+    left = {}
+    for path in files:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        targets = [".".join(parts) for parts in imports(path)]
+        left[name] = {t if t in names else t.rpartition(".")[0] for t in targets} & names - {name}
+    while True:  # what imports nothing that is left, and what nothing left imports, is in no circle
+        imported_names = set().union(*left.values())
+        circles = {name: left[name] & left.keys() for name in left if left[name] & left.keys()}
+        circles = {name: targets for name, targets in circles.items() if name in imported_names}
+        if circles.keys() == left.keys():
+            break
+        left = circles
+    assert left == {}
+
+
 def test_importing_the_settings_loads_no_fault_catalogue():
     code = "import sys, windtunnel.settings.configuration; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

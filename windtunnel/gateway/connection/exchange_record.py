@@ -7,21 +7,31 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from json.encoder import encode_basestring as _quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import from_json
 
 from windtunnel.faults.plan import MetFault, Plan
+from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.history.events import FaultMet
-
-if TYPE_CHECKING:
-    from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 
 _MAX_EVIDENCE = 32 * 1024
 _BOOL = ("false", "true")
 
 
-def exchange_line(request: RequestInProgress) -> str:
+def record_exchange(request: RequestInProgress) -> None:
+    """Writes the exchange into its run's history, once."""
+    if request.run is None or request.recorded:
+        return
+    request.recorded = True
+    if not request.reply_bytes:
+        request.ended = time.perf_counter()
+    if request.request_done:
+        request.settle_key()
+    request.run.write(_exchange_line(request))
+
+
+def _exchange_line(request: RequestInProgress) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it."""
     head, started = request.head, time.time() - (time.perf_counter() - request.began)
     faults = _faults(request.plan) if request.plan else "[]"

@@ -1,8 +1,7 @@
-"""One request in progress: whose it is, how far it and its reply came, and the record of it."""
+"""One request in progress: whose it is, and how far it and its reply came."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Literal
@@ -12,7 +11,6 @@ from windtunnel.core.identity import Identity, parse_baggage
 from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
-from windtunnel.gateway.connection.exchange_record import exchange_line
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
@@ -78,7 +76,7 @@ class RequestInProgress:
     body_start: BodyStart | None = None
     _body: Body = NO_BODY
     _keyed = False
-    _recorded = False
+    recorded = False
 
     def __init__(self, link: str, head: RequestHead, began: float) -> None:
         self.link = link
@@ -167,16 +165,3 @@ class RequestInProgress:
         if self.run is None or not self.reply_is_remembered:
             return None
         return partial(self.run.matcher.remember, self.episode, self.link)
-
-    # the record
-
-    def record(self) -> None:
-        """Writes the exchange into its run's history, once."""
-        if self.run is None or self._recorded:
-            return
-        self._recorded = True
-        if not self.reply_bytes:
-            self.ended = time.perf_counter()
-        if self.request_done and not self._keyed:
-            self.settle_key()
-        self.run.write(exchange_line(self))

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from windtunnel.dialects.http import Ending
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
+from windtunnel.gateway.connection.exchange_record import record_exchange
 from windtunnel.gateway.connection.link_listener import LinkListener
 from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
 from windtunnel.gateway.connection.request_copies import RequestCopies
@@ -232,4 +233,4 @@ class RequestRelay:
     def _record(self, request: RequestInProgress) -> None:
         self.request = self._copies = None
         self.reply.finish(request)
-        request.record()
+        record_exchange(request)
