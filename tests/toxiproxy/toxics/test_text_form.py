@@ -28,7 +28,7 @@ def test_a_spec_has_all_attributes_and_streams(text, kind, attributes, streams):
     ("text", "error"),
     [
         ("tmeout:1", "no toxic is called 'tmeout'; did you mean 'timeout'"),
-        ("", "no toxic is called ''; valid: latency, bandwidth"),
+        ("", "no toxic is called ''; valid: "),
         ("latency:latncy=3", "latency has no attribute 'latncy'; did you mean 'latency'"),
         ("latency:rate=3", "latency has no attribute 'rate'; valid: latency, jitter|did you mean"),
         ("latency@upstrem:3", "no stream is called 'upstrem'; did you mean 'upstream'"),
