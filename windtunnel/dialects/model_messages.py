@@ -8,7 +8,7 @@ from typing import Any
 
 from windtunnel.dialects.json_values import as_object, as_text, parsed
 
-_PIECE = 12
+_PIECE = 16
 
 
 @dataclass(frozen=True)
