@@ -119,23 +119,48 @@ def requests_of(connection: socket.socket) -> Iterator[ReceivedRequest]:
         first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
         fields = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in fields}
-        assert "transfer-encoding" not in headers, "a chunked request is not understood here"
-        length = int(headers.get("content-length", 0))
-        rest += read_all(connection, max(length - len(rest), 0), exactly=True)
-        body, rest = rest[:length], rest[length:]
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            body, framed, rest = _read_chunks(connection, rest)
+        else:
+            body, rest = _read_sized(connection, int(headers.get("content-length", 0)), rest)
+            framed = body
         method, target, _ = first.split(" ")
-        yield ReceivedRequest(method, target, headers, body, head + body)
+        yield ReceivedRequest(method, target, headers, body, head + framed)
+
+
+def _read_sized(connection: socket.socket, size: int, start: bytes) -> tuple[bytes, bytes]:
+    start += read_all(connection, max(size - len(start), 0), exactly=True)
+    return start[:size], start[size:]
+
+
+def _read_chunks(connection: socket.socket, rest: bytes) -> tuple[bytes, bytes, bytes]:
+    """What the chunks of a body carry, the body as it stands on the wire, and what came after it."""
+    body, framed, size = b"", b"", -1
+    while size:
+        line, rest = _read_until(connection, b"\r\n", rest)
+        size = int(line.partition(b";")[0], 16)
+        data, rest = _read_sized(connection, size + 2 if size else 0, rest)
+        body, framed = body + data[:size], framed + line + data
+    while line != b"\r\n":  # the trailer, which an empty line ends
+        line, rest = _read_until(connection, b"\r\n", rest)
+        framed += line
+    return body, framed, rest
+
+
+def _read_until(connection: socket.socket, mark: bytes, start: bytes) -> tuple[bytes, bytes]:
+    """Everything up to the mark, with it, and what came after it."""
+    while mark not in start:
+        data = connection.recv(65536)
+        if not data:
+            raise OSError("closed too early")
+        start += data
+    before, _, rest = start.partition(mark)
+    return before + mark, rest
 
 
 def read_head(connection: socket.socket, start: bytes = b"") -> tuple[bytes, bytes]:
     """A header block, its empty line included, and what came with it of the rest."""
-    while b"\r\n\r\n" not in start:
-        data = connection.recv(65536)
-        if not data:
-            raise OSError("closed in the header block")
-        start += data
-    head, _, rest = start.partition(b"\r\n\r\n")
-    return head + b"\r\n\r\n", rest
+    return _read_until(connection, b"\r\n\r\n", start)
 
 
 def read_all(connection: socket.socket, size: int | None = None, *, exactly: bool = False) -> bytes:
