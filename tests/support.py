@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from inspect import getsource
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,17 @@ def required(part: str) -> bool:
     return part in os.environ.get("WINDTUNNEL_REQUIRE", "").split(",")
 
 
-def until(condition: Callable[[], Any], what: str = "the condition", seconds: float = 5) -> Any:
-    """Polls until the condition is true and returns its value."""
-    deadline = time.monotonic() + seconds
+def until(
+    condition: Callable[[], Any], what: str = "", *, patience: float = 10, interval: float = 0.002
+) -> Any:
+    """Polls every ``interval`` seconds until the condition is true, and returns its value.
+
+    After ``patience`` seconds the test fails, and its message names what was waited for; the condition's
+    own line if ``what`` is not given.
+    """
+    deadline = time.monotonic() + patience
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true in {seconds} s"
-        time.sleep(0.002)
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"waited {patience} s in vain for {what or getsource(condition).strip()}")
+        time.sleep(interval)
     return value

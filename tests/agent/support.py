@@ -6,10 +6,9 @@ import json
 import select
 import socket
 import struct
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, repeat
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -18,8 +17,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from agent.loop import Agent
-from windtunnel.core.identity import Identity, parse_baggage
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from tests.upstream import ReceivedRequest, Upstream, requests_of
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import Address
 from windtunnel.history.events import Event
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology, default_topology
@@ -30,85 +30,27 @@ DEADLINE_S = 10.0
 Answer = bytes | Callable[[socket.socket], None]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One request, as its bytes were."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def identity(self) -> Identity:
-        identity = parse_baggage(self.headers["baggage"])
-        assert identity is not None
-        return identity
-
-    @property
-    def key(self) -> str | None:
-        return self.headers.get("idempotency-key")
-
-
 class Wire:
-    """Serves connections on an ephemeral port: each gets the next answer, the last one again and again."""
+    """A server whose connections each get the next answer to their request; the last one again and again."""
 
     def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
-        self.asked: list[Asked] = []
-        self._listener = bind(Address(LOOPBACK, 0))
-        self.address = address_of(self._listener)
-        self._threads: list[threading.Thread] = []
-        self._numbers = count()
-        self._accepting = threading.Thread(target=self._accept)
-        self._accepting.start()
+        self._answers = chain(answers, repeat(answers[-1]))
+        self.asked: list[ReceivedRequest] = []
+        self._upstream = Upstream(self._serve, ignored=())
+        self.address = self._upstream.address
 
     def close(self) -> None:
         """Waits until every client has closed its connection. Can be called twice."""
-        if self._listener.fileno() < 0:
-            return
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._accepting.join()
-        for thread in self._threads:
-            thread.join(DEADLINE_S)
-        self._listener.close()
+        self._upstream.drain()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            thread = threading.Thread(target=self._serve, args=(connection, next(self._numbers)))
-            self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, connection: socket.socket, number: int) -> None:
-        with connection:
-            connection.settimeout(DEADLINE_S)
-            self.asked.append(_read_request(connection))
-            answer = self.answers[min(number, len(self.answers) - 1)]
-            if isinstance(answer, bytes):
-                connection.sendall(answer)
-            else:
-                answer(connection)
-
-
-def _read_request(connection: socket.socket) -> Asked:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    while len(body) < int(headers.get("content-length", 0)):
-        body += connection.recv(65536)
-    method, target, _ = first.split(" ")
-    return Asked(method, target, headers, body)
+    def _serve(self, connection: socket.socket) -> None:
+        answer = next(self._answers)
+        connection.settimeout(DEADLINE_S)
+        self.asked.append(next(requests_of(connection)))
+        if isinstance(answer, bytes):
+            connection.sendall(answer)
+        else:
+            answer(connection)
 
 
 # answers

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.compose.engine import BUILD_PATIENCE_S, ROOT, V1, V2, forget_image, has, remove_orphans, why_not
-from tests.compose.rig import Lab, copy_clone, environment, until
-from tests.support import required
+from tests.compose.rig import SELDOM, Lab, copy_clone, environment
+from tests.support import required, until
 
 LAB = pytest.StashKey[Lab]()
 OWNER = 12001  # of the clone, where the tests may choose: neither root nor the services
@@ -76,10 +76,12 @@ def fly(lab: Lab, line: str, said: Path) -> FirstUp:
         return bool(agent and agent["State"]["StartedAt"] not in (before, "0001-01-01T00:00:00Z"))
 
     with lab.typed(line, said) as process:
-        until(started, "the agent to start", BUILD_PATIENCE_S)
+        until(started, "the agent to start", **SELDOM | {"patience": BUILD_PATIENCE_S})
         code = lab.wait()
         until(
-            lambda: "error:" in said.read_text() or "history:" in said.read_text(), "the agent's last words"
+            lambda: "error:" in said.read_text() or "history:" in said.read_text(),
+            "the agent's last words",
+            **SELDOM,
         )
         return FirstUp(code, said.read_text(), lab.alive())
 

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,24 +29,18 @@ from tests.compose.engine import (
     docker,
     remove,
 )
+from tests.support import until
 from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.catalog import LINKS
 from windtunnel.settings.settings import NAMES
 from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
+SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in LINKS))
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )
-
-
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE_S) -> None:
-    """Polls until the condition is true; fails at the deadline."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
 
 
 def copy_clone(folder: Path) -> None:
@@ -155,7 +149,7 @@ class Lab:
         """All that lives long, healthy, without a run of the agent."""
         if missing := sorted(set(LONG_LIVED) - self.alive()):
             self.compose(f"up -d {' '.join(missing)}")
-        until(lambda: self.health("proxy_mgr") == "healthy", "a healthy manager")
+        until(lambda: self.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
 
     def down(self) -> None:
         """Takes the lab down with whatever else the project has left on the engine."""
@@ -228,7 +222,7 @@ class Lab:
         return {name: proxy["toxics"] for name, proxy in proxies.items() if proxy["toxics"]}
 
     def healed(self) -> None:
-        until(lambda: not self.toxics(), "the last toxic to be gone")
+        until(lambda: not self.toxics(), "the last toxic to be gone", **SELDOM)
 
     # runs
 
@@ -261,4 +255,4 @@ class Lab:
             " WHERE state = 'armed' AND attempts.armed_at > ?"
         )
         now = time.time()
-        until(lambda: self.rows(query, now), "an attempt under toxics")
+        until(lambda: self.rows(query, now), "an attempt under toxics", **SELDOM)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.compose.conftest import fly
-from tests.compose.rig import Lab, until
+from tests.compose.rig import SELDOM, Lab
+from tests.support import until
 
 pytestmark = pytest.mark.compose
 
@@ -77,7 +78,7 @@ def test_stop_while_the_lab_starts(lab: Lab) -> None:
     before = recorded(lab)
     lab.compose("stop --timeout 3")
     with lab.typed("docker compose up", lab.folder / "said"):
-        until(lambda: "gateway" in lab.alive(), "the start of a service")
+        until(lambda: "gateway" in lab.alive(), "the start of a service", **SELDOM)
         lab.compose("stop --timeout 3")
     lab.up()
     lab.compose(f"run --rm {CALM} agent")
@@ -100,7 +101,11 @@ def test_kill_agent(flying: Lab) -> None:
     run = flying.runs()[-1]
     flying.compose("kill agent")
     flying.healed()
-    until(lambda: flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("expired",)], "the lane")
+    until(
+        lambda: flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("expired",)],
+        "the lane",
+        **SELDOM,
+    )
 
 
 def test_a_second_up_leaves_the_run_alone(flying: Lab) -> None:
@@ -134,7 +139,7 @@ def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
     assert flying.container("proxy_mgr")["RestartCount"] == 0
     assert flying.toxics() != {}
     flying.compose("up -d proxy_mgr")
-    until(lambda: flying.health("proxy_mgr") == "healthy", "a healthy manager")
+    until(lambda: flying.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
     assert flying.toxics() == {}
 
 

@@ -13,8 +13,9 @@ import pytest
 import urllib3
 
 from tests.conformance.page import Results, page
-from tests.conformance.servers import Line, Rig, Upstream, embedded_server, real_server, real_server_path
+from tests.conformance.servers import Line, Recorder, Rig, embedded_server, real_server, real_server_path
 from tests.support import ROOT, required
+from tests.upstream import Upstream
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 URL_VARIABLE = "TOXIPROXY_CONFORMANCE_URL"
@@ -121,15 +122,19 @@ def proxy(api, name):
 
 
 @pytest.fixture
-def upstream():
-    upstream = Upstream()
-    yield upstream
-    upstream.close()
+def recorder():
+    return Recorder()
 
 
 @pytest.fixture
-def rig(client, name, upstream):
-    rig = Rig(client, client.ensure_proxy(name, "127.0.0.1:0", upstream.address), upstream=upstream)
+def upstream(recorder):
+    with Upstream(recorder.serve) as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def rig(client, name, upstream, recorder):
+    rig = Rig(client, client.ensure_proxy(name, "127.0.0.1:0", str(upstream.address)), upstream=recorder)
     yield rig
     rig.close()
 

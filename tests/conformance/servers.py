@@ -9,25 +9,15 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support import ROOT
+from tests.support import ROOT, until
 from windtunnel.toxiproxy.answers import ProxyState
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 DEADLINE_S = 10.0
-
-
-def until(condition: Callable[[], object], what: str = "it") -> None:
-    """Polls until the condition holds; fails at the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.002)
 
 
 @contextlib.contextmanager
@@ -74,8 +64,8 @@ def real_server(path: str, *arguments: str) -> Iterator[str]:
 
 
 @dataclass
-class Upstream:
-    """A TCP server that notes what each of its connections received and how it ended.
+class Recorder:
+    """An upstream that notes what each of its connections received and how it ended.
 
     ``answer(received, connection)`` is called after each piece; by default the piece is sent back.
     """
@@ -84,49 +74,21 @@ class Upstream:
     received: list[bytes] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self._connections: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self._listener.getsockname()[1]}"
-
     @property
     def all_received(self) -> bytes:
         return b"".join(self.received)
 
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in self._connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(DEADLINE_S)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection = self._listener.accept()[0]
-                self._connections.append(connection)
-                self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
-                self._threads[-1].start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                while piece := connection.recv(65536):
-                    self.received.append(piece)
-                    self.answer(piece, connection)
-                self.ends.append("closed")
-                self.answer(b"", connection)
-            except ConnectionResetError:
-                self.ends.append("reset")
-            except OSError:
-                self.ends.append("closed")
+    def serve(self, connection: socket.socket) -> None:
+        try:
+            while piece := connection.recv(65536):
+                self.received.append(piece)
+                self.answer(piece, connection)
+            self.ends.append("closed")
+            self.answer(b"", connection)
+        except ConnectionResetError:
+            self.ends.append("reset")
+        except OSError:
+            self.ends.append("closed")
 
 
 class Client(socket.socket):
@@ -220,7 +182,7 @@ class Proxied:
 class Rig(Proxied):
     """Before an upstream that answers by itself."""
 
-    upstream: Upstream = field(kw_only=True)
+    upstream: Recorder = field(kw_only=True)
 
     def dial_and_talk(self) -> Client:
         """A connection through which data has gone both ways: its links surely exist."""

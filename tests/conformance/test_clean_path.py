@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.conformance.servers import until
 from tests.conformance.wire import still
+from tests.support import until
 
 
 def test_bytes_arrive_whole_and_in_order_both_ways(rig):

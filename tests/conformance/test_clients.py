@@ -28,7 +28,7 @@ def cli(server_url):
 
 def test_the_official_command_line_client(cli, name, upstream):
     """The official command line client (`toxiproxy-cli`), where it is on `PATH`"""
-    cli("create", "--listen", "127.0.0.1:0", "--upstream", upstream.address, name)
+    cli("create", "--listen", "127.0.0.1:0", "--upstream", str(upstream.address), name)
     assert name in cli("list")
     cli("toxic", "add", "--type", "latency", "--toxicName", "slow", "--attribute", "latency=20", name)
     cli("toxic", "update", "--toxicName", "slow", "--toxicity", "0.5", "-a", "jitter=3", name)
@@ -65,6 +65,6 @@ assert server.get_proxy(name) is None
 
 def test_the_python_client(server_url, name, upstream):
     """The Python client (`toxiproxy-python`)"""
-    command = [sys.executable, "-c", SCRIPT, server_url, name, upstream.address]
+    command = [sys.executable, "-c", SCRIPT, server_url, name, str(upstream.address)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.conformance.bodies import PROXIES, TOXICS, VALUES, arrays, damaged, words
 from tests.conformance.conftest import URL_VARIABLE, real_or_skip
-from tests.conformance.servers import Line, embedded_server, real_server, until
+from tests.conformance.servers import Line, embedded_server, real_server
+from tests.support import until
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 HEADERS = ("content-type", "location", "x-content-type-options", "content-length")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conformance.servers import until
 from tests.conformance.wire import LONG_MS
+from tests.support import until
 
 
 def test_down_refuses_and_closes_and_comes_back(rig):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conformance.servers import until
 from tests.conformance.wire import both_streams
+from tests.support import until
 
 
 @both_streams

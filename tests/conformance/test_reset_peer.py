@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.conformance.servers import until
 from tests.conformance.wire import both_streams, elapsed_ms
+from tests.support import until
 
 
 @both_streams

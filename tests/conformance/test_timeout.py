@@ -3,8 +3,8 @@
 import socket
 import time
 
-from tests.conformance.servers import until
 from tests.conformance.wire import LONG_MS, both_streams, elapsed_ms
+from tests.support import until
 
 
 @both_streams

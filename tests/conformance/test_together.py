@@ -2,8 +2,8 @@
 
 import time
 
-from tests.conformance.servers import until
 from tests.conformance.wire import LONG_MS, STREAMS, both_streams, elapsed_ms
+from tests.support import until
 
 
 @both_streams

@@ -21,7 +21,7 @@ DEFAULTS = {"seed": 1, "toxic_prob": 0, "error_prob": 0}
 
 
 @pytest.fixture
-def live(hangar: Hangar) -> Iterator[LiveFaults]:
+def live(hangar: Hangar) -> Iterator[LiveFaultsClient]:
     """The lab's own faults; none are left behind."""
     live = LiveFaultsClient(hangar.lab.topology.manager, hangar.configuration.state.parent)
     yield live
@@ -74,7 +74,7 @@ def test_a_sets_toxic_is_armed_on_the_model_link_too(hangar: Hangar) -> None:
 
 
 def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_the_next_attempt(
-    hangar: Hangar, live: LiveFaults
+    hangar: Hangar, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
     flight = meanwhile(hangar, "002", lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
@@ -89,7 +89,9 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
 
 
-def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(hangar: Hangar, live: LiveFaults) -> None:
+def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
+    hangar: Hangar, live: LiveFaultsClient
+) -> None:
     live.set(dumped(CANARY), "mine")
     flight = meanwhile(hangar, "003", live.clear)
     assert flight.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
@@ -97,7 +99,7 @@ def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(hangar: Hangar, 
     assert not flight.summary.reproducible
 
 
-def test_a_run_with_faults_of_its_own_keeps_them(hangar: Hangar, live: LiveFaults) -> None:
+def test_a_run_with_faults_of_its_own_keeps_them(hangar: Hangar, live: LiveFaultsClient) -> None:
     live.set(dumped(CANARY), "mine")
     flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
     assert flight.outcomes == ["success"]

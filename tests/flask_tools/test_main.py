@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
 import requests
 
+from tests.support import until
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import default_topology
@@ -44,14 +44,15 @@ def launch(tmp_path):
         listener.close()
 
 
+def answer(url):
+    try:
+        return requests.get(url + "/", timeout=10).json()
+    except requests.ConnectionError:
+        return None
+
+
 def healthy(url):
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            return requests.get(url + "/", timeout=10).json() == {"status": "OK"}
-        except requests.ConnectionError:
-            time.sleep(0.01)
-    return False
+    return until(lambda: answer(url), f"an answer of {url}", patience=20) == {"status": "OK"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

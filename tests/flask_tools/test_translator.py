@@ -1,7 +1,5 @@
 import json
 import threading
-import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,9 @@ from flask_tools.backends import MAX_UNDER_WAY, Deadlines
 from flask_tools.errors import ToolError
 from flask_tools.phrasebook import load_phrasebook
 from flask_tools.translator import probe
+from tests.support import until
+from tests.upstream import Upstream, requests_of
+from windtunnel.dialects.http import Reply, whole
 
 PHRASES = Path(flask_tools.phrasebook.__file__).with_name("phrasebook.json")
 
@@ -82,43 +83,35 @@ def test_a_wrong_setting_is_told_by_name_before_the_start(tmp_path, environ):
         create_app("translator", tmp_path / "effects.db", environ)
 
 
+class Libre:
+    """A server of LibreTranslate's API that can be made to fail, to garble its answer or to hang."""
+
+    def __init__(self):
+        self.mode = "answer"
+        self.released = threading.Event()
+        self.upstream = Upstream(self._serve)
+        self.url = self.upstream.address.url
+
+    def _serve(self, connection):
+        for _ in requests_of(connection):
+            if self.mode == "hang":
+                self.released.wait(20)
+            body = b'{"translatedText": "salut"}' if self.mode == "answer" else b"<html>no</html>"
+            reply = Reply(body=body, status=500 if self.mode == "fail" else 200)
+            connection.sendall(b"".join(whole(reply)))
+
+
 @pytest.fixture
 def libre():
-    """A server of LibreTranslate's API that can be told to fail or to hang."""
-    released = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        mode = "answer"
-
-        def do_POST(self):
-            if Handler.mode == "hang":
-                released.wait(20)
-            body = b'{"translatedText": "salut"}' if Handler.mode == "answer" else b"<html>no</html>"
-            self.send_response(500 if Handler.mode == "fail" else 200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    Handler.url = f"http://127.0.0.1:{server.server_port}"
-    yield Handler
-    released.set()
-    wait_until(lambda: not any(t.name.startswith("translate-") for t in threading.enumerate()))
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    libre = Libre()
+    with libre.upstream:
+        yield libre
+        libre.released.set()
+        until(no_backend_is_asked)
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def no_backend_is_asked():
+    return not any(thread.name.startswith("translate-") for thread in threading.enumerate())
 
 
 def test_libretranslate_is_asked_at_its_url(start, libre):
@@ -151,7 +144,7 @@ def test_calls_that_hang_do_not_pile_up():
         messages.append(caught.value.message)
     released.set()
     assert ["under way" in message for message in messages] == [False] * MAX_UNDER_WAY + [True]
-    wait_until(lambda: not any(t.name.startswith("translate-") for t in threading.enumerate()))
+    until(no_backend_is_asked)
     assert online.translate("google", "hello", "en", "fr", 5) == "x"
 
 

@@ -10,8 +10,9 @@ import pytest
 import waitress
 from flask import Flask, request
 
-from tests.gateway.lab import FREE, Lab, gateway
+from tests.gateway.lab import Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
+from tests.upstream import FREE
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import REGISTRY

@@ -7,7 +7,7 @@ import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import requests
 import uvloop
 
 from tests.support import until
+from tests.upstream import FREE, read_all
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.gateway.server import Gateway
@@ -25,8 +26,6 @@ from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
-
-FREE = Address("127.0.0.1", 0)
 
 
 class Lab:
@@ -83,7 +82,7 @@ class Lab:
         return self.exchanges()[-1]
 
 
-def _told(context: dict[str, Any]) -> str:
+def _message_of(context: dict[str, Any]) -> str:
     error = context.get("exception")
     return "".join(traceback.format_exception(error)) if error else str(context)
 
@@ -123,7 +122,7 @@ def gateway(
             head_timeout=head_timeout,
         )
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: failures.append(_told(context)))
+        loop.set_exception_handler(lambda _, context: failures.append(_message_of(context)))
         ready.append(lambda: loop.call_soon_threadsafe(server.stop))
         await server.serve()
 
@@ -138,70 +137,6 @@ def gateway(
         thread.join(10)
         assert not thread.is_alive()
         assert not failures, failures[0]
-
-
-class Upstream:
-    """An upstream that answers each connection with a function of its socket, in a thread each."""
-
-    def __init__(self, handle: Callable[[socket.socket], None]) -> None:
-        self._listener = bind(FREE)
-        self.address = address_of(self._listener)
-        self.accepted = 0
-        self._handle = handle
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.accepted += 1
-            self._open.append(connection)
-            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
-            self._threads[-1].start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):  # the other side left, which some tests want
-            self._handle(connection)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in self._open:
-            with suppress(OSError):  # closed already
-                connection.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(5)
-
-
-def read_head(connection: socket.socket, start: bytes = b"") -> tuple[bytes, bytes]:
-    """A header block, its empty line included, and what came with it of the rest."""
-    while b"\r\n\r\n" not in start:
-        data = connection.recv(65536)
-        if not data:
-            raise OSError("closed in the header block")
-        start += data
-    head, _, rest = start.partition(b"\r\n\r\n")
-    return head + b"\r\n\r\n", rest
-
-
-def read_all(connection: socket.socket, size: int | None = None, *, exactly: bool = False) -> bytes:
-    """Everything up to the end of the connection, or until that many bytes have come.
-
-    ``exactly``: an end before that is an ``OSError``.
-    """
-    data = bytearray()
-    while size is None or len(data) < size:
-        part = connection.recv(1 << 20 if size is None else size - len(data))
-        if not part:
-            if exactly:
-                raise OSError("closed too early")
-            break
-        data += part
-    return bytes(data)
 
 
 def dial(address: Address) -> socket.socket:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import requests
 
-from tests.gateway.lab import Lab, Upstream, read_all, read_head
+from tests.gateway.lab import Lab
+from tests.upstream import Upstream, requests_of
 from windtunnel.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 from windtunnel.history.events import FaultMet
@@ -131,14 +131,8 @@ class ScriptedUpstream:
         self.upstream = Upstream(self._serve)
 
     def _serve(self, connection: socket.socket) -> None:
-        rest = b""
-        while True:
-            head, rest = read_head(connection, rest)
-            found = re.search(rb"(?i)\ncontent-length: (\d+)", head)
-            length = int(found[1]) if found else 0
-            rest += read_all(connection, max(length - len(rest), 0), exactly=True)
-            self.requests.append(head + rest[:length])
-            rest = rest[length:]
+        for request in requests_of(connection):
+            self.requests.append(request.raw)
             connection.sendall(self.reply)
             if b"Connection: close" in self.reply:
                 return

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, dial, read_all
+from tests.gateway.lab import Lab, dial
 from tests.gateway.scripted import (
     CLOSED,
     DOES,
@@ -23,6 +23,7 @@ from tests.gateway.scripted import (
     sized,
 )
 from tests.support import until
+from tests.upstream import read_all
 from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
 from windtunnel.gateway.connection.fault_decision import MAX_HELD_BODY

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
+from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import CLOSED, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, only, sized
+from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.digest import body_digest
 from windtunnel.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, Upstream, dial, gateway, read_head
+from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import (
     CLOSED,
     EVENTS,
@@ -22,6 +22,7 @@ from tests.gateway.scripted import (
     only,
     stream,
 )
+from tests.upstream import Upstream, read_head
 from windtunnel.core.digest import body_digest
 from windtunnel.dialects.http import chunk
 

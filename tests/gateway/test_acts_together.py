@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, dial, read_all
+from tests.gateway.lab import Lab, dial
 from tests.gateway.scripted import DOES, EVENTS, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, sized, stream
 from tests.support import until
+from tests.upstream import read_all
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

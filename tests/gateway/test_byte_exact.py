@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
+from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.wire_exchanges import (
     CONTINUE,
     HOST,
@@ -28,6 +28,7 @@ from tests.gateway.wire_exchanges import (
     content,
     wire_exchanges,
 )
+from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
 REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all
+from tests.gateway.lab import Lab, dial, gateway
+from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
 METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "PROPFIND", "BREW"]

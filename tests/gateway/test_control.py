@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, ask, dial, gateway
+from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.support import until
+from tests.upstream import FREE
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
 from windtunnel.history.events import Note

@@ -10,7 +10,8 @@ import pytest
 import requests
 
 from tests.faults.planned_errors import plan_error
-from tests.gateway.lab import Lab, Upstream, dial, gateway, read_all, read_head
+from tests.gateway.lab import Lab, dial, gateway
+from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.draws import draw
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.dialects.http import Reply, Request

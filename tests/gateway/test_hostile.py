@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.gateway.lab import Lab, Upstream, ask, dial, gateway, read_all, read_head
+from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.gateway.test_process import process
+from tests.upstream import Upstream, read_all, read_head
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

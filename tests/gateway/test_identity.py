@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, Upstream, gateway, read_all, read_head
+from tests.gateway.lab import Lab, gateway
+from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file

@@ -10,7 +10,8 @@ from statistics import NormalDist
 import pytest
 import uvloop
 
-from tests.gateway.lab import FREE, Lab, gateway
+from tests.gateway.lab import Lab, gateway
+from tests.upstream import FREE
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.dialects.http import Request

@@ -17,8 +17,9 @@ from typing import IO
 import pytest
 import requests
 
-from tests.gateway.lab import FREE, Lab, Upstream, dial, read_all, read_head
+from tests.gateway.lab import Lab, dial
 from tests.support import until
+from tests.upstream import FREE, Upstream, read_all, read_head
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from windtunnel.links.catalog import LINKS

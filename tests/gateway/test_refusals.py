@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, ask, dial, gateway, read_all
+from tests.gateway.lab import Lab, ask, dial, gateway
+from tests.upstream import read_all
 from windtunnel.core.sockets import Address
 
 HOST = b"Host: x\r\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, Upstream, ask, dial, gateway, read_all, read_head
+from tests.gateway.lab import Lab, ask, dial, gateway
+from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.sockets import Address
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -7,13 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.support import ROOT
+from tests.support import ROOT, until
 from windtunnel.history.events import Event, RunFinished
 from windtunnel.history.reader import Torn, read_run
 
@@ -30,21 +27,14 @@ PARTS = {
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
 PATIENCE_S = 60.0
+# for `until`: not often, because a look at all processes costs
+SELDOM = {"patience": PATIENCE_S, "interval": 0.05}
 # no file of it grows beyond so many bytes: a disk that is full
 LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 os.execv(sys.argv[2], sys.argv[2:])
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Polls until the condition is true and returns its value; not often: looking at all processes costs."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-    return value
 
 
 def environ_in(folder: Path, **more: str) -> dict[str, str]:
@@ -136,14 +126,14 @@ class Demo:
             found = processes(self.folder)
             return found if found.keys() >= set(parts) else {}
 
-        return until(running, f"{parts} to run")
+        return until(running, f"{parts} to run", **SELDOM)
 
     def wait_until_in_an_attempt(self) -> None:
         def armed() -> bool:
             files = (run / "agent-0.jsonl" for run in self.runs())
             return any(file.exists() and b'"attempt_armed"' in file.read_bytes() for file in files)
 
-        until(lambda: armed() or self.process.poll() is not None, "an attempt")
+        until(lambda: armed() or self.process.poll() is not None, "an attempt", **SELDOM)
         assert self.process.poll() is None, self.process.communicate()[0]
 
     def kill(self, part: str) -> None:
@@ -153,7 +143,7 @@ class Demo:
         """Waits for its end, and a moment more for its processes if it was killed itself."""
         said, _ = self.process.communicate(timeout=PATIENCE_S)
         if self.process.returncode < 0:
-            until(lambda: not processes(self.folder), "the end of all processes")
+            until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
         torn = Torn()
         events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
         return Ended(self.process.returncode, said, processes(self.folder), events, torn.count)

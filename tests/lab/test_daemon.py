@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.demos import PATIENCE_S, ROOT, environ_in, processes, until
+from tests.lab.demos import PATIENCE_S, SELDOM, environ_in, processes
+from tests.support import ROOT, until
 from windtunnel.core import lock
 from windtunnel.links.topology import Topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -63,7 +64,7 @@ class Folder:
         return pid
 
     def await_end(self) -> None:
-        until(lambda: not processes(self.path), "the end of all processes")
+        until(lambda: not processes(self.path), "the end of all processes", **SELDOM)
 
 
 @pytest.fixture
@@ -91,9 +92,9 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     with ToxiproxyClient(folder.toxiproxy) as client:
         client.add_toxic("search_proxy", "left", "latency", "upstream", {"latency": 5})
         first = folder.kill("manager")
-        until(lambda: processes(folder.path).get("manager", first) != first, "a successor")
-        until(lambda: not client.proxy("search_proxy").toxics, "healed")
-        until(lambda: folder.file()["processes"]["manager"] != first, "published")
+        until(lambda: processes(folder.path).get("manager", first) != first, "a successor", **SELDOM)
+        until(lambda: not client.proxy("search_proxy").toxics, "healed", **SELDOM)
+        until(lambda: folder.file()["processes"]["manager"] != first, "published", **SELDOM)
 
     prompts = folder.path / "prompts.json"
     prompts.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}]))
@@ -124,7 +125,7 @@ def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(fo
 
 def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     call = folder.start("windtunnel", "lab", "up")
-    until(lambda: "launcher" in processes(folder.path), "a start")
+    until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
     call.communicate(timeout=PATIENCE_S)
     assert call.returncode != 0

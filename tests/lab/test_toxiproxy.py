@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
-from tests.gateway.lab import FREE
 from tests.support import until
+from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy, has_mark

@@ -8,8 +8,6 @@ from windtunnel.links.catalog import (
     CONTROL_PORT,
     LINKS,
     MANAGER_PORT,
-    MODEL_LINK,
-    TOOL_LINKS,
     TOXIPROXY_PORT,
     link,
 )
@@ -19,11 +17,6 @@ def test_no_two_parties_share_a_port():
     ports = [port for row in LINKS for port in (row.port, row.proxy_port, row.gateway_port)]
     ports += [MANAGER_PORT, CONTROL_PORT, TOXIPROXY_PORT]
     assert len(set(ports)) == len(ports)
-
-
-def test_services_are_named_after_their_links():
-    assert [row.service for row in TOOL_LINKS] == [f"{row.name}_tool" for row in TOOL_LINKS]
-    assert MODEL_LINK.service == "model"
 
 
 def test_a_proxy_is_named_after_its_link_and_lane():

@@ -17,8 +17,8 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
-from tests.gateway.lab import FREE
 from tests.gateway.lab import gateway as running_gateway
+from tests.upstream import FREE
 from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file

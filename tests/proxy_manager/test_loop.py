@@ -34,10 +34,10 @@ def settled(loop: Loop) -> bool:
 def complete_attempt(plane: Plane, attempt: int, meanwhile=lambda: None) -> tuple[str, ...]:
     """Takes one attempt through a running loop; what disturbed it."""
     attempt_id = plane.request(attempt=attempt)
-    until(lambda: plane.attempt(attempt_id).state == "armed", "armed", 10)
+    until(lambda: plane.attempt(attempt_id).state == "armed", "armed")
     meanwhile()
     plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
-    until(lambda: plane.attempt(attempt_id).state == "healed", "healed", 10)
+    until(lambda: plane.attempt(attempt_id).state == "healed", "healed")
     assert plane.toxics() == []
     return plane.attempt(attempt_id).disturbed
 
@@ -96,7 +96,7 @@ def test_its_end_in_an_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None
 def reborn(plane: Plane, loop: Loop, stop_server) -> None:
     """Ends the server; once the manager has noticed it does not count as ready."""
     stop_server()
-    until(lambda: loop.error and "Toxiproxy" in loop.error, "not ready", 10)
+    until(lambda: loop.error and "Toxiproxy" in loop.error, "not ready")
 
 
 def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path
                 reborn(plane, loop, lambda: server.__exit__(None, None, None))
                 server = embedded_server(port)
                 server.__enter__()
-                until(lambda: settled(loop), "ready again", 10)
+                until(lambda: settled(loop), "ready again")
 
             restart()  # while idle
             assert {k: p.listen for k, p in plane.proxies.observe().items()} == {
@@ -204,6 +204,6 @@ def test_the_lane_of_a_run_that_died_is_healed_and_freed(real_time: Plane) -> No
         attempt_id = real_time.request()
         until(lambda: real_time.attempt(attempt_id).state == "armed")
         assert real_time.toxics() == ARMED
-        until(lambda: real_time.state.run("run-1").status == "expired", "expired", 10)
+        until(lambda: real_time.state.run("run-1").status == "expired", "expired")
         until(lambda: real_time.attempt(attempt_id).state == "abandoned")
         assert real_time.toxics() == []

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.gateway.lab import FREE
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
 from tests.support import until
+from tests.upstream import FREE
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from windtunnel.links.topology import Topology
@@ -49,7 +49,7 @@ class Manager:
         return requests.get(self.topology.manager.url + path, timeout=10)
 
     def await_ready(self) -> None:
-        until(lambda: self.get("/ready").status_code == 200, "ready", 20)
+        until(lambda: self.get("/ready").status_code == 200, "ready", patience=20)
 
 
 def environ_of(folder: Path) -> dict[str, str]:

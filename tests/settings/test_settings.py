@@ -30,18 +30,6 @@ def dotenv(tmp_path, text):
     return from_dotenv(path)
 
 
-def test_the_defaults_are_those_of_the_design():
-    values = one(seed=1).model_dump()
-    assert (values["toxic_prob"], values["error_prob"]) == (0.1, 0.1)
-    assert (values["tool_limit"], values["prompt_limit"]) == (1, 1)
-    assert values["toxics"] == "timeout:400,latency:300,latency:1500"
-    assert (values["tool_timeout"], values["model_timeout"], values["attempt_time"]) == (1, 30, 30)
-    assert (values["arm_timeout"], values["settle_bound"]) == (2, 2)
-    assert (values["model_calls"], values["tool_calls"]) == (8, 12)
-    assert (values["retry_after"], values["retry_after_max"]) == (0.2, 1)
-    assert (values["idempotency"], values["fallback"]) == (True, "off")
-
-
 def test_a_seed_is_drawn_when_none_is_given():
     assert len({one().seed for _ in range(8)}) > 1
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
-from tests.gateway.lab import FREE, dial
+from tests.gateway.lab import dial
+from tests.support import until
+from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 
 
@@ -38,9 +40,6 @@ async def accepted() -> AsyncIterator[tuple[asyncio.Transport, Received, socket.
         transport.abort()
 
 
-async def eventually(condition: object) -> None:
-    """Lets the loop run until ``condition()`` holds, five seconds at most."""
-    assert callable(condition)
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
+async def eventually(condition: Callable[[], object]) -> None:
+    """Lets the loop run until the condition holds."""
+    await asyncio.to_thread(until, condition)

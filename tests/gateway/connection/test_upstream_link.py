@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.gateway.connection.sockets import eventually
-from tests.gateway.lab import FREE
+from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.gateway.connection.upstream_link import UpstreamLink
 from windtunnel.gateway.endpoint import lab_endpoint

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.lab import Lab, Upstream, ask, gateway, read_head
+from tests.gateway.lab import Lab, ask, gateway
+from tests.upstream import Upstream, read_head
 from windtunnel.core.identity import Identity
 from windtunnel.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from windtunnel.gateway.http1.heads import read_request
