@@ -20,7 +20,7 @@ from windtunnel.lab.demo import run_demo
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.report.reproduce import DEMO_PRESET
-from windtunnel.runner import new_run_id
+from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
 from windtunnel.state.state import check_version

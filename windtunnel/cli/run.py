@@ -15,9 +15,9 @@ from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience
 from windtunnel.report.console import plain_console, print_summary
 from windtunnel.report.reproduce import command
-from windtunnel.runner import new_run_id
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
+from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.state import check_version
