@@ -122,7 +122,7 @@ class Lab:
                 listener = self._sockets.pop("toxiproxy")
                 address = address_of(listener)
                 listener.close()
-                server = toxiproxy.toxiproxy_command(self._toxiproxy.executable, address, path)
+                server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
                 self._spawn("toxiproxy", python("windtunnel.lab.die_with_parent", *server), [])
                 if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
                     return
