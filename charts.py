@@ -11,7 +11,7 @@ from windtunnel.report.charts import ChartsError, pick, write_charts
 
 
 @click.command()
-@click.option("--run", "wanted", default="latest", show_default=True, help="latest, all, or a run's ID.")
+@click.option("--run", default="latest", show_default=True, help="latest, all, or a run's ID.")
 @click.option(
     "--logs",
     type=click.Path(path_type=Path),
@@ -25,11 +25,11 @@ from windtunnel.report.charts import ChartsError, pick, write_charts
     type=click.Path(path_type=Path),
     help="Where to put the PNGs.  [default: LOGS/charts/RUN]",
 )
-def main(wanted: str, logs: Path, out: Path | None) -> None:
+def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
     try:
-        selection = pick(logs, wanted, warn=lambda message: click.echo(f"note: {message}", err=True))
-        name = "all" if wanted == "all" else selection.runs[0].run_id
+        selection = pick(logs, run, warn=lambda message: click.echo(f"note: {message}", err=True))
+        name = "all" if run == "all" else selection.runs[0].run_id
         files = write_charts(selection, out or logs / "charts" / name)
     except (ChartsError, OSError) as error:
         click.echo(f"charts: {error}", err=True)

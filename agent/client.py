@@ -20,8 +20,8 @@ from agent.errors import (
     ConnectionLost,
     NotReached,
     RateLimited,
-    RequestRefused,
     ServiceFailed,
+    ServiceRefused,
     TimedOut,
     ToolFailure,
 )
@@ -96,7 +96,7 @@ def _answer(reply: requests.Response, body: bytes) -> str:
     if status == 429:
         raise RateLimited("http_429", retry_after=_seconds(reply.headers.get("Retry-After")))
     if status >= 400:
-        raise RequestRefused(f"http_{status}", _reason(answer))
+        raise ServiceRefused(f"http_{status}", _reason(answer))
     # an empty 200 is unreadable too, since a cut reply looks like one; so is a redirect: none is followed
     if status >= 300 or not isinstance(answer, dict):
         raise BadReply("bad_reply")

@@ -8,7 +8,7 @@ ToolFailure
 ├── NotReached         the request was not sent
 ├── ServiceFailed      5xx
 ├── RateLimited        429
-└── RequestRefused     any other 4xx
+└── ServiceRefused     any other 4xx
 LimitReached           a limit of the attempt ended it
 """
 
@@ -41,7 +41,7 @@ class ToolFailure(Exception):
 
     def for_model(self, side_effect: SideEffect) -> str:
         """The text of the ToolMessage that tells the model of the failure, as JSON."""
-        message = f"{self.reason} {self.detail}".strip() if isinstance(self, RequestRefused) else self.reason
+        message = f"{self.reason} {self.detail}".strip() if isinstance(self, ServiceRefused) else self.reason
         if side_effect == "unknown":
             message += " Whether it took effect is unknown." if self.executed else _EARLIER
         return json.dumps({"error": {"code": self.code, "message": message, "side_effect": side_effect}})
@@ -83,7 +83,7 @@ class RateLimited(ToolFailure):
     executed = False
 
 
-class RequestRefused(ToolFailure):
+class ServiceRefused(ToolFailure):
     code = "refused"
     reason = "The tool refused the request."
     retryable = False

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from agent.keys import api_key
+from pydantic import SecretStr
+
 from windtunnel.history.events import SELF_TEST
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.secrets import redactor
-from windtunnel.settings.settings import Settings
+from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.subjects.subject import Subject
+
+_NO_KEY = "none"  # the client insists on one
 
 
 @contextmanager
@@ -31,3 +34,18 @@ def _name(settings: Settings) -> str:
     if settings.model == "scripted":
         return f"{SELF_TEST} ({settings.persona})"
     return f"langchain agent, {settings.groq_model} ({settings.model})"
+
+
+def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:
+    """The key for the chosen model; the scripted one takes any. Raises ``SettingsError`` without one."""
+    if settings.model == "scripted":
+        return SecretStr("scripted")
+    if settings.model == "compatible":
+        return SecretStr(environ.get("MODEL_API_KEY") or _NO_KEY)  # Groq's key is not for others
+    key = environ.get("GROQ_API_KEY")
+    if not key:
+        raise SettingsError(
+            "MODEL=groq needs a key: set GROQ_API_KEY in the environment or in .env,"
+            " or leave MODEL out to fly with the scripted model"
+        )
+    return SecretStr(key)

@@ -13,8 +13,8 @@ from typing import Any
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.catalog import TOOL_LINK_NAMES
-from windtunnel.runner import new_run_id
 from windtunnel.runner.manager_client import ManagerClient
+from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State

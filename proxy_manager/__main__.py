@@ -27,7 +27,7 @@ from windtunnel.core.sockets import listen
 from windtunnel.links.topology import Topology, topology_from
 from windtunnel.settings.configuration import LAB_FILE
 from windtunnel.state import api_token
-from windtunnel.state.state import State
+from windtunnel.state.state import State, check_version
 from windtunnel.toxiproxy.answers import ToxiproxyError
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
@@ -59,6 +59,7 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
 
 def serve(client: ToxiproxyClient, topology: Topology) -> int:
     state_path = Path(os.environ.get("STATE_DB") or "state/state.db")
+    check_version(state_path)
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)
     gateway = GatewayControl(topology.control)

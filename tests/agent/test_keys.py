@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.keys import api_key
+from agent.subject import api_key
 from tests.agent.support import settings
 from windtunnel.settings.settings import SettingsError
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from windtunnel.history.events import Event
 from windtunnel.judging.prompts import Prompt, load_prompts
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.lab.launcher import Lab
-from windtunnel.runner import RunFiles, Runner, RunRecord, new_run_id
-from windtunnel.runner.manager_client import ManagerClient
+from windtunnel.runner.record import RunRecord
+from windtunnel.runner.run import Runner, new_run_id
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
-from windtunnel.state.state import State
 
 SAMPLES = load_prompts(Path("agent/prompts.json")).entries
 
@@ -63,17 +61,16 @@ class Hangar:
             return self.fly_with(agent, *prompts, settings=settings)
 
     def fly_with(
-        self,
-        subject: Any,
-        *prompts: Prompt,
-        settings: Settings,
-        redact: Callable[[str], str] = lambda text: text,
+        self, subject: Any, *prompts: Prompt, settings: Settings, environ: Mapping[str, str] | None = None
     ) -> Flight:
-        places = RunFiles(self.configuration.logs, self.configuration.effects)
-        control = ManagerClient(lambda: State(self.configuration.state), time.time, time.sleep)
-        runner = Runner(
-            new_run_id(), settings, self.lab.topology, subject, control, places, Silence(), redact
+        """``environ`` stands in the place of the lab's, for the keys in it."""
+        configuration = replace(
+            self.configuration,
+            settings=settings,
+            topology=self.lab.topology,
+            environ=environ or self.configuration.environ,
         )
+        runner = Runner(new_run_id(), configuration, subject, Silence())
         try:
             record = runner.run(list(prompts) or SAMPLES)
         finally:

@@ -9,7 +9,6 @@ import pytest
 from tests.e2e.flight import Hangar
 from windtunnel.history.events import Note, Report
 from windtunnel.judging.prompts import Prompt
-from windtunnel.settings.secrets import redactor
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
@@ -34,9 +33,8 @@ class Leaky:
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_key_reaches_no_file(hangar: Hangar, crash: bool) -> None:
-    redact = redactor({"GROQ_API_KEY": KEY})
-    settings = Settings(seed=1, toxic_prob=0)
-    flight = hangar.fly_with(Leaky(crash), Prompt(f"say {KEY}"), settings=settings, redact=redact)
+    settings, environ = Settings(seed=1, toxic_prob=0), {"GROQ_API_KEY": KEY}
+    flight = hangar.fly_with(Leaky(crash), Prompt(f"say {KEY}"), settings=settings, environ=environ)
     logs: Path = hangar.configuration.logs
     files = [path for path in logs.rglob("*") if path.is_file()]
     assert any(flight.record.run_id in str(path) for path in files)

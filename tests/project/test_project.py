@@ -27,7 +27,7 @@ def tracked():
     return [Path(name) for name in names if (ROOT / name).is_file()]
 
 
-def found(tracked, pattern):
+def occurrences(tracked, pattern):
     """Where the pattern stands, as ``file:line``."""
     matcher = re.compile(pattern)
     return [
@@ -52,22 +52,22 @@ ALLOWED = {("ghcr", "io"): rb"(?!/shopify/toxiproxy\b)", ("docker", "io"): rb"(?
 @pytest.mark.parametrize("parts", REGISTRIES, ids="-".join)
 def test_no_file_names_a_registry(tracked, parts):
     name = re.escape(".".join(parts)).encode()
-    assert found(tracked, rb"\b" + name + rb"\b" + ALLOWED.get(parts, b"")) == []
+    assert occurrences(tracked, rb"\b" + name + rb"\b" + ALLOWED.get(parts, b"")) == []
 
 
 @pytest.mark.parametrize("option", ["index-url", "extra-index-url", "find-links", "trusted-host"])
 def test_no_requirements_say_where_they_come_from(tracked, option):
     locks = [name for name in tracked if name.suffix in (".lock", ".txt", ".toml")]
-    assert found(locks, rb"^\s*(--)?" + option.encode() + rb"\b") == []
+    assert occurrences(locks, rb"^\s*(--)?" + option.encode() + rb"\b") == []
 
 
 @pytest.mark.parametrize("folder", ["root", "work", "home", "Users", "tmp"])
 def test_no_file_holds_an_absolute_path_of_a_machine(tracked, folder):
-    assert found(tracked, rb"(?<![\w.$}~*)-])/" + folder.encode() + rb"/\w") == []
+    assert occurrences(tracked, rb"(?<![\w.$}~*)-])/" + folder.encode() + rb"/\w") == []
 
 
 def test_no_file_holds_a_key(tracked):
-    assert found(tracked, rb"\bgsk_[A-Za-z0-9]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY") == []
+    assert occurrences(tracked, rb"\bgsk_[A-Za-z0-9]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY") == []
 
 
 @pytest.mark.parametrize("folder", ["state", "logs"])
@@ -104,7 +104,10 @@ def definitions(tree):
 
 @pytest.mark.skip(reason="some rooms still define a name that another defines too")
 def test_every_public_name_is_defined_once():
-    """But for ``main``; the model server's tables of words are not looked at."""
+    """But for ``main``, and the schemas that the model sees as ``Report`` and ``Value``.
+
+    The model server's tables of words are not looked at.
+    """
     places = defaultdict(set)
     for package in ("windtunnel", "agent", "proxy_manager", "flask_tools"):
         for path in (ROOT / package).rglob("*.py"):
@@ -112,7 +115,9 @@ def test_every_public_name_is_defined_once():
                 for name in definitions(ast.parse(path.read_text(encoding="utf-8"))):
                     places[name].add(str(path.relative_to(ROOT)))
     twice = {name: sorted(paths) for name, paths in places.items() if len(paths) > 1}
-    assert {name: paths for name, paths in twice.items() if not name.startswith("_") and name != "main"} == {}
+    for name in ("main", "Report", "Value"):
+        twice.pop(name, None)
+    assert {name: paths for name, paths in twice.items() if not name.startswith("_")} == {}
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,10 @@ from windtunnel.lab.demo import run_demo
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.report.reproduce import DEMO_PRESET
-from windtunnel.runner import new_run_id
+from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
+from windtunnel.state.state import check_version
 from windtunnel.subjects.python import split_subject_name
 
 
@@ -59,6 +60,7 @@ def demo_command(
         # a mistake in what the run will read is reported before the lab starts
         split_subject_name(subject)
         load_prompts(configuration.prompts)
+        check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # the console shows it, which is enough if the log cannot be written

@@ -11,6 +11,7 @@ from windtunnel.lab import daemon
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.settings.configuration import load_configuration
+from windtunnel.state.state import check_version
 
 
 @click.group("lab")
@@ -24,6 +25,7 @@ def _up(toxiproxy: str) -> None:
     """Start a lab and leave it running; then: python -m agent."""
     configuration = load_configuration(os.environ)
     choose_toxiproxy(toxiproxy, configuration.environ)
+    check_version(configuration.state)
     sys.exit(daemon.bring_up(configuration, toxiproxy, print_to_stderr))
 
 

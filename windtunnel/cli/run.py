@@ -15,11 +15,12 @@ from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.audience import ConsoleAudience
 from windtunnel.report.console import plain_console, print_summary
 from windtunnel.report.reproduce import command
-from windtunnel.runner import new_run_id
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
+from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
+from windtunnel.state.state import check_version
 from windtunnel.subjects.python import LAB_SUBJECT, load_subject
 from windtunnel.subjects.subject import Subject
 
@@ -47,6 +48,7 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         logs = configuration.logs
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts)
+        check_version(configuration.state)
         interrupt_once(os.environ)
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder

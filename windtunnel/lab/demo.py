@@ -6,22 +6,15 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from threading import Event
 
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.process import Process, python, start
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import Configuration
-from windtunnel.settings.settings import NAMES, Settings
 
 _RUN_STOP_BOUND_S = 12.0
 _INTERRUPTED = 130
-
-
-def _as_environment(settings: Settings) -> dict[str, str]:
-    """Every setting as the variable that the run reads."""
-    values = settings.model_dump()
-    return {name.upper(): str(values[name]) for name in NAMES}
 
 
 def run_demo(
@@ -31,13 +24,13 @@ def run_demo(
     say: Callable[[str], None],
 ) -> int:
     """Starts the lab, runs ``windtunnel run`` with the arguments in it, takes the lab down; the exit code."""
-    with _interruptible() as interruption:
+    with _interruptible() as interrupted:
         started = time.monotonic()
         try:
-            with Lab(configuration, toxiproxy, lambda: interruption.requested) as lab:
+            with Lab(configuration, toxiproxy, interrupted.is_set) as lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return _run_subject(lab, configuration, arguments, interruption, say)
+                return _run_subject(lab, configuration, arguments, interrupted, say)
         except LabError as error:
             say(f"error: {error}")
             return 1
@@ -53,16 +46,15 @@ def _run_subject(
     lab: Lab,
     configuration: Configuration,
     arguments: Sequence[str],
-    interruption: _Interruption,
+    interrupted: Event,
     say: Callable[[str], None],
 ) -> int:
-    environ = lab.environ(
-        {**_as_environment(configuration.settings), "PROMPTS_FILE": str(configuration.prompts)}
-    )
-    agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_descriptor], None)
+    variables = {name.upper(): str(value) for name, value in configuration.settings.model_dump().items()}
+    environ = lab.environ({**variables, "PROMPTS_FILE": str(configuration.prompts)})
+    agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], None)
     try:
         while agent.poll() is None:
-            if interruption.requested:
+            if interrupted.is_set():
                 say("interrupted: healing and stopping")
                 _end(agent)
                 return _INTERRUPTED
@@ -88,23 +80,14 @@ def _end(agent: Process) -> None:
     agent.wait(_RUN_STOP_BOUND_S)
 
 
-class _Interruption:
-    """Whether SIGINT or SIGTERM came. They only set it, so that no process is lost while it is started."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-
 @contextmanager
-def _interruptible() -> Iterator[_Interruption]:
-    interruption = _Interruption()
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        interruption.requested = True
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+def _interruptible() -> Iterator[Event]:
+    """SIGINT and SIGTERM only set the event, so that no process is lost while it is started."""
+    interrupted = Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in signals}
     try:
-        yield interruption
+        yield interrupted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -48,7 +48,7 @@ class Lab:
         self._toxiproxy = choice
         self._processes: dict[str, Process] = {}
         self._sockets: dict[str, socket.socket] = {}
-        self._lifeline_end, self._lifeline = os.pipe()
+        self.lifeline_end, self._lifeline = os.pipe()
         self.topology = default_topology(draw_lab_id())
         self.topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
@@ -122,7 +122,7 @@ class Lab:
                 listener = self._sockets.pop("toxiproxy")
                 address = address_of(listener)
                 listener.close()
-                server = toxiproxy.toxiproxy_command(self._toxiproxy.executable, address, path)
+                server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
                 self._spawn("toxiproxy", python("windtunnel.lab.die_with_parent", *server), [])
                 if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
                     return
@@ -156,7 +156,7 @@ class Lab:
     def _spawn(self, name: str, command: list[str], sockets: list[str]) -> None:
         handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)})
-        descriptors = [*handed.values(), self._lifeline_end]
+        descriptors = [*handed.values(), self.lifeline_end]
         log = self.logs / f"{name}.log"
         self._processes[name] = start(name, command, environ, descriptors, log)
 
@@ -168,7 +168,7 @@ class Lab:
         configuration = self._configuration
         return {
             **configuration.environ,
-            LIFELINE_VARIABLE: str(self._lifeline_end),
+            LIFELINE_VARIABLE: str(self.lifeline_end),
             TOPOLOGY_VARIABLE: str(self.topology_path),
             "LAB_ID": self.topology.lab_id,
             "STATE_DB": str(configuration.state),
@@ -176,10 +176,6 @@ class Lab:
             "LOGS_DIR": str(configuration.logs),
             **(more or {}),
         }
-
-    @property
-    def lifeline_descriptor(self) -> int:
-        return self._lifeline_end
 
     def _wait_until_ready(self) -> None:
         topology = self.topology
@@ -241,10 +237,10 @@ class Lab:
             end_group(process)
         for listener in self._sockets.values():
             listener.close()
-        for descriptor in (self._lifeline, self._lifeline_end):
+        for descriptor in (self._lifeline, self.lifeline_end):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._lifeline = self._lifeline_end = -1
+        self._lifeline = self.lifeline_end = -1
         for path in (self.topology_path, reason_file(self.topology_path)):
             path.unlink(missing_ok=True)
         if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
@@ -255,7 +251,7 @@ class Lab:
         if self._toxiproxy.kind != "url" or not self.topology_path.exists():
             return
         healer = start(
-            "heal", python("proxy_manager", "--heal"), self.environ(), [self._lifeline_end], manager.log
+            "heal", python("proxy_manager", "--heal"), self.environ(), [self.lifeline_end], manager.log
         )
         healer.wait(10)
         healer.stop()

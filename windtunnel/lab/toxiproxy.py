@@ -69,7 +69,7 @@ def write_mark(path: Path, name: str) -> None:
     path.write_text(json.dumps([mark]), encoding="utf-8")
 
 
-def toxiproxy_command(executable: str, address: Address, mark: Path) -> Sequence[str]:
+def server_command(executable: str, address: Address, mark: Path) -> Sequence[str]:
     return [executable, "-host", address.host, "-port", str(address.port), "-config", str(mark)]
 
 

@@ -3,10 +3,3 @@
 Imports from the rooms ``core`` to ``lab``, and no agent: it takes a ``Subject``, and judges what that did by
 the history and the worlds.
 """
-
-from __future__ import annotations
-
-from windtunnel.runner.record import RunRecord
-from windtunnel.runner.run import ProgressListener, RunFiles, Runner, new_run_id
-
-__all__ = ["ProgressListener", "RunFiles", "RunRecord", "Runner", "new_run_id"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windtunnel.history.events import Level
 from windtunnel.judging.prompts import Prompts
 from windtunnel.judging.summary import Summary, summarise
-from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import RunRecord
-from windtunnel.runner.run import ProgressListener, RunFiles, Runner
+from windtunnel.runner.run import ProgressListener, Runner
 from windtunnel.runner.translator import decide_backend
 from windtunnel.settings.configuration import Configuration
-from windtunnel.settings.secrets import redactor
 from windtunnel.settings.settings import Settings
-from windtunnel.state.state import State
 from windtunnel.subjects.subject import Subject
 
 
@@ -50,16 +46,7 @@ def fly(
     settings, decision = decide_backend(configuration.settings, configuration.topology)
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
     notes += [("info", decision)] if decision else []
-    runner = Runner(
-        run_id,
-        settings,
-        configuration.topology,
-        subject,
-        ManagerClient(lambda: State(configuration.state), time.time, time.sleep),
-        RunFiles(configuration.logs, configuration.effects),
-        listener,
-        redact=redactor(configuration.environ),
-    )
+    runner = Runner(run_id, replace(configuration, settings=settings), subject, listener)
     try:
         for level, message in notes:
             runner.note(level, message)

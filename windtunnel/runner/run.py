@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Protocol
 
 from windtunnel.faults.sets.canonical import read_canonical
@@ -15,13 +13,14 @@ from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt
-from windtunnel.links.topology import Topology
 from windtunnel.runner.active_faults import with_faults_of_lab
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
-from windtunnel.settings.settings import Settings
+from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.secrets import redactor
+from windtunnel.state.state import State
 from windtunnel.subjects.subject import Subject
 
 _NOT_ARMED_LIMIT = 3
@@ -35,38 +34,22 @@ class ProgressListener(Protocol):
     def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None: ...
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """Where the run writes its logs, and the database in which the tools keep side effects."""
-
-    logs: Path
-    effects: Path
-
-
 class Runner:
-    """Carries out one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON."""
+    """Carries out one run. No key in the configuration's ``environ`` gets into what is recorded."""
 
     def __init__(
-        self,
-        run_id: str,
-        settings: Settings,
-        topology: Topology,
-        subject: Subject,
-        manager: ManagerClient,
-        files: RunFiles,
-        listener: ProgressListener,
-        redact: Callable[[str], str] = lambda text: text,
+        self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
     ) -> None:
-        self.settings = settings
+        self.settings = configuration.settings
         self._faults = FaultSet()
-        self._topology = topology
+        self._topology = topology = configuration.topology
         self._subject = subject
-        self._manager = manager
+        self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
         self._listener = listener
-        self._recorder = Recorder(run_id, topology.lane, files.logs, redact)
+        self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
-        self._attempts = AttemptRunner(self._recorder, manager, topology, subject)
-        self._judge = EpisodeJudge(self._recorder, files.effects, listener.say)
+        self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
+        self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
         """Records a note ahead of the run's first event."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from windtunnel.core.sqlite import connect
+from windtunnel.settings.settings import SettingsError
 from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -23,6 +24,8 @@ AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
 HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
 
+# in every file as its ``user_version``: count it up with any change to a table
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -83,13 +86,36 @@ class AttemptRow:
 
 
 class State:
-    """A connection to the database, for one thread at a time. Raises ``sqlite3.Error``."""
+    """A connection to the database, for one thread at a time. Raises ``sqlite3.Error``.
+
+    Opening it raises ``SettingsError`` for a file whose tables another version of the lab made.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = connect(path)
-        self._database.executescript(_SCHEMA + CONFIGURATIONS_SCHEMA)
+        try:
+            self._create_tables()
+        except (sqlite3.Error, SettingsError):
+            self.close()
+            raise
         self.configurations = Configurations(self._database)
+
+    def _create_tables(self) -> None:
+        # one statement, since another process may create the tables between two
+        version, tables = self._database.execute(
+            "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
+        ).fetchone()
+        if not version and not tables:
+            schema = _SCHEMA + CONFIGURATIONS_SCHEMA
+            self._database.executescript(
+                f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT"
+            )
+        elif version != _VERSION:
+            raise SettingsError(
+                f"{self.path} was made by another version of the lab; move it away: it holds only what runs"
+                " tell the manager, the histories in logs/ stay"
+            )
 
     def close(self) -> None:
         self._database.close()
@@ -250,6 +276,16 @@ class State:
             # also after a COMMIT that failed: left open, the transaction would fail every later one
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
+
+
+def check_version(path: Path) -> None:
+    """Raises ``SettingsError`` for a file of another version, so that it is told before a lab starts.
+
+    A file that cannot be used for another reason passes: whoever works with it says what is wrong.
+    """
+    if path.exists():
+        with suppress(sqlite3.Error, OSError):
+            State(path).close()
 
 
 def _toxic(row: sqlite3.Row) -> PlannedToxic:

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from windtunnel.report.charts.data import REFUSED, ChartedTry, Selection
-from windtunnel.report.charts.heading import subtitle
-from windtunnel.report.charts.palette import CLEAN, FAULTS, INK, MUTED, fault_color, in_order
-from windtunnel.report.charts.style import LEFT, Heading, Page, at_end, beside, key, page, say_nothing
+from windtunnel.report.charts.palette import CLEAN, FAULT_COLORS, INK, MUTED, fault_color, in_order
+from windtunnel.report.charts.style import LEFT, Page, at_end, beside, key, page, say_nothing
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.report.charts.tries import fault_name
 
@@ -21,12 +20,11 @@ _ROOMY = 6  # so many rows have room for two lines of the usual size
 def draw_errors(selection: Selection) -> Page:
     failed = [tried for tried in selection.tries if tried.error is not None]
     total = len(selection.tries)
-    sheet = page(Heading(_finding(failed, total), subtitle(selection)))
+    sheet = page(_finding(failed, total), selection)
     if not failed:
         none = f"{count(total, 'try', 'tries')}, none of them failed."
         return say_nothing(sheet, none if total else "No call was made in this run.")
-    grid = sheet.grid(1, 1, left=2.9, right=1.2, top=1.5, bottom=0.95)
-    hidden = _bars(sheet.figure.add_subplot(grid[0]), failed)
+    hidden = _bars(sheet.axes(left=2.9, right=1.2, top=1.5, bottom=0.95), failed)
     sheet.text(LEFT, 1.13, "explained by:", size=9.5, color=MUTED, va="center")
     key(sheet, 1.13, [(_color(cause), _name(cause)) for cause in _causes(failed)], left=LEFT + 1.1)
     note = "As the caller saw each HTTP try, on all links; a try that failed may have been retried."
@@ -39,7 +37,7 @@ def _causes(failed: list[ChartedTry]) -> list[str | None]:
     """The faults in the palette's order, then refusals, last what nothing explains."""
     faults = {tried.cause for tried in failed if tried.cause not in (None, REFUSED)}
     others = [other for other in (REFUSED, None) if any(tried.cause == other for tried in failed)]
-    return [*in_order({fault for fault in faults if fault}, FAULTS), *others]
+    return [*in_order({fault for fault in faults if fault}, FAULT_COLORS), *others]
 
 
 def _color(cause: str | None) -> str:
@@ -75,7 +73,6 @@ def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)
     axes.set_yticks([])
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.tick_params(axis="x", length=0)
     axes.grid(True, axis="x")
     axes.set_xlabel("failed tries")
     return len(ranked) - rows

@@ -21,7 +21,7 @@ from windtunnel.history.reader import HistoryError
 from windtunnel.judging.evidence import FaultRecord, gather
 from windtunnel.judging.evidence.tries import RecordedTry, records_of
 from windtunnel.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
-from windtunnel.report.charts.groups import group_of
+from windtunnel.report.charts.palette import group_of
 
 _E = TypeVar("_E")
 

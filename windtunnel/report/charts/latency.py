@@ -6,20 +6,16 @@ from matplotlib.axes import Axes
 
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
-from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
-    LEFT,
-    Heading,
     Page,
-    key,
     latency_axis,
     page,
     say_nothing,
     seconds_axis,
 )
 from windtunnel.report.charts.text import count, duration, spread
-from windtunnel.report.charts.tries import NO_FAULT, dots, fault_key, shade
+from windtunnel.report.charts.tries import dots, fault_key, shade
 from windtunnel.stats.intervals import percentile
 
 _COLUMNS = 2
@@ -31,20 +27,24 @@ def draw_latency(selection: Selection) -> Page:
     links = [name for name in LINK_NAMES if any(tried.link == name for tried in tries)]
     rows = max(1, -(-len(links) // _COLUMNS))
     height = max(5.625, 1.9 + rows * _ROW_HEIGHT) if links else 5.625
-    sheet = page(Heading(_finding(tries), subtitle(selection)), height)
+    sheet = page(_finding(tries), selection, height)
     if not links:
         return say_nothing(sheet, "No call was made over any link in this run.")
     grid = sheet.grid(
-        rows, _COLUMNS if len(links) > 1 else 1, left=0.8, top=1.7, bottom=0.85, hspace=0.5, wspace=0.16
+        rows,
+        _COLUMNS if len(links) > 1 else 1,
+        left=0.8,
+        right=0.35,
+        top=1.7,
+        bottom=0.85,
+        hspace=0.5,
+        wspace=0.16,
     )
     for place, name in enumerate(links):
         axes = sheet.figure.add_subplot(grid[place // _COLUMNS, place % _COLUMNS])
         below = place + _COLUMNS >= len(links)
         _panel(axes, selection, name, tries, below)
-    entries = fault_key(selection)
-    key(sheet, 1.13, entries)
-    if not entries:
-        sheet.text(LEFT, 1.13, NO_FAULT, size=9.5, color=MUTED, va="center")
+    fault_key(sheet, 1.13, selection)
     sheet.foot(_note(selection, links))
     return sheet
 
@@ -63,7 +63,7 @@ def _panel(axes: Axes, selection: Selection, name: str, tries: list[ChartedTry],
     caption += f" · {spread(answered)}" if answered else ""
     axes.set_title(caption, loc="right", size=9, weight="normal", color=MUTED)
     seconds_axis(axes, selection.length, selection.several, label=below)
-    axes.tick_params(labelbottom=below, length=0)
+    axes.tick_params(labelbottom=below)
 
 
 def _finding(tries: list[ChartedTry]) -> str:

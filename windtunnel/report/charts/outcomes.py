@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 
 from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import Selection
-from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, in_order, outcome_color
-from windtunnel.report.charts.style import Heading, Page, at_end, beside, page, say_nothing
+from windtunnel.report.charts.style import Page, at_end, beside, page, say_nothing
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.stats.intervals import wilson
 
@@ -18,16 +17,13 @@ from windtunnel.stats.intervals import wilson
 def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
-    sheet = page(Heading(_finding(counts, total), subtitle(selection)))
+    sheet = page(_finding(counts, total), selection)
     if not total:
         return say_nothing(sheet, "No prompt was begun in this run.")
-    grid = sheet.grid(1, 1, left=3.8, right=1.95, top=1.2, bottom=0.5)
-    axes = sheet.figure.add_subplot(grid[0])
-    draw_bars(axes, counts, total, explain=True)
+    draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5), counts, total, explain=True)
     absent = [words(name) for name in OUTCOMES if name not in counts]
     note = f"None: {', '.join(absent)}.  " if absent else ""
-    note += "Lines: 95 % interval of each share, taken alone."
-    sheet.foot(note)
+    sheet.foot(note + "Lines: 95 % interval of each share, taken alone.")
     return sheet
 
 

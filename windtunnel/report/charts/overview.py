@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 
 from windtunnel.judging.summary import Rate
 from windtunnel.report.charts import outcomes, success
-from windtunnel.report.charts.data import Selection
-from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
-from windtunnel.report.charts.palette import MUTED
-from windtunnel.report.charts.style import LEFT, Heading, Page, key, page, say_nothing
-from windtunnel.report.charts.text import count
-from windtunnel.report.charts.timeline import draw_spread, draw_timeline
-from windtunnel.report.charts.tries import NO_FAULT, fault_key
+from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
+from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
+from windtunnel.report.charts.style import LEFT, Page, beside, latency_axis, page, say_nothing, seconds_axis
+from windtunnel.report.charts.text import count, duration, left_out, success_rate, success_title
+from windtunnel.report.charts.tries import dots, fault_key, shade
+from windtunnel.stats.intervals import percentile
 
 _HEIGHT = 8.25
 _MOST_RUNS = 8
+_HALF = 0.36  # half the height of a row's bar
 
 
 def draw_overview(selection: Selection) -> Page:
     overall = success_rate(selection)
-    sheet = page(Heading(success_title(overall), subtitle(selection)), _HEIGHT)
+    sheet = page(success_title(overall), selection, _HEIGHT)
     if not selection.prompts:
         return say_nothing(sheet, "No prompt was begun in this run.")
     _top(sheet, selection, overall)
@@ -31,13 +33,11 @@ def draw_overview(selection: Selection) -> Page:
 
 def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     counts = outcomes.tally(selection)
-    left = sheet.grid(1, 1, left=1.5, right=6.05, top=1.3, bottom=5.25)
-    bars = sheet.figure.add_subplot(left[0])
+    bars = sheet.axes(left=1.5, right=6.05, top=1.3, bottom=5.25)
     sheet.text(LEFT, 1.22, "Outcomes", size=11, weight="bold")
     outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
-    wide = 6.9 if selection.several else 5.75
-    right = sheet.grid(1, 1, left=wide, right=1.6 if selection.several else 1.4, top=1.3, bottom=5.25)
-    rates = sheet.figure.add_subplot(right[0])
+    left, right = (6.9, 1.6) if selection.several else (5.75, 1.4)
+    rates = sheet.axes(left=left, right=right, top=1.3, bottom=5.25)
     if not overall.n:
         _say(rates, "success rate unknown")
     elif selection.several:
@@ -54,18 +54,13 @@ def _say(axes: Axes, words: str) -> None:
 
 
 def _bottom(sheet: Page, selection: Selection) -> None:
-    left = sheet.grid(1, 1, left=1.15, right=3.75, top=4.15, bottom=1.0)
-    timeline = sheet.figure.add_subplot(left[0])
-    draw_timeline(timeline, selection)
+    timeline = sheet.axes(left=1.15, right=3.75, top=4.15, bottom=1.0)
+    _draw_timeline(timeline, selection)
     timeline.set_title("Every link over time")
-    right = sheet.grid(1, 1, left=6.65, right=0.95, top=4.15, bottom=1.0)
-    spread = sheet.figure.add_subplot(right[0])
-    draw_spread(spread, selection)
-    spread.set_title("Latency of each try")
-    entries = fault_key(selection)
-    key(sheet, 3.56, entries)
-    if not entries:
-        sheet.text(LEFT, 3.56, NO_FAULT, size=9.5, color=MUTED, va="center")
+    latencies = sheet.axes(left=6.65, right=0.95, top=4.15, bottom=1.0)
+    _draw_latencies(latencies, selection)
+    latencies.set_title("Latency of each try")
+    fault_key(sheet, 3.56, selection)
 
 
 def _armed(selection: Selection) -> str:
@@ -80,3 +75,58 @@ def _reading(selection: Selection) -> str:
     tries = count(len(selection.tries), "try", "tries")
     failures = f"{failed} failed (crosses, red rings)"
     return f"{tries}, {failures} · {_armed(selection)} · medians are of the answered tries"
+
+
+def _draw_timeline(axes: Axes, selection: Selection) -> None:
+    """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
+    tries = [tried for tried in selection.tries if not tried.direct]
+    _rows(axes)
+    for row, name in enumerate(LINK_NAMES):
+        of_link = [tried for tried in tries if tried.link == name]
+        shade(axes, selection, name, row - _HALF, row + _HALF)
+        dots(axes, [(tried.start, float(row)) for tried in of_link], of_link, len(tries))
+    seconds_axis(axes, selection.length, selection.several)
+    axes.set_yticks(range(len(LINK_NAMES)), LINK_NAMES)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5)
+
+
+def _draw_latencies(axes: Axes, selection: Selection) -> None:
+    """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
+    tries = [tried for tried in selection.tries if not tried.direct]
+    _rows(axes)
+    latency_axis(axes, [tried.ms for tried in tries], vertical=False)
+    low, _ = axes.get_xlim()
+    for row, name in enumerate(LINK_NAMES):
+        _latency_row(axes, row, [tried for tried in tries if tried.link == name], low)
+    beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
+    axes.set_yticks([])
+    axes.grid(True, axis="x")
+    axes.set_xlabel("latency of each try (logarithmic)")
+
+
+def _latency_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) -> None:
+    x = [max(tried.ms, low) for tried in tries]
+    y = [row + _jitter(index) for index in range(len(tries))]
+    size = 20.0 if len(tries) < 60 else 8.0
+    colors = [fault_color(tried.fault) for tried in tries]
+    edges = [FAILED if tried.error else MUTED if tried.fault else "none" for tried in tries]
+    axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
+    middle = percentile((tried.ms for tried in tries if tried.error is None), 50)
+    text = "all failed" if tries else "not called"
+    if middle is not None:
+        axes.plot([middle, middle], [row - _HALF, row + _HALF], color=INK, linewidth=1.8, zorder=4)
+        text = duration(middle)
+    beside(axes, text, 1, row, 6, size=9, color=INK if tries else MUTED)
+
+
+def _jitter(index: int) -> float:
+    """Deterministic and even: the golden ratio's multiples, within the row's bar."""
+    return ((0.5 + index * 0.618034) % 1.0 - 0.5) * 1.5 * _HALF
+
+
+def _rows(axes: Axes) -> None:
+    axes.set_ylim(len(LINK_NAMES) - 0.45, -0.55)
+    for row in range(len(LINK_NAMES)):
+        axes.axhspan(row - _HALF, row + _HALF, color=GHOST, linewidth=0, zorder=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)

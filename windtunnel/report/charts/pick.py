@@ -18,18 +18,18 @@ class ChartsError(ValueError):
     """There is nothing to chart; the message says what, where, and what to do."""
 
 
-def pick(logs: Path, wanted: str, warn: Callable[[str], None]) -> Selection:
-    """The runs that ``wanted`` names: ``latest``, ``all``, an ID or the unique start of one.
+def pick(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
+    """The runs that ``run`` names: ``latest``, ``all``, an ID or the unique start of one.
 
     ``warn`` is told of everything that was left out. Raises ``ChartsError``.
     """
     names = _folders(logs)
-    if wanted not in ("latest", "all"):
-        return Selection((_read(logs, _match(logs, names, wanted), warn),))
+    if run not in ("latest", "all"):
+        return Selection((_read(logs, _match(logs, names, run), warn),))
     dated = _by_start(logs, names, warn)
     if not dated:
         raise ChartsError(f"{logs / 'runs'}: no run there has started yet; fly one with: make run")
-    chosen = dated[-1:] if wanted == "latest" else dated
+    chosen = dated[-1:] if run == "latest" else dated
     return Selection(tuple(_read(logs, name, warn) for name in chosen))
 
 
@@ -43,13 +43,13 @@ def _folders(logs: Path) -> list[str]:
     return names
 
 
-def _match(logs: Path, names: list[str], wanted: str) -> str:
-    matches = [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]
+def _match(logs: Path, names: list[str], run: str) -> str:
+    matches = [run] if run in names else [name for name in names if run and name.startswith(run)]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ChartsError(f"--run {wanted} fits {len(matches)} runs: {_newest(logs, matches)}")
-    raise ChartsError(f"{logs / 'runs'}: no run {wanted!r}; the newest are {_newest(logs, names)}")
+        raise ChartsError(f"--run {run} fits {len(matches)} runs: {_newest(logs, matches)}")
+    raise ChartsError(f"{logs / 'runs'}: no run {run!r}; the newest are {_newest(logs, names)}")
 
 
 def _newest(logs: Path, names: list[str]) -> str:

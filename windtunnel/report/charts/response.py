@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from windtunnel.report.charts.data import ChartedPrompt, Selection
-from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import ACCENT
-from windtunnel.report.charts.style import Heading, Page, latency_axis, page, say_nothing
+from windtunnel.report.charts.style import Page, latency_axis, page, say_nothing
 from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, spread
 from windtunnel.stats.intervals import percentile
 
@@ -18,18 +17,16 @@ _CROSSED = "#d55e00"
 
 def draw_response(selection: Selection) -> Page:
     timed = [prompt for prompt in selection.prompts if prompt.response_ms is not None]
-    sheet = page(Heading(_finding(timed), subtitle(selection)))
+    sheet = page(_finding(timed), selection)
     if not timed:
         return say_nothing(sheet, "No attempt at a prompt ended in this run.")
-    grid = sheet.grid(1, 1, left=0.8, right=0.5, top=1.55, bottom=1.05)
-    axes = sheet.figure.add_subplot(grid[0])
+    axes = sheet.axes(left=0.8, right=0.5, top=1.55, bottom=1.05)
     _groups(axes, sheet, timed)
     axes.set_xlabel("time the agent worked on the prompt, all attempts together (logarithmic)")
     axes.set_ylim(0, 1.03)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.set_title("Share of prompts that were finished within ...")
     axes.grid(True)
-    axes.tick_params(length=0)
     sheet.foot(_note(selection, timed))
     return sheet
 

@@ -16,16 +16,16 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.palette import FAINT, INK, MUTED
-from windtunnel.report.charts.text import printable
+from windtunnel.report.charts.text import printable, subtitle
 
 DPI = 160
 PAGE_WIDTH = 10.0
-PAGE_HEIGHT = 5.625
+_PAGE_HEIGHT = 5.625
 LEFT, RIGHT = 0.35, 0.35  # margins of the page in inches
-HEAD = 1.1  # heading in inches
-FLOOR_MS = 0.1
-LATENCY_TICKS = {
+_FLOOR_MS = 0.1
+_LATENCY_TICKS = {
     0.1: "0.1 ms",
     1: "1 ms",
     10: "10 ms",
@@ -49,6 +49,8 @@ _RC = {
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
     "xtick.color": FAINT,
@@ -67,14 +69,6 @@ def styled() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """``title`` states the finding; ``subtitle`` says of what: run, seed, subject, n."""
-
-    title: str
-    subtitle: str
-
-
-@dataclass(frozen=True)
 class Page:
     """A figure with its heading drawn, and helpers to place things on it in inches."""
 
@@ -86,10 +80,10 @@ class Page:
         rows: int,
         columns: int,
         *,
-        left: float = 0.75,
-        right: float = 0.35,
-        top: float = HEAD,
-        bottom: float = 0.6,
+        left: float,
+        right: float,
+        top: float,
+        bottom: float,
         **more: Any,
     ) -> GridSpec:
         """A grid of axes; the margins are inches from the page's edges."""
@@ -103,6 +97,10 @@ class Page:
             **more,
         )
 
+    def axes(self, *, left: float, right: float, top: float, bottom: float) -> Axes:
+        """A single chart; the margins are inches from the page's edges."""
+        return self.figure.add_subplot(self.grid(1, 1, left=left, right=right, top=top, bottom=bottom)[0])
+
     def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
         """Text at inches from the left and the top of the page."""
         return self.figure.text(x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
@@ -114,13 +112,14 @@ class Page:
             fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), PAGE_WIDTH - LEFT - RIGHT)
 
 
-def page(heading: Heading, height: float = PAGE_HEIGHT) -> Page:
+def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page:
+    """A page whose ``title`` states the finding; below it stands of what: run, n, seed, subject."""
     figure = Figure(figsize=(PAGE_WIDTH, height), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     sheet = Page(figure, height)
     width = PAGE_WIDTH - LEFT - RIGHT
-    fit(sheet.text(LEFT, 0.24, heading.title, size=15.5, weight="bold", va="top"), width)
-    fit(sheet.text(LEFT, 0.60, heading.subtitle, size=10, color=MUTED, va="top"), width)
+    fit(sheet.text(LEFT, 0.24, title, size=15.5, weight="bold", va="top"), width)
+    fit(sheet.text(LEFT, 0.60, subtitle(selection), size=10, color=MUTED, va="top"), width)
     return sheet
 
 
@@ -205,15 +204,11 @@ def _minutes(length: float) -> FixedLocator:
 
 def latency_axis(axes: Axes, values: Sequence[float], vertical: bool) -> None:
     """A logarithmic axis in ms that holds the values, at least two decades wide."""
-    low, high = latency_limits(values)
+    low = max(min(values, default=1.0) / 1.5, _FLOOR_MS)
+    high = max(max(values, default=100.0) * 1.6, low * 120)
     (axes.set_yscale if vertical else axes.set_xscale)("log")
     (axes.set_ylim if vertical else axes.set_xlim)(low, high)
     axis = axes.yaxis if vertical else axes.xaxis
-    axis.set_major_locator(FixedLocator([tick for tick in LATENCY_TICKS if low <= tick <= high]))
+    axis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: LATENCY_TICKS.get(value, "")))
-
-
-def latency_limits(values: Sequence[float]) -> tuple[float, float]:
-    low = max(min(values, default=1.0) / 1.5, FLOOR_MS)
-    return low, max(max(values, default=100.0) * 1.6, low * 120)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _LATENCY_TICKS.get(value, "")))

@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 
 from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
-from windtunnel.report.charts.heading import left_out, subtitle, success_rate, success_title
 from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, in_order, outcome_color
 from windtunnel.report.charts.style import (
     LEFT,
-    Heading,
     Page,
     beside,
     key,
@@ -20,7 +18,15 @@ from windtunnel.report.charts.style import (
     say_nothing,
     seconds_axis,
 )
-from windtunnel.report.charts.text import percent, percent_range, printable, words
+from windtunnel.report.charts.text import (
+    left_out,
+    percent,
+    percent_range,
+    printable,
+    success_rate,
+    success_title,
+    words,
+)
 from windtunnel.stats.intervals import wilson
 
 _MOST_RUNS = 20
@@ -28,15 +34,14 @@ _MOST_RUNS = 20
 
 def draw_success(selection: Selection) -> Page:
     overall = success_rate(selection)
-    sheet = page(Heading(success_title(overall), subtitle(selection)))
+    sheet = page(success_title(overall), selection)
     if overall.n == 0:
         return say_nothing(sheet, left_out(overall, selection) or "No prompt was judged in this run.")
     if selection.several:
         _each_run(sheet, selection)
     else:
         _one_run(sheet, selection.runs[0])
-    note = left_out(overall, selection)
-    sheet.foot(note)
+    sheet.foot(left_out(overall, selection))
     return sheet
 
 
@@ -93,7 +98,6 @@ def _share_axis(axes: Axes, vertical: bool) -> None:
     ticks = [0, 0.25, 0.5, 0.75, 1.0] if vertical else [0, 0.5, 1.0]
     axis.set_ticks(ticks, labels=[percent(tick) for tick in ticks])
     axis.grid(True)
-    axes.tick_params(length=0)
 
 
 def _draw_strip(axes: Axes, run: RunData) -> None:
@@ -110,8 +114,7 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 def _each_run(sheet: Page, selection: Selection) -> None:
     shown = selection.runs[-_MOST_RUNS:][::-1]
-    grid = sheet.grid(1, 1, left=3.2, right=1.9, top=1.45, bottom=0.65)
-    draw_runs(sheet.figure.add_subplot(grid[0]), shown, longest=36)
+    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), shown, longest=36)
     older = len(selection.runs) - len(shown)
     note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")
     sheet.text(LEFT, 1.12, f"Success rate of each run with its 95 % interval, {note}", size=10, color=MUTED)

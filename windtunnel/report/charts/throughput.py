@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from windtunnel.report.charts.data import RunData, Selection
-from windtunnel.report.charts.heading import subtitle
 from windtunnel.report.charts.palette import ACCENT, CLEAN, FAILED
-from windtunnel.report.charts.style import Heading, Page, beside, page, say_nothing, seconds_axis
+from windtunnel.report.charts.style import Page, beside, page, say_nothing, seconds_axis
 from windtunnel.report.charts.text import count
 
 _NICE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
@@ -18,7 +17,7 @@ _BINS = 48
 
 
 def draw_throughput(selection: Selection) -> Page:
-    sheet = page(Heading(_finding(selection), subtitle(selection)))
+    sheet = page(_finding(selection), selection)
     if not _finishes(selection) and not selection.tries:
         return say_nothing(sheet, "Nothing was finished and no call was made in this run.")
     grid = sheet.grid(2, 1, left=0.8, right=1.5, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
@@ -30,8 +29,7 @@ def draw_throughput(selection: Selection) -> Page:
     seconds_axis(above, span, selection.several, label=False)
     above.tick_params(labelbottom=False)
     seconds_axis(below, span, selection.several)
-    note = "A prompt is finished when it is judged: arming, healing and settling are in this figure."
-    sheet.foot(note)
+    sheet.foot("A prompt is finished when it is judged: arming, healing and settling are in this figure.")
     return sheet
 
 
@@ -63,7 +61,6 @@ def _finished(axes: Axes, selection: Selection) -> None:
     axes.set_ylim(0, max(most, 1) * 1.06)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.grid(True, axis="y")
-    axes.tick_params(length=0)
 
 
 def _steps(axes: Axes, run: RunData, color: str, width: float) -> None:
@@ -93,7 +90,6 @@ def _tries(axes: Axes, selection: Selection, width: float) -> None:
     beside(axes, f"{sum(fine):,} answered", 1, top, 8, -30)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.grid(True, axis="y")
-    axes.tick_params(length=0)
 
 
 def histogram(times: Sequence[float], width: float, length: float) -> list[int]:

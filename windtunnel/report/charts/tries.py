@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
 from windtunnel.report.charts.data import ChartedTry, Selection
-from windtunnel.report.charts.palette import FAILED, FAULTS, INK, fault_color, in_order
+from windtunnel.report.charts.palette import FAILED, FAULT_COLORS, INK, MUTED, fault_color, in_order
+from windtunnel.report.charts.style import LEFT, Page, key
 from windtunnel.report.charts.text import words
 
-NO_FAULT = "No fault was armed or injected."
 _STATUS = dict(ERROR_KINDS)
 
 
@@ -22,7 +22,7 @@ def shade(axes: Axes, selection: Selection, link: str, low: float, high: float) 
     """
     spans = [span for span in selection.spans if span.link == link]
     alpha = 0.35 if selection.several else 1.0
-    for kind in in_order({span.kind for span in spans}, FAULTS):
+    for kind in in_order({span.kind for span in spans}, FAULT_COLORS):
         of_kind = [span for span in spans if span.kind == kind]
         bars = [(span.start, span.end - span.start) for span in of_kind]
         # a single request is too short to be seen without an edge
@@ -45,10 +45,13 @@ def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Char
         axes.scatter(x, y, s=size * 2.0, marker="x", color=FAILED, linewidths=1.6, zorder=5)
 
 
-def fault_key(selection: Selection) -> list[tuple[str, str]]:
-    """Chips for the kinds of fault that these runs had."""
+def fault_key(sheet: Page, y_from_top: float, selection: Selection) -> None:
+    """A line with the colours of the kinds of fault that these runs had, or a sentence if they had none."""
     kinds = {span.kind for span in selection.spans} | {t.fault for t in selection.tries if t.fault}
-    return [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULTS)]
+    key(sheet, y_from_top, [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULT_COLORS)])
+    if not kinds:
+        text = "No fault was armed or injected."
+        sheet.text(LEFT, y_from_top, text, size=9.5, color=MUTED, va="center")
 
 
 def fault_name(kind: str) -> str:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from windtunnel.faults.catalogue import FAULTS
-from windtunnel.report.charts import groups, palette
+from windtunnel.report.charts import palette
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
 def test_each_fault_is_drawn_in_a_colour_that_the_legend_names(kind):
-    group = groups.group_of(kind.name)
-    assert group in palette.FAULTS or kind.name == "duplicate_request"
+    group = palette.group_of(kind.name)
+    assert group in palette.FAULT_COLORS or kind.name == "duplicate_request"
 
 
 def test_the_groups_name_no_fault_that_is_not_there():
-    assert groups._BY_NAME.keys() <= {kind.name for kind in FAULTS}
+    assert palette._BY_NAME.keys() <= {kind.name for kind in FAULTS}
 
 
 def test_no_two_have_the_same_colour():
-    colours = [*palette.FAULTS.values(), palette.OTHER]
+    colours = [*palette.FAULT_COLORS.values(), palette.OTHER]
     assert len(set(colours)) == len(colours)
 
 
 def test_a_kind_that_this_version_does_not_know_is_drawn_all_the_same():
-    assert groups.group_of("of_old") == "other_fault"
+    assert palette.group_of("of_old") == "other_fault"

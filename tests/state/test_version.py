@@ -1,0 +1,83 @@
+"""A state file that another version of the lab made: said at once by whoever would use it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.links.topology import default_topology
+from windtunnel.settings.settings import SettingsError
+from windtunnel.state.state import State, check_version
+
+TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # before there was a number
+MESSAGE = "state.db was made by another version of the lab; move it away"
+COMMANDS = [("demo",), ("lab", "up"), ("run",)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "state").mkdir()
+    return tmp_path / "state" / "state.db"
+
+
+@pytest.fixture
+def environ(path):
+    topology = path.parent / "topology.json"
+    default_topology("wt-old").dump(topology)
+    return {**os.environ, "STATE_DB": str(path), TOPOLOGY_VARIABLE: str(topology)}
+
+
+def fill(path, script):
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(script)
+
+
+@pytest.mark.parametrize("script", [TABLES, "PRAGMA user_version = 3"], ids=["earlier", "later"])
+def test_a_file_of_another_version_is_refused_and_left_alone(path, script):
+    fill(path, script)
+    before = path.read_bytes()
+    for use in (State, check_version):
+        with pytest.raises(SettingsError, match=MESSAGE):
+            use(path)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_and_one_of_this_version_pass(path):
+    path.touch()  # as Compose's init makes it
+    check_version(path)
+    with State(path) as state:
+        state.insert_run("run-1", "lab", 0, "{}", "hash", 7, 1.0)
+    check_version(path)
+    with State(path) as state:
+        assert state.run("run-1").seed == 7
+
+
+def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
+    check_version(path)
+    assert not path.exists()
+    path.write_bytes(b"no database" * 99)
+    check_version(path)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path):
+    fill(path, TABLES)
+    started = [sys.executable, "-m", "windtunnel", *command]
+    environ |= {"LOGS_DIR": str(tmp_path / "logs")}
+    ended = subprocess.run(started, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, MESSAGE in ended.stderr) == (2, True)
+    assert not (tmp_path / "logs" / "lab").exists()
+
+
+def test_the_manager_says_so_in_its_log(path, environ):
+    fill(path, TABLES)
+    started = [sys.executable, "-m", "proxy_manager"]
+    ended = subprocess.run(started, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, MESSAGE in ended.stderr) == (1, True)
