@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from windtunnel.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
-from windtunnel.judging.evidence import FaultRecord, Unexplained, gather
+from windtunnel.judging.evidence.gather import gather
+from windtunnel.judging.evidence.record import FaultRecord, Unexplained
 from windtunnel.judging.oracle.claim import Claim
 from windtunnel.judging.oracle.episode import Episode, last
 from windtunnel.judging.oracle.outcome import Outcome

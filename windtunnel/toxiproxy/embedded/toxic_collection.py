@@ -19,7 +19,8 @@ from windtunnel.toxiproxy.embedded.go_decode import (
     scalar_fields,
 )
 from windtunnel.toxiproxy.embedded.go_json import JsonObject, first_value
-from windtunnel.toxiproxy.toxics import SERVER_TOXICS, STREAMS, Toxic
+from windtunnel.toxiproxy.toxics import SERVER_TOXICS
+from windtunnel.toxiproxy.toxics.base import STREAMS, Toxic
 
 _WRAPPER = "toxics.ToxicWrapper"
 _FIELDS = scalar_fields("ToxicWrapper", {"name": STRING, "type": STRING, "stream": STRING, "toxicity": FLOAT})
