@@ -37,7 +37,7 @@ class ContextFault(Fault):
 
 
 class TruncateHistory(ContextFault):
-    """The model is evidence_text only the end of the conversation.
+    """The model is shown only the end of the conversation.
 
     System messages stay. With ``keep_pairs`` a tool's result stays with the call that it answers, so that
     the API accepts the request. Without it messages are counted one by one, and real APIs refuse (400) a

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windtunnel.dialects.http import Ending, RawReply, Reply, head_bytes
+from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import Changed, Miss, Try, evidence_text
 
 # Faults look for nothing deeper: replies of such a shape are attacks, not answers.
@@ -52,12 +52,6 @@ def with_type(reply: Reply, content_type: str) -> Reply:
 def has_body(tried: Try, reply: Reply) -> bool:
     """Whether the client reads a body of this reply at all."""
     return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
-
-
-def cut_reply(reply: Reply, at: int, ending: Ending) -> RawReply:
-    """The header block, which claims the whole length (at least 1), and the body's first ``at`` bytes."""
-    head = head_bytes(reply, max(len(reply.body), 1))
-    return RawReply((head + reply.body[:at],), ending, reply.status)
 
 
 def objects_in(value: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
