@@ -23,7 +23,7 @@ class _Json(DefaultJSONProvider):
     mimetype = "application/json"
 
 
-def create_app(
+def create_service(
     link_name: str,
     effects_path: Path,
     environ: Mapping[str, str] | None = None,

@@ -15,11 +15,11 @@ from typing import Literal
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSetError
 from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
-from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, Source
+from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, FaultSource
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 Canary = Literal["held", "invalid", "unknown"]
-_RowKey = tuple[int, str, Source, str]  # configuration, entry, source, and the kind of what has no entry
+_RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind of what has no entry
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FaultAccount:
 
     configuration: int
     entry: str
-    source: Source
+    source: FaultSource
     kind: str
     links: list[str]
     eligible: int | None

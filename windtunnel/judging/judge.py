@@ -15,7 +15,7 @@ from windtunnel.judging.evidence.record import FaultRecord, Unexplained
 from windtunnel.judging.oracle.claim import Claim
 from windtunnel.judging.oracle.episode import Episode, last
 from windtunnel.judging.oracle.outcome import Outcome
-from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.value import ValueAxis
 from windtunnel.judging.oracle.world import World
 
 
@@ -28,7 +28,7 @@ class EpisodeJudgement:
     outcome: Outcome
     world: World
     claim: Claim
-    value: Value
+    value: ValueAxis
     flags: list[str]
     attempts: int
     first_attempt_outcome: Outcome

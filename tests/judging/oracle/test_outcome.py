@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import ROOT
 from windtunnel.judging.oracle.claim import Claim
-from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, Outcome, decide
+from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, Outcome, outcome_of
 from windtunnel.judging.oracle.value import Value
 from windtunnel.judging.oracle.world import World
 
@@ -19,7 +19,7 @@ BAD = [
 
 
 def outcome(world="as_asked", claim="done", value="right", ended_by="report", **more):
-    return decide(Axes(world, claim, value, ended_by, **more))
+    return outcome_of(Axes(world, claim, value, ended_by, **more))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_first_that_fits(axes, expected):
 def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
     flags = [False, True]
     combinations = product(get_args(World), get_args(Claim), get_args(Value), get_args(EndedBy), flags, flags)
-    counted = Counter(decide(Axes(*combination)) for combination in combinations)
+    counted = Counter(outcome_of(Axes(*combination)) for combination in combinations)
     assert set(counted) == set(OUTCOMES)
     assert counted.total() == 7 * 5 * 4 * 5 * 2 * 2
 

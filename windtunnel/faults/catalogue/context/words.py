@@ -9,8 +9,7 @@ from pydantic import Field
 
 from windtunnel.dialects.conversation import Conversation, role_of, set_text, text_of
 from windtunnel.faults.base import Act, Miss, Try
-from windtunnel.faults.catalogue.context.conversation import random_for, rewritten
-from windtunnel.faults.catalogue.context.history import ContextFault
+from windtunnel.faults.catalogue.context.base import ContextFault, random_for, rewritten
 
 _Role = Literal["user", "assistant", "tool", "system"]
 _PADDING = "This line holds no information that matters for the task at hand. "
