@@ -158,12 +158,8 @@ class UserInput(ContextFault):
             case "repeated":
                 return "\n".join([text] * 3)
             case "mixed_language":
-                return " ".join(_abroad(word) for word in text.split(" "))
+                return " ".join(_ABROAD.get(word.lower(), word) for word in text.split(" "))
         return _garbled(text, 0.2, random_for(tried, "garbled"))
-
-
-def _abroad(word: str) -> str:
-    return _ABROAD.get(word.lower(), word)
 
 
 def _garbled(text: str, rate: float, numbers: random.Random) -> str:

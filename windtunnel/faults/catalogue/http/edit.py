@@ -54,21 +54,15 @@ def has_body(tried: Try, reply: Reply) -> bool:
     return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
 
 
-def objects_in(value: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
-    return _objects(value, (), _MAX_DEPTH)
-
-
-def _objects(
-    value: Any, path: tuple[str, ...], depth: int
+def objects_in(
+    value: Any, path: tuple[str, ...] = (), depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
+    children: Iterable[tuple[tuple[str, ...], Any]] = ()
     if isinstance(value, dict):
         yield path, value
-    for inner_path, inner in _inner(value, path) if depth else ():
-        yield from _objects(inner, inner_path, depth - 1)
-
-
-def _inner(value: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict):
-        return (((*path, name), inner) for name, inner in value.items())
-    return ((path, item) for item in value) if isinstance(value, list) else ()
+        children = (((*path, name), inner) for name, inner in value.items())
+    elif isinstance(value, list):
+        children = ((path, item) for item in value)
+    for inner_path, inner in children if depth else ():
+        yield from objects_in(inner, inner_path, depth - 1)
