@@ -51,10 +51,11 @@ def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     )
     add_fault(tmp_path, family)
     script = (
-        "from windtunnel.cli.faults import faults; from windtunnel.report.charts.groups import group_of\n"
+        "from windtunnel.cli.faults import faults_command\n"
+        "from windtunnel.report.charts.groups import group_of\n"
         "from windtunnel.report.fault_catalogue import faults_page\n"
         "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
-        "faults(['show', 'rounded'])"
+        "faults_command(['show', 'rounded'])"
     )
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(

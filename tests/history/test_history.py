@@ -110,7 +110,7 @@ def test_the_public_names_are_pinned():
         *("Exchange", "FaultsSet", "ToxicsChanged"),
     }
     assert here - kinds == {
-        *("FaultMet", "HistoryError", "Report", "Torn", "Writer"),
+        *("FaultMet", "HistoryError", "Report", "Tail", "Torn", "Writer"),
         *("dump_line", "history_file", "latest_run", "parse_line", "read_file", "read_run"),
     }
 
