@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flask import Flask
 
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from windtunnel.core import lifeline
 from windtunnel.core.sockets import listen
@@ -46,7 +46,7 @@ def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _app(name: str, environ: Mapping[str, str]) -> Flask:
-    return create_app(name, Path(environ.get("EFFECTS_DB") or DEFAULT_EFFECTS_DB), environ)
+    return create_service(name, Path(environ.get("EFFECTS_DB") or DEFAULT_EFFECTS_DB), environ)
 
 
 def _listen(name: str, topology: Topology, environ: Mapping[str, str]) -> socket.socket:

@@ -11,8 +11,7 @@ from flask import Flask, Response, jsonify
 from flask.json.provider import DefaultJSONProvider
 
 from flask_tools import effects, errors
-from flask_tools.service import Service
-from flask_tools.store import Store
+from flask_tools.store import Service, Store
 from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 
 _MAX_BODY_BYTES = 64 * 1024
@@ -24,7 +23,7 @@ class _Json(DefaultJSONProvider):
     mimetype = "application/json"
 
 
-def create_app(
+def create_service(
     link_name: str,
     effects_path: Path,
     environ: Mapping[str, str] | None = None,

@@ -24,9 +24,13 @@ Online = Callable[[str, str, str], str]
 
 def online_backends(environ: Mapping[str, str]) -> dict[str, Online]:
     """The online translators that can be asked, in order of preference: ``libre`` needs ``LIBRE_URL``."""
-    backends: dict[str, Online] = {"google": _google, "mymemory": _mymemory}
+    backends = {
+        "google": _online("google", "GoogleTranslator"),
+        "mymemory": _online("mymemory", "MyMemoryTranslator"),
+    }
     if environ.get("LIBRE_URL"):
-        backends["libre"] = _libre(environ["LIBRE_URL"])
+        url = environ["LIBRE_URL"].rstrip("/") + "/"
+        backends["libre"] = _online("libre", "LibreTranslator", api_key=_NO_KEY, custom_url=url)
     return backends
 
 
@@ -88,28 +92,13 @@ def _language(backend: str, code: str) -> str:
     return "zh-CN" if code == "zh" else LANGUAGES[code].lower()
 
 
-def _google(text: str, source: str, target: str) -> str:
-    from deep_translator import GoogleTranslator
-
-    languages = {"source": _language("google", source), "target": _language("google", target)}
-    return GoogleTranslator(**languages).translate(text)  # type: ignore[no-any-return]
-
-
-def _mymemory(text: str, source: str, target: str) -> str:
-    from deep_translator import MyMemoryTranslator
-
-    languages = {"source": _language("mymemory", source), "target": _language("mymemory", target)}
-    return MyMemoryTranslator(**languages).translate(text)  # type: ignore[no-any-return]
-
-
-def _libre(url: str) -> Online:
-    url = url.rstrip("/") + "/"
+def _online(backend: str, translator: str, **options: str) -> Online:
+    """The translator of that class of ``deep_translator``, which is imported by the first call."""
 
     def translate(text: str, source: str, target: str) -> str:
-        from deep_translator import LibreTranslator
+        import deep_translator
 
-        languages = {"source": _language("libre", source), "target": _language("libre", target)}
-        translator = LibreTranslator(**languages, api_key=_NO_KEY, custom_url=url)
-        return translator.translate(text)  # type: ignore[no-any-return]
+        languages = {"source": _language(backend, source), "target": _language(backend, target)}
+        return getattr(deep_translator, translator)(**languages, **options).translate(text)  # type: ignore[no-any-return]
 
     return translate

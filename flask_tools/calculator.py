@@ -19,7 +19,7 @@ from simpleeval import InvalidExpression, SimpleEval  # type: ignore[import-unty
 
 from flask_tools.errors import ToolError
 from flask_tools.inputs import json_object, query, required_text
-from flask_tools.service import Service
+from flask_tools.store import Service
 
 _MAX_LENGTH = 500
 _MAX_DEPTH = 100

@@ -11,10 +11,8 @@ from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import bad_value
 from flask_tools.idempotency import Answer, write_once
-from flask_tools.inputs import json_object, query, required_text
-from flask_tools.service import Service
-from flask_tools.store import Transaction
-from flask_tools.worlds import world_of_request
+from flask_tools.inputs import json_object, query, required_text, world_of_request
+from flask_tools.store import Service, Transaction
 
 _MAX_TITLE_LENGTH = 200
 _MAX_DATE_LENGTH = 40

@@ -6,9 +6,8 @@ from dataclasses import asdict
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.inputs import query
-from flask_tools.service import Service
-from flask_tools.worlds import world_asked_for
+from flask_tools.inputs import MAX_WORLD_LENGTH, query, required_text, world_of_request
+from flask_tools.store import Service
 from windtunnel.core.worlds import read_effects
 
 
@@ -18,7 +17,8 @@ def blueprint(service: Service) -> Blueprint:
 
     @routes.get("/effects")
     def effects_of_world() -> Response:
-        world = world_asked_for(request, query(request, "world"))
+        named = query(request, "world")
+        world = required_text(named, "world", MAX_WORLD_LENGTH) if named else world_of_request(request)
         effects = [asdict(effect) for effect in read_effects(service.store.path, world)]
         return jsonify({"world": world, "effects": effects})
 

@@ -14,10 +14,8 @@ from typing import Any
 from flask import Request, Response, jsonify
 
 from flask_tools.errors import ToolError
-from flask_tools.inputs import header_text
-from flask_tools.service import Service
-from flask_tools.store import Transaction
-from flask_tools.worlds import world_of_request
+from flask_tools.inputs import header_text, world_of_request
+from flask_tools.store import Service, Transaction
 from windtunnel.core.worlds import IDEMPOTENCY_HEADER
 
 _MAX_KEY_LENGTH = 200

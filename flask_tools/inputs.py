@@ -1,4 +1,4 @@
-"""What a request brings, checked: query parameters, a JSON body, and the text in them.
+"""What a request brings, checked: query parameters, a JSON body, the text in them, and its world.
 
 Everything here raises ``ToolError`` with a 4xx status that names the parameter or field.
 """
@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl
 from flask import Request
 
 from flask_tools.errors import ToolError, bad_value
+from windtunnel.core.worlds import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_PARAMETERS = 20
+MAX_WORLD_LENGTH = 200
 
 
 def query(request: Request, *allowed: str) -> dict[str, str]:
@@ -120,3 +122,8 @@ def header_text(request: Request, name: str, code: str, max_length: int) -> str 
     if not (0 < len(value) <= max_length and value.isascii() and value.isprintable()):
         raise ToolError(400, code, f"{name} must be 1 to {max_length} printable ASCII characters.")
     return value
+
+
+def world_of_request(request: Request) -> str:
+    """The world of the request's header, else ``default``; raises ``ToolError`` for a malformed one."""
+    return header_text(request, WORLD_HEADER, "bad_world", MAX_WORLD_LENGTH) or DEFAULT_WORLD

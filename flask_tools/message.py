@@ -5,10 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.idempotency import Answer, write_once
-from flask_tools.inputs import json_object, query, required_text
-from flask_tools.service import Service
-from flask_tools.store import Transaction
-from flask_tools.worlds import world_of_request
+from flask_tools.inputs import json_object, query, required_text, world_of_request
+from flask_tools.store import Service, Transaction
 
 _MAX_NAME_LENGTH = 200
 _MAX_BODY_LENGTH = 5000

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, jsonify, request
 from flask_tools.errors import ToolError
 from flask_tools.inputs import query, required_text, whole_number
 from flask_tools.languages import language_code
-from flask_tools.service import Service
+from flask_tools.store import Service
 
 _MAX_QUERY_LENGTH = 200
 _MAX_PAGE = 100_000

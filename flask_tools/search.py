@@ -15,7 +15,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.inputs import query, required_text
-from flask_tools.service import Service
+from flask_tools.store import Service
 
 _MAX_QUERY_LENGTH = 300
 _MAX_RESULTS = 4

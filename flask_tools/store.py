@@ -1,4 +1,4 @@
-"""The state of all worlds: one SQLite file that the services share with the judge."""
+"""The state of all worlds: one SQLite file that the services share with the judge; and what has it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from windtunnel.core.sqlite import connect
 from windtunnel.core.worlds import EFFECTS_SCHEMA
+from windtunnel.links.catalog import Link
 
 _IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (
@@ -82,3 +83,17 @@ class Store:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the factory hands to a service's module: its row of the catalog, the state of all worlds, its
+    environment variables."""
+
+    link: Link
+    store: Store
+    environ: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.link.service

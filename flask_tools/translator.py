@@ -17,7 +17,7 @@ from flask_tools.errors import ToolError, bad_value
 from flask_tools.inputs import json_object, query, required_text
 from flask_tools.languages import language_code
 from flask_tools.phrasebook import load_phrasebook
-from flask_tools.service import Service
+from flask_tools.store import Service
 from windtunnel.core.worlds import TRANSLATOR_HEADER
 
 _MAX_TEXT_LENGTH = 2000

@@ -17,7 +17,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import ToolError, bad_value
 from flask_tools.inputs import query, required_text
-from flask_tools.service import Service
+from flask_tools.store import Service
 
 _MAX_NAME_LENGTH = 100
 _UNITS = ("standard", "metric", "imperial")

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 
-from proxy_manager.access import RequestRefused, check_access
+from proxy_manager.access import ChangeRefused, check_access
 from proxy_manager.loop import Loop
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
@@ -38,20 +38,20 @@ class FaultsEndpoint:
             return self._shown(state.configurations.latest(*self._lab))
 
     def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
-        """Returns once the faults are in force. Raises ``RequestRefused``."""
+        """Returns once the faults are in force. Raises ``ChangeRefused``."""
         if self._loop.error is not None or self._loop.reconciler is None:
-            raise RequestRefused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
+            raise ChangeRefused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
         with self._open_state() as state:
             number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
             end = time.monotonic() + _BOUND_S
             while time.monotonic() < end:
                 row = state.configurations.of_number(*self._lab, number)
                 if row is not None and row.refused:
-                    raise RequestRefused(409, "faults_refused", row.refused)
+                    raise ChangeRefused(409, "faults_refused", row.refused)
                 if self._loop.reconciler.status.configuration >= number:
                     return self._shown(row)
                 time.sleep(0.002)
-        raise RequestRefused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
+        raise ChangeRefused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
 
     def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
@@ -86,8 +86,8 @@ def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -
         check_access(request, token, hosts)
         return live.set(FaultSet(), "clear")
 
-    @routes.errorhandler(RequestRefused)
-    def refuse(error: RequestRefused) -> ResponseReturnValue:
+    @routes.errorhandler(ChangeRefused)
+    def refuse(error: ChangeRefused) -> ResponseReturnValue:
         return {"error": {"code": error.code, "message": str(error)}}, error.status
 
     return routes
@@ -96,19 +96,19 @@ def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -
 def _requested_set(body: Any) -> tuple[FaultSet, str]:
     """The requested set, and its name for people. ``faults`` is a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
-        raise RequestRefused(
+        raise ChangeRefused(
             400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}'
         )
     given, level = body["faults"], body.get("chaos_level", 1)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
-        raise RequestRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
+        raise ChangeRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
     try:
         unscaled = preset(given) if isinstance(given, str) else build_set(given, "faults", REGISTRY)
     except FaultSetError as error:
-        raise RequestRefused(400, "bad_faults", str(error)) from None
+        raise ChangeRefused(400, "bad_faults", str(error)) from None
     chosen = scaled(unscaled, level)
     if not chosen.can_be_met:
-        raise RequestRefused(
+        raise ChangeRefused(
             400, "bad_faults", "no fault in it can be met; to remove those set: DELETE /faults"
         )
     name = given if isinstance(given, str) else str(body.get("source") or "a set")

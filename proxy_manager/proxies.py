@@ -140,8 +140,10 @@ def toxic_rows(observed: dict[str, ProxyState]) -> list[dict[str, Any]]:
     for link, proxy in observed.items():
         if not proxy.enabled:
             rows.append({"link": link, "kind": DOWN})
-        rows += [
-            {"link": link, "kind": t.kind, "stream": t.stream, "attributes": dict(t.attributes)}
-            for t in proxy.toxics
-        ]
+        rows += [toxic_row(link, toxic) for toxic in proxy.toxics]
     return rows
+
+
+def toxic_row(link: str, toxic: PlannedToxic | ToxicState) -> dict[str, Any]:
+    attributes = dict(toxic.attributes)
+    return {"link": link, "kind": toxic.kind, "stream": toxic.stream, "attributes": attributes}

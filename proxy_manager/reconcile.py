@@ -13,13 +13,12 @@ from typing import Any, Literal
 from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.proxies import LaneProxies, toxic_rows
+from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
-from windtunnel.toxiproxy.planned import PlannedToxic
 
 # The loop takes four steps a second, so it was held up if the last one is longer ago.
 _HELD_UP_AFTER_S = 1.0
@@ -231,7 +230,7 @@ class Reconciler:
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
-        self.status.desired = [_plain(toxic) for toxic in self.state.toxics(attempt.id)]
+        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self.state.toxics(attempt.id)]
 
     def _record(
         self,
@@ -246,12 +245,3 @@ class Reconciler:
             self._writer = (attempt.run_id, Writer(path))
         event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
         self._writer[1].write(event)
-
-
-def _plain(toxic: PlannedToxic) -> dict[str, Any]:
-    return {
-        "link": toxic.link,
-        "kind": toxic.kind,
-        "stream": toxic.stream,
-        "attributes": dict(toxic.attributes),
-    }

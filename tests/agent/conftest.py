@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
@@ -37,7 +37,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     listeners = {link: bind(Address(LOOPBACK, 0)) for link in TOOL_LINK_NAMES}
     at = {link: address_of(listener) for link, listener in listeners.items()}
     environ = {"TRANSLATOR_BACKEND": "offline"}
-    with Servers({listeners[link]: create_app(link, path, environ) for link in TOOL_LINK_NAMES}) as servers:
+    with Servers(
+        {listeners[link]: create_service(link, path, environ) for link in TOOL_LINK_NAMES}
+    ) as servers:
         thread = threading.Thread(target=servers.run)
         thread.start()
         base = default_topology("lab-test")

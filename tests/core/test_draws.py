@@ -20,7 +20,7 @@ from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
 from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.links.catalog import TOOL_LINK_NAMES, TOOL_LINKS
 from windtunnel.toxiproxy.planned import plan_toxics
-from windtunnel.toxiproxy.toxics import parse_list
+from windtunnel.toxiproxy.toxics.text_form import parse_list
 
 PINNED_DRAW = 0.9973575308781923
 PINNED_FINGERPRINT = "a3b21127680ccd6c"

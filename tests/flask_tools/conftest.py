@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import TOOL_LINK_NAMES
@@ -52,7 +52,7 @@ class World:
 def running(links: list[str], path: Path, environ: Mapping[str, str] | None = None) -> Iterator[Lab]:
     listeners = {link: bind(Address(LOOPBACK, 0)) for link in links}
     urls = {link: address_of(listener).url for link, listener in listeners.items()}
-    apps = {listeners[link]: create_app(link, path, environ) for link in links}
+    apps = {listeners[link]: create_service(link, path, environ) for link in links}
     with Servers(apps) as servers:
         thread = threading.Thread(target=servers.run)
         thread.start()

@@ -1,12 +1,12 @@
 import pytest
 
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 
 def test_a_link_without_a_service_is_refused(tmp_path):
     with pytest.raises(KeyError, match="model"):
-        create_app("model", tmp_path / "effects.db")
+        create_service("model", tmp_path / "effects.db")
 
 
 @pytest.mark.parametrize("link", TOOL_LINK_NAMES)
@@ -41,7 +41,7 @@ def test_a_wrong_method_is_told_the_allowed_ones(lab):
 
 
 def test_a_bug_in_a_service_is_a_json_500_without_details(tmp_path):
-    app = create_app("weather", tmp_path / "effects.db")
+    app = create_service("weather", tmp_path / "effects.db")
     app.add_url_rule("/bug", view_func=lambda: 1 / 0)
     app.logger.disabled = True
     answer = app.test_client().get("/bug")

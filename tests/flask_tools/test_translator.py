@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import flask_tools.phrasebook
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from flask_tools.backends import MAX_UNDER_WAY, Deadlines
 from flask_tools.errors import ToolError
 from flask_tools.phrasebook import load_phrasebook
@@ -80,7 +80,7 @@ def test_the_backend_of_the_header_wins_over_the_environment(start):
 )
 def test_a_wrong_setting_is_told_by_name_before_the_start(tmp_path, environ):
     with pytest.raises(ValueError, match=next(iter(environ))):
-        create_app("translator", tmp_path / "effects.db", environ)
+        create_service("translator", tmp_path / "effects.db", environ)
 
 
 class Libre:

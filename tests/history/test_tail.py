@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windtunnel.history.events import Note
-from windtunnel.history.reader import HistoryError
-from windtunnel.history.tail import Tail
+from windtunnel.history.reader import HistoryError, Tail
 from windtunnel.history.writer import Writer
 
 

@@ -19,7 +19,7 @@ from tests.judging.oracle.histories import (
 )
 from windtunnel.history.events import FaultMet, FaultsSet
 from windtunnel.judging.account import account
-from windtunnel.judging.evidence import gather
+from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.summary import summarise
 from windtunnel.settings.settings import Settings
 

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tests.judging.oracle.histories import armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.judging.evidence import gather
+from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import STAGES
 from windtunnel.toxiproxy.planned import PlannedToxic
 

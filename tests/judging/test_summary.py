@@ -219,3 +219,9 @@ def test_started_prompts_that_never_ended_are_part_of_the_bounds():
     events = run(GOOD, [started({}), armed()], prompts=2)[:-1]
     success = summarise(events).success
     assert (success.k, success.n, success.worst, success.best) == (1, 1, 0.5, 1.0)
+
+
+def test_a_run_whose_fault_set_this_version_cannot_read_is_judged_all_the_same():
+    summary = summarise(run(GOOD, faults='{"faults": [{"fault": "of_the_future"}]}'))
+    assert summary.outcomes == {"success": 1}
+    assert any("cannot read them: configuration 0" in remark for remark in summary.remarks)

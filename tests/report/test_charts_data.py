@@ -17,7 +17,7 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.history.reader import HistoryError, read_run
-from windtunnel.judging.evidence import gather
+from windtunnel.judging.evidence.gather import gather
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data
 from windtunnel.report.charts.text import duration, percent, spread

@@ -26,7 +26,8 @@ from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
 from windtunnel.report.charts.palette import fault_color
 from windtunnel.settings.settings import Settings
-from windtunnel.toxiproxy.toxics import parse, toxic
+from windtunnel.toxiproxy.toxics import toxic
+from windtunnel.toxiproxy.toxics.text_form import parse
 
 assert str(parse("stall@upstream:500")) == "stall@upstream:500"
 [spec] = Settings(seed=1, toxics="stall:500").toxic_specs

@@ -32,6 +32,9 @@ CREATE TABLE IF NOT EXISTS effects (
 );
 CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
 """
+_EFFECTS_OF_WORLD = """
+SELECT id, service, kind, fields, idempotency_key, at FROM effects WHERE world = ? ORDER BY id
+"""
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,9 @@ def read_effects(path: Path, world: str) -> list[RecordedEffect]:
         return []
     with closing(connect(path)) as database:
         try:
-            rows = database.execute("SELECT * FROM effects WHERE world = ? ORDER BY id", (world,)).fetchall()
+            rows = database.execute(_EFFECTS_OF_WORLD, (world,)).fetchall()
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return []
             raise
-    return [_effect_of(row) for row in rows]
-
-
-def _effect_of(row: sqlite3.Row) -> RecordedEffect:
-    return RecordedEffect(
-        id=row["id"],
-        service=row["service"],
-        kind=row["kind"],
-        fields=json.loads(row["fields"]),
-        idempotency_key=row["idempotency_key"],
-        at=row["at"],
-    )
+    return [RecordedEffect(**{**row, "fields": json.loads(row["fields"])}) for row in rows]

@@ -82,14 +82,6 @@ def set_text(message: ChatMessage, text: str) -> None:
     message["content"] = _with_text(message.get("content"), text)
 
 
-def tool_ids(message: ChatMessage) -> list[str]:
-    """The ids of the tool calls that a message makes or answers."""
-    parts = [part for part in _parts(message) if part.get("type") in ("tool_use", "tool_result")]
-    ids = [call.get("id") for call in _calls(message)] + [message.get("tool_call_id")]
-    ids += [part.get("id", part.get("tool_use_id")) for part in parts]
-    return [id for id in ids if isinstance(id, str)]
-
-
 def with_new_ids(message: ChatMessage, suffix: str) -> ChatMessage:
     """A copy whose tool calls have ids of their own."""
     twin = copy.deepcopy(message)

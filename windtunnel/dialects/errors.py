@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windtunnel.dialects import Dialect
-from windtunnel.dialects.http import Reply, Request, json_reply
+from windtunnel.dialects.http import Reply, json_reply
 
 TOOL_USE_FAILED = (
     "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
@@ -69,12 +69,6 @@ def html_reply(status: int, title: str, headers: Mapping[str, str] | None = None
     head, body = f"<head><title>{status} {title}</title></head>", f"<body><h1>{status} {title}</h1></body>"
     page = f"<html>\r\n{head}\r\n{body}\r\n</html>\r\n".encode()
     return Reply((("Content-Type", "text/html"), *(headers or {}).items()), page, status)
-
-
-def model_of(request: Request) -> str:
-    """The model that a request asks for; ``the model`` where none can be read."""
-    name = request.json_object().get("model")
-    return name if isinstance(name, str) and name else "the model"
 
 
 def seconds(value: float) -> str:

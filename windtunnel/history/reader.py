@@ -65,3 +65,30 @@ def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
     if torn is not None:
         torn.count += sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl.torn"))
     return [event for path in files for event in read_file(path, torn)]
+
+
+class Tail:
+    """Follows a file that another process is writing.
+
+    Each ``read`` returns the events that were appended since the last; none while there is no file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._line = 0
+
+    def read(self) -> list[Event]:
+        """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        end = data.rfind(b"\n") + 1
+        self._offset += end
+        events = []
+        for line in data[:end].split(b"\n")[:-1]:
+            self._line += 1
+            events.append(parse_line(line, self._path, self._line))
+        return events

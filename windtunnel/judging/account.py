@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from windtunnel.faults.catalogue import REGISTRY
-from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.fault_set import Entry, FaultSetError, load_set
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.fault_set import Entry, FaultSetError
 from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
-from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, Source
+from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, FaultSource
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 Canary = Literal["held", "invalid", "unknown"]
-_RowKey = tuple[int, str, Source, str]  # configuration, entry, source, and the kind of what has no entry
+_RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind of what has no entry
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class FaultAccount:
 
     configuration: int
     entry: str
-    source: Source
+    source: FaultSource
     kind: str
     links: list[str]
     eligible: int | None
@@ -97,9 +96,10 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
         try:
-            faults = scaled(load_set(text, f"configuration {number}", REGISTRY), level)
+            faults = read_canonical(text, level)
         except FaultSetError as error:
-            notes.append(f"faults not accounted for, this version cannot read them: {error}")
+            problem = f"configuration {number}: {error}"
+            notes.append(f"faults not accounted for, this version cannot read them: {problem}")
             continue
         attempts = sum(attempt.configuration == number for attempt in armed)
         for toxic in faults.toxics:

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from windtunnel.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
-from windtunnel.judging.evidence import FaultRecord, Unexplained, gather
+from windtunnel.judging.evidence.gather import gather
+from windtunnel.judging.evidence.record import FaultRecord, Unexplained
 from windtunnel.judging.oracle.claim import Claim
 from windtunnel.judging.oracle.episode import Episode, last
 from windtunnel.judging.oracle.outcome import Outcome
-from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.value import ValueAxis
 from windtunnel.judging.oracle.world import World
 
 
@@ -27,7 +28,7 @@ class EpisodeJudgement:
     outcome: Outcome
     world: World
     claim: Claim
-    value: Value
+    value: ValueAxis
     flags: list[str]
     attempts: int
     first_attempt_outcome: Outcome

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.fault_set import FaultSetError
 from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchange, FaultsSet
 from windtunnel.judging.judge import RunJudgement
 from windtunnel.links.catalog import MODEL_LINK
@@ -87,7 +88,10 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]
     """Triggers that go by the clock, or that count where the order of arrival is chance."""
     crowded = set(_overlapping(events))
     counting: dict[str, list[str]] = {}
-    faults = read_canonical(str(judgement.started.settings.get("faults", "")))
+    try:
+        faults = read_canonical(str(judgement.started.settings.get("faults", "")))
+    except FaultSetError:  # the account of the faults says so
+        return
     for entry in faults.faults:
         if entry.when.window is not None:
             yield f"{entry.id} goes by the clock (window)"

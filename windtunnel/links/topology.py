@@ -70,16 +70,7 @@ def draw_lab_id() -> str:
 
 def default_topology(lab_id: str, lane: int = 0) -> Topology:
     """Everything on loopback, on the catalog's ports."""
-    return Topology(
-        lab_id=lab_id,
-        lane=lane,
-        services={row.name: Address(LOOPBACK, row.port) for row in LINKS},
-        proxies={row.name: Address(LOOPBACK, row.proxy_port) for row in LINKS},
-        gateways={row.name: Address(LOOPBACK, row.gateway_port) for row in LINKS},
-        manager=Address(LOOPBACK, MANAGER_PORT),
-        control=Address(LOOPBACK, CONTROL_PORT),
-        toxiproxy=f"http://{LOOPBACK}:{TOXIPROXY_PORT}",
-    )
+    return _on_hosts({}, lab_id, lane)
 
 
 def topology_from(environ: Mapping[str, str]) -> Topology:
@@ -92,21 +83,23 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     path = environ.get(TOPOLOGY_VARIABLE)
     if path:
         return Topology.load(Path(path))
-    base = default_topology(environ.get("LAB_ID") or draw_lab_id())
-    services_host = environ.get("SERVICES_HOST") or LOOPBACK
-    proxy_host = environ.get("PROXY_HOST") or LOOPBACK
-    gateway_host = environ.get("GATEWAY_HOST") or LOOPBACK
-    listen_host = environ.get("PROXY_LISTEN_HOST")
-    listen = {row.name: Address(listen_host, row.proxy_port) for row in LINKS} if listen_host else {}
-    return replace(
-        base,
-        services={
-            row.name: Address(services_host.replace("{service}", row.service), row.port) for row in LINKS
-        },
-        proxies={row.name: Address(proxy_host, row.proxy_port) for row in LINKS},
-        gateways={row.name: Address(gateway_host, row.gateway_port) for row in LINKS},
-        manager=Address(environ.get("MANAGER_HOST") or LOOPBACK, MANAGER_PORT),
-        control=Address(environ.get("CONTROL_HOST") or LOOPBACK, CONTROL_PORT),
-        toxiproxy=environ.get("TOXIPROXY_URL") or base.toxiproxy,
-        proxy_listen=listen,
+    return _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id())
+
+
+def _on_hosts(environ: Mapping[str, str], lab_id: str, lane: int = 0) -> Topology:
+    def host(variable: str) -> str:
+        return environ.get(variable) or LOOPBACK
+
+    services, proxies, gateways = host("SERVICES_HOST"), host("PROXY_HOST"), host("GATEWAY_HOST")
+    listen = environ.get("PROXY_LISTEN_HOST")
+    return Topology(
+        lab_id=lab_id,
+        lane=lane,
+        services={row.name: Address(services.replace("{service}", row.service), row.port) for row in LINKS},
+        proxies={row.name: Address(proxies, row.proxy_port) for row in LINKS},
+        gateways={row.name: Address(gateways, row.gateway_port) for row in LINKS},
+        manager=Address(host("MANAGER_HOST"), MANAGER_PORT),
+        control=Address(host("CONTROL_HOST"), CONTROL_PORT),
+        toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{TOXIPROXY_PORT}",
+        proxy_listen={row.name: Address(listen, row.proxy_port) for row in LINKS} if listen else {},
     )

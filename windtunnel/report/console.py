@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windtunnel.history.logs import strip_control
-from windtunnel.judging.evidence import FaultRecord
+from windtunnel.judging.evidence.record import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from windtunnel.judging.summary import Rate, Summary

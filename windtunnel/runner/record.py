@@ -10,8 +10,7 @@ from typing import TypeVar, cast
 
 from windtunnel.history.events import AttemptEnded, Event, Level, Note
 from windtunnel.history.logs import Logs, agent_line
-from windtunnel.history.reader import parse_line
-from windtunnel.history.tail import Tail
+from windtunnel.history.reader import Tail, parse_line
 from windtunnel.history.writer import Writer, dump_line, history_file
 from windtunnel.judging.judge import EpisodeJudgement
 

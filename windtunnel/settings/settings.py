@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from windtunnel.toxiproxy.toxics import ToxicSpec, parse_list
+from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 

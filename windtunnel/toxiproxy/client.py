@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -137,20 +137,14 @@ class ToxiproxyClient:
 
     def delete_proxy(self, name: str) -> None:
         """Deletes the proxy, if it exists."""
-        with self._calling():
-            try:
-                _handle(name).destroy()
-            except ToxiproxyNotFound:
-                return
+        with suppress(ToxiproxyNotFound), self._calling():
+            _handle(name).destroy()
 
     def set_enabled(self, name: str, enabled: bool) -> ProxyState:
         """Starts or stops listening; stopping closes the open connections."""
         with self._calling():
             handle = _handle(name)
-            if enabled:
-                handle.enable()
-            else:
-                handle.disable()
+            (handle.enable if enabled else handle.disable)()
             return proxy_state(_last_reply.get().json())
 
     def add_toxic(
@@ -165,11 +159,8 @@ class ToxiproxyClient:
 
     def remove_toxic(self, proxy: str, name: str) -> None:
         """Removes the toxic, if it and its proxy exist."""
-        with self._calling():
-            try:
-                _handle(proxy).destroy_toxic(_checked(name))
-            except ToxiproxyNotFound:
-                return
+        with suppress(ToxiproxyNotFound), self._calling():
+            _handle(proxy).destroy_toxic(_checked(name))
 
     def send(self, method: str, path: str, body: object = None) -> _Reply:
         """One request; raises ``ToxiproxyError`` for no answer and for any status of 400 or more."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windtunnel.core.draws import choose, draw
-from windtunnel.toxiproxy.toxics import ToxicSpec
+from windtunnel.toxiproxy.toxics.text_form import ToxicSpec
 
 
 @dataclass(frozen=True)

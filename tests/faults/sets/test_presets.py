@@ -12,7 +12,7 @@ from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, Tox
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.toxiproxy.toxics import parse_list
+from windtunnel.toxiproxy.toxics.text_form import parse_list
 
 NAMES = [
     "bad-network",

@@ -7,7 +7,7 @@ import asyncio
 from windtunnel.core.sockets import Address
 from windtunnel.dialects.http import Request, json_reply
 from windtunnel.faults.base import Act, Changed
-from windtunnel.faults.catalogue.http.truncate import Truncate
+from windtunnel.faults.catalogue.http.body import Truncate
 from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.gateway.connection.fault_delay import FaultDelay
 from windtunnel.gateway.connection.request_copies import RequestCopies

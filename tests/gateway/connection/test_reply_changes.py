@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from windtunnel.core.digest import body_digest
 from windtunnel.dialects.http import Reply, Request, Step, chunk
 from windtunnel.faults.base import Act, Changed, Miss
-from windtunnel.faults.catalogue.http.truncate import Truncate
+from windtunnel.faults.catalogue.http.body import Truncate
 from windtunnel.faults.plan import MetFault
 from windtunnel.gateway.connection.event_stream_edit import EventSplitter
 from windtunnel.gateway.connection.exchange_record import fault_met

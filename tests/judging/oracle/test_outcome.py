@@ -6,20 +6,20 @@ import pytest
 
 from tests.support import ROOT
 from windtunnel.judging.oracle.claim import Claim
-from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, decide
-from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, outcome_of
+from windtunnel.judging.oracle.value import ValueAxis
 from windtunnel.judging.oracle.world import World
 
 FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
 BAD = [
     (w, v)
-    for w, v in product(("as_asked", "not_applicable", "lost", "wrong", "extra"), get_args(Value))
+    for w, v in product(("as_asked", "not_applicable", "lost", "wrong", "extra"), get_args(ValueAxis))
     if (w, v) not in FINE
 ]
 
 
 def outcome(world="as_asked", claim="done", value="right", ended_by="report", **more):
-    return decide(Axes(world, claim, value, ended_by, **more))
+    return outcome_of(Axes(world, claim, value, ended_by, **more))
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,10 @@ def test_the_first_that_fits(axes, expected):
 
 def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
     flags = [False, True]
-    combinations = product(get_args(World), get_args(Claim), get_args(Value), get_args(EndedBy), flags, flags)
-    counted = Counter(decide(Axes(*combination)) for combination in combinations)
+    combinations = product(
+        get_args(World), get_args(Claim), get_args(ValueAxis), get_args(EndedBy), flags, flags
+    )
+    counted = Counter(outcome_of(Axes(*combination)) for combination in combinations)
     assert set(counted) == set(OUTCOMES)
     assert counted.total() == 7 * 5 * 4 * 5 * 2 * 2
 

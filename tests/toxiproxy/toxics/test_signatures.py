@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.toxiproxy.toxics import TOXICS, ObservedTry, toxic
+from windtunnel.toxiproxy.toxics import TOXICS, toxic
+from windtunnel.toxiproxy.toxics.base import ObservedTry
 
 HEALTHY = ObservedTry(
     client_ms=12,

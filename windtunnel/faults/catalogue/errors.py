@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from windtunnel.dialects.errors import error_reply, model_of
+from windtunnel.dialects.errors import error_reply
 from windtunnel.dialects.http import Reply
+from windtunnel.dialects.json_values import as_text
 from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Try
 
 
 def error_for(tried: Try, kind: str, **values: Any) -> Reply:
     """The error ``kind`` of the link's dialect, with a request id; ``values`` as of ``error_reply``."""
-    dialect, model = DIALECTS[tried.dialect], model_of(tried.request)
-    return error_reply(dialect, kind, id=request_id(tried), model=model, **values)
+    model = as_text(tried.request.json_object().get("model")) or "the model"
+    return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=model, **values)
 
 
 def request_id(tried: Try) -> str:

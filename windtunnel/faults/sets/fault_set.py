@@ -36,7 +36,8 @@ from windtunnel.faults.sets.checks import (
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
 from windtunnel.links.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
-from windtunnel.toxiproxy.toxics import TOXICS, ToxicSpec, streams_of, toxic
+from windtunnel.toxiproxy.toxics import TOXICS, toxic
+from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, streams_of
 
 Registry = Mapping[str, type[Fault]]
 GROUPS = {

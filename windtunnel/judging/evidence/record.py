@@ -10,7 +10,7 @@ from windtunnel.faults.base import WhyNot
 
 FaultStage = Literal["eligible", "drawn", "armed", "met", "injected", "observed"]
 STAGES: tuple[FaultStage, ...] = get_args(FaultStage)
-Source = Literal["toxic", "error", "fault"]
+FaultSource = Literal["toxic", "error", "fault"]
 WhyNotObserved = (
     WhyNot
     | Literal[
@@ -48,7 +48,7 @@ class FaultRecord:
 
     configuration: int
     entry: str
-    source: Source
+    source: FaultSource
     kind: str
     link: str
     attempt: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from windtunnel.history.events import AttemptArmed, Event, Exchange, ModelCall, ToolTry
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.links.catalog import MODEL_LINK
-from windtunnel.toxiproxy.toxics import ObservedTry
+from windtunnel.toxiproxy.toxics.base import ObservedTry
 
 _Key = tuple[int, str, str, int, int]
 

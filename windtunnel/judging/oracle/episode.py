@@ -20,7 +20,7 @@ from windtunnel.history.events import (
 from windtunnel.judging.oracle.claim import is_exact_text, judge_claim
 from windtunnel.judging.oracle.expect import Oracle, parse_expect
 from windtunnel.judging.oracle.flags import is_late, is_misled, is_ungrounded
-from windtunnel.judging.oracle.outcome import Axes, Outcome, decide
+from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
 from windtunnel.judging.oracle.value import ValueJudgement, judge_value
 from windtunnel.judging.oracle.world import WorldJudgement, judge_world
 
@@ -99,7 +99,7 @@ class Episode:
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
         )
-        outcome: Outcome = "unjudged" if pending else decide(axes)
+        outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
         return Verdict(axes, outcome, self._flags(value), why)
 

@@ -1,7 +1,7 @@
 """The outcomes of an episode, and which of them fits. Pure, and total: every combination has exactly one.
 
-A new outcome is a name in ``Outcome``, its row in ``_ROWS`` and its rule in ``decide``. Console, charts and
-rates take all else from the row, and a test holds ``docs/outcomes.md`` to it.
+A new outcome is a name in ``Outcome``, its row in ``_ROWS`` and its rule in ``outcome_of``. Console, charts
+and rates take all else from the row, and a test holds ``docs/outcomes.md`` to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from windtunnel.history.events import EndedBy
 from windtunnel.judging.oracle.claim import Claim
-from windtunnel.judging.oracle.value import Value
+from windtunnel.judging.oracle.value import ValueAxis
 from windtunnel.judging.oracle.world import World
 
 Outcome = Literal[
@@ -39,7 +39,7 @@ class Axes:
 
     world: World
     claim: Claim
-    value: Value
+    value: ValueAxis
     ended_by: EndedBy
     invalid: bool = False
     judged: bool = True
@@ -77,7 +77,7 @@ _ROWS = (
 OUTCOMES: Mapping[Outcome, OutcomeRow] = {row.name: row for row in _ROWS}
 
 
-def decide(axes: Axes) -> Outcome:
+def outcome_of(axes: Axes) -> Outcome:
     """The first outcome that fits, in the order of ``Outcome``.
 
     A claim of ``none`` is an empty answer, whatever ended the attempt, and so a crash.

@@ -19,7 +19,7 @@ from windtunnel.judging.oracle.expect import Slot
 from windtunnel.judging.oracle.text import bare, close, quantity
 from windtunnel.judging.oracle.units import compatible, convert
 
-Value = Literal["right", "wrong", "none", "not_applicable"]
+ValueAxis = Literal["right", "wrong", "none", "not_applicable"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FilledSlot:
 
 @dataclass(frozen=True)
 class ValueJudgement:
-    axis: Value
+    axis: ValueAxis
     slots: tuple[FilledSlot, ...] = ()
 
 

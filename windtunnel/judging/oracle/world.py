@@ -29,7 +29,7 @@ class WorldJudgement:
 
 
 def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
-    """``effects``: each ``windtunnel.core.worlds.Effect`` as a dict; None if they could not be read."""
+    """``effects``: each a ``core.worlds.RecordedEffect`` as a dict; None if they could not be read."""
     if effects is None:
         return WorldJudgement("unknown", "the world could not be read")
     if not settled:

@@ -18,7 +18,8 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.history.reader import HistoryError
-from windtunnel.judging.evidence import FaultRecord, gather
+from windtunnel.judging.evidence.gather import gather
+from windtunnel.judging.evidence.record import FaultRecord
 from windtunnel.judging.evidence.tries import RecordedTry, records_of
 from windtunnel.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from windtunnel.report.charts.palette import group_of

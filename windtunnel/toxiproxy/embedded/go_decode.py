@@ -12,8 +12,6 @@ from windtunnel.toxiproxy.embedded.go_json import JsonObject, NumberText, as_flo
 # The types of fields, as the real server names them.
 STRING = "string"
 BOOL = "bool"
-INT64 = "int64"
-INT = "int"
 FLOAT = "float32"
 
 KEEP = object()  # what a reader returns for null: the field stays as it is

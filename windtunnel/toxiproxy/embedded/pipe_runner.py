@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Literal
 
 from windtunnel.toxiproxy.embedded.channel import Channel, Output
-from windtunnel.toxiproxy.toxics import Toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
 from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, pass_all
 
 WaitingFor = Literal["data", "room", "time", "time_uninterrupted"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windtunnel.toxiproxy.embedded import errors
+from windtunnel.toxiproxy.embedded.errors import ApiError, bad_request_body
 from windtunnel.toxiproxy.embedded.go_decode import (
     BOOL,
     STRING,
@@ -44,13 +44,13 @@ class ProxyCollection:
         try:
             return self._proxies[name]
         except KeyError:
-            raise errors.proxy_not_found() from None
+            raise ApiError("proxy not found", 404) from None
 
     async def create(self, body: bytes) -> Proxy:
         fields = read_fields(first_value(body), _PROXY, _FIELDS)
         _require(fields)
         if fields["name"] in self._proxies:
-            raise errors.proxy_already_exists()
+            raise ApiError("proxy already exists", 409)
         return await self._add(fields)
 
     async def update(self, name: str, body: bytes) -> Proxy:
@@ -68,7 +68,7 @@ class ProxyCollection:
         value = first_value(body)
         if value is not None and not isinstance(value, list):
             kind = kind_of(value)
-            raise errors.bad_request_body(f"json: cannot unmarshal {kind} into Go value of type []{_ROW}")
+            raise bad_request_body(f"json: cannot unmarshal {kind} into Go value of type []{_ROW}")
         rows = [read_fields(row, _ROW, _ROW_FIELDS) for row in value or ()]
         for number, row in enumerate(rows, start=1):
             _require(row, f" at proxy {number}")
@@ -106,4 +106,4 @@ class ProxyCollection:
 def _require(fields: dict[str, Any], where: str = "") -> None:
     for name in ("name", "upstream"):
         if not fields.get(name):
-            raise errors.missing_field(name + where)
+            raise ApiError(f"missing required field: {name}{where}", 400)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from windtunnel.toxiproxy.embedded import errors
+from windtunnel.toxiproxy.embedded.errors import ApiError
 from windtunnel.toxiproxy.embedded.go_decode import (
     FLOAT,
     KEEP,
@@ -19,7 +19,8 @@ from windtunnel.toxiproxy.embedded.go_decode import (
     scalar_fields,
 )
 from windtunnel.toxiproxy.embedded.go_json import JsonObject, first_value
-from windtunnel.toxiproxy.toxics import SERVER_TOXICS, STREAMS, Toxic
+from windtunnel.toxiproxy.toxics import SERVER_TOXICS
+from windtunnel.toxiproxy.toxics.base import STREAMS, Toxic
 
 _WRAPPER = "toxics.ToxicWrapper"
 _FIELDS = scalar_fields("ToxicWrapper", {"name": STRING, "type": STRING, "stream": STRING, "toxicity": FLOAT})
@@ -85,7 +86,7 @@ class ToxicCollection:
         for toxic in self:
             if toxic.name == name:
                 return toxic
-        raise errors.toxic_not_found()
+        raise ApiError("toxic not found", 404)
 
     def create(self, body: bytes) -> ProxyToxic:
         """Adds the toxic that a request body describes, to open connections too."""
@@ -123,13 +124,13 @@ class ToxicCollection:
         fields = read_fields(value, _WRAPPER, _FIELDS | {"attributes": _any_attributes()})
         stream = fields.get("stream", "downstream")
         if stream.lower() not in STREAMS:
-            raise errors.invalid_stream()
+            raise ApiError("stream was invalid, can be either upstream or downstream", 400)
         kind = fields.get("type", "")
         if kind not in SERVER_TOXICS:
-            raise errors.invalid_toxic_type()
+            raise ApiError("invalid toxic type", 400)
         name = fields.get("name") or f"{kind}_{stream}"
         if any(toxic.name == name for toxic in self):
-            raise errors.toxic_already_exists()
+            raise ApiError("toxic already exists", 409)
         definition = SERVER_TOXICS[kind]
         attributes = {attribute.name: 0 for attribute in definition.attributes}
         read_fields(value, _WRAPPER, {"attributes": _attributes(definition, attributes)})

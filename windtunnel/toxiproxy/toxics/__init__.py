@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from windtunnel.core.spelling import nearest
 from windtunnel.toxiproxy.toxics.bandwidth import BandwidthToxic
-from windtunnel.toxiproxy.toxics.base import STREAMS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
 from windtunnel.toxiproxy.toxics.down import DownToxic
 from windtunnel.toxiproxy.toxics.latency import LatencyToxic
 from windtunnel.toxiproxy.toxics.limit_data import LimitDataToxic
@@ -16,7 +16,6 @@ from windtunnel.toxiproxy.toxics.noop import NoopToxic
 from windtunnel.toxiproxy.toxics.reset_peer import ResetToxic
 from windtunnel.toxiproxy.toxics.slicer import SlicerToxic
 from windtunnel.toxiproxy.toxics.slow_close import SlowCloseToxic
-from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse, parse_list, streams_of
 from windtunnel.toxiproxy.toxics.timeout import TimeoutToxic
 
 TOXICS: tuple[Toxic, ...] = (
@@ -43,19 +42,3 @@ def toxic(kind: str) -> Toxic:
         return _BY_KIND[kind]
     except KeyError:
         raise ValueError(f"no toxic is called {kind!r}{nearest(kind, _BY_KIND)}") from None
-
-
-__all__ = [
-    "DOWN",
-    "SERVER_TOXICS",
-    "STREAMS",
-    "TOXICS",
-    "Attribute",
-    "ObservedTry",
-    "Toxic",
-    "ToxicSpec",
-    "parse",
-    "parse_list",
-    "streams_of",
-    "toxic",
-]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from windtunnel.core.spelling import nearest
-from windtunnel.toxiproxy import toxics
+from windtunnel.toxiproxy.toxics import toxic
 from windtunnel.toxiproxy.toxics.base import STREAMS, Toxic
 
 
@@ -26,7 +26,7 @@ class ToxicSpec:
     streams: tuple[str, ...]
 
     def __str__(self) -> str:
-        known = toxics.toxic(self.kind)
+        known = toxic(self.kind)
         stream = f"@{self.streams[0]}" if known.has_stream and len(self.streams) == 1 else ""
         defaults = {attribute.name: attribute.default for attribute in known.attributes}
         others = {name: value for name, value in self.attributes.items() if name != known.main}
@@ -43,7 +43,7 @@ def parse(text: str) -> ToxicSpec:
     """The spec that the text describes, defaults filled in; raises ``ValueError`` that names the mistake."""
     head, colon, values = text.strip().partition(":")
     kind, at, stream = head.partition("@")
-    known = toxics.toxic(kind.strip())
+    known = toxic(kind.strip())
     where = f"toxic {text.strip()!r}"
     if colon and not values.strip():
         raise ValueError(f"{where}: nothing comes after the colon")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windtunnel.core.draws import draw
 from windtunnel.dialects import Dialect
-from windtunnel.dialects.conversation import text_of, tool_ids
+from windtunnel.dialects.conversation import text_of
 from windtunnel.dialects.http import JSON_TYPE, Request
 from windtunnel.faults.base import Act, Fault, Miss, Try
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
@@ -59,6 +59,16 @@ def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai", see
     act = strike(fault, {"model": "m", "messages": messages}, dialect, seed)
     assert isinstance(act, Act) and act.request is not None
     return list(act.request.json()["messages"])
+
+
+def tool_ids(message: dict[str, Any]) -> list[str]:
+    """The ids of the tool calls that a message makes or answers."""
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    ids = [call.get("id") for call in message.get("tool_calls") or ()] + [message.get("tool_call_id")]
+    calls = [part for part in parts if part.get("type") in ("tool_use", "tool_result")]
+    ids += [part.get("id", part.get("tool_use_id")) for part in calls]
+    return [id for id in ids if isinstance(id, str)]
 
 
 def accepted(messages: list[Any]) -> bool:

@@ -13,7 +13,7 @@ from tests.faults.tries import a_try, keyed
 from windtunnel.dialects.http import RawReply, Reply, Request, json_reply, whole
 from windtunnel.faults.base import Act, Changed, Fault, Miss
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
-from windtunnel.faults.catalogue.http.empty import Empty
+from windtunnel.faults.catalogue.http.body import Empty
 from windtunnel.faults.catalogue.http.partial import Partial
 from windtunnel.faults.catalogue.http.schema_drift import SchemaDrift
 from windtunnel.faults.catalogue.http.stale import Stale

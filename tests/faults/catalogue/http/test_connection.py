@@ -8,11 +8,9 @@ from pydantic import ValidationError
 from tests.faults.tries import a_try, act_of, changed, done_to, why_not
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.faults.base import Changed
+from windtunnel.faults.catalogue.http.body import Truncate
+from windtunnel.faults.catalogue.http.broken_off import Hang, LoseReply, LoseRequest, Reset
 from windtunnel.faults.catalogue.http.duplicate import DuplicateRequest
-from windtunnel.faults.catalogue.http.hang import Hang
-from windtunnel.faults.catalogue.http.lost import LoseReply, LoseRequest
-from windtunnel.faults.catalogue.http.reset import Reset
-from windtunnel.faults.catalogue.http.truncate import Truncate
 
 REPLY = Reply(body=b"0123456789")
 

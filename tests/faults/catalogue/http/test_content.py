@@ -9,7 +9,7 @@ import pytest
 from tests.faults.tries import a_try, always, changed, keyed, why_not
 from windtunnel.dialects.http import JSON_TYPE, Reply, json_reply
 from windtunnel.faults.base import MAX_EVIDENCE, Miss
-from windtunnel.faults.catalogue.http.empty import Empty
+from windtunnel.faults.catalogue.http.body import Empty
 from windtunnel.faults.catalogue.http.malformed import KINDS, Malformed
 from windtunnel.faults.catalogue.http.partial import Partial
 from windtunnel.faults.catalogue.http.schema_drift import SchemaDrift

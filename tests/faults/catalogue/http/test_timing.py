@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.faults.base import Changed, Miss
+from windtunnel.faults.catalogue.http.body import SlowBody
 from windtunnel.faults.catalogue.http.delay import PRESETS, Delay
 from windtunnel.faults.catalogue.http.flap import Flap
-from windtunnel.faults.catalogue.http.slow_body import SlowBody
 
 
 def delays(fault: Delay, count: int = 2000) -> list[float]:

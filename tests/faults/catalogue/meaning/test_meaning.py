@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_tools.app import create_app
+from flask_tools.app import create_service
 from windtunnel.core.draws import draw
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request
 from windtunnel.faults.base import Changed, Fault, Miss, Try
@@ -48,7 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Request
 
 def result(link: str, path: Any) -> tuple[Request, Reply]:
     method, target, body = ASKED[link]
-    client = create_app(link, path).test_client()
+    client = create_service(link, path).test_client()
     headers = {"Windtunnel-World": "run/e1", "Windtunnel-Translator": "offline"}
     answer = client.open(target, method=method, json=body, headers=headers)
     assert answer.status_code < 300, answer.text

@@ -6,38 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from windtunnel.dialects.conversation import (
-    ChatMessage,
-    Conversation,
-    role_of,
-    set_text,
-    text_of,
-    with_new_ids,
-)
-from windtunnel.faults.base import Act, Fault, Miss, Try
-from windtunnel.faults.catalogue.context.conversation import conversation_of, random_for, rewritten
-
-Units = list[list[ChatMessage]]
-
-
-class ContextFault(Fault):
-    """Changes the request to the model; its reply is that to the changed request."""
-
-    family = "context"
-    where = "model"
-    needs_body = True
-
-    def act(self, tried: Try) -> Act | Miss:
-        chat = conversation_of(tried)
-        return chat if isinstance(chat, Miss) else self.change(tried, chat)
-
-    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
-        """Changes the conversation and forwards the request with it."""
-        raise NotImplementedError
+from windtunnel.dialects.conversation import Conversation, role_of, set_text, text_of, with_new_ids
+from windtunnel.faults.base import Act, Miss, Try
+from windtunnel.faults.catalogue.context.base import ContextFault, random_for, rewritten
 
 
 class TruncateHistory(ContextFault):
-    """The model is evidence_text only the end of the conversation.
+    """The model is shown only the end of the conversation.
 
     System messages stay. With ``keep_pairs`` a tool's result stays with the call that it answers, so that
     the API accepts the request. Without it messages are counted one by one, and real APIs refuse (400) a

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from windtunnel.dialects.conversation import Conversation, role_of, set_text, text_of
 from windtunnel.faults.base import Act, Miss, Try
-from windtunnel.faults.catalogue.context.conversation import random_for, rewritten
-from windtunnel.faults.catalogue.context.history import ContextFault
+from windtunnel.faults.catalogue.context.base import ContextFault, random_for, rewritten
 
 _Role = Literal["user", "assistant", "tool", "system"]
 _PADDING = "This line holds no information that matters for the task at hand. "
@@ -159,12 +158,8 @@ class UserInput(ContextFault):
             case "repeated":
                 return "\n".join([text] * 3)
             case "mixed_language":
-                return " ".join(_abroad(word) for word in text.split(" "))
+                return " ".join(_ABROAD.get(word.lower(), word) for word in text.split(" "))
         return _garbled(text, 0.2, random_for(tried, "garbled"))
-
-
-def _abroad(word: str) -> str:
-    return _ABROAD.get(word.lower(), word)
 
 
 def _garbled(text: str, rate: float, numbers: random.Random) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windtunnel.dialects.http import Ending, RawReply, Reply, head_bytes
+from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import Changed, Miss, Try, evidence_text
 
 # Faults look for nothing deeper: replies of such a shape are attacks, not answers.
@@ -54,27 +54,15 @@ def has_body(tried: Try, reply: Reply) -> bool:
     return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
 
 
-def cut_reply(reply: Reply, at: int, ending: Ending) -> RawReply:
-    """The header block, which claims the whole length (at least 1), and the body's first ``at`` bytes."""
-    head = head_bytes(reply, max(len(reply.body), 1))
-    return RawReply((head + reply.body[:at],), ending, reply.status)
-
-
-def objects_in(value: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
-    return _objects(value, (), _MAX_DEPTH)
-
-
-def _objects(
-    value: Any, path: tuple[str, ...], depth: int
+def objects_in(
+    value: Any, path: tuple[str, ...] = (), depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
+    children: Iterable[tuple[tuple[str, ...], Any]] = ()
     if isinstance(value, dict):
         yield path, value
-    for inner_path, inner in _inner(value, path) if depth else ():
-        yield from _objects(inner, inner_path, depth - 1)
-
-
-def _inner(value: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict):
-        return (((*path, name), inner) for name, inner in value.items())
-    return ((path, item) for item in value) if isinstance(value, list) else ()
+        children = (((*path, name), inner) for name, inner in value.items())
+    elif isinstance(value, list):
+        children = ((path, item) for item in value)
+    for inner_path, inner in children if depth else ():
+        yield from objects_in(inner, inner_path, depth - 1)

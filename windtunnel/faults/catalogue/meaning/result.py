@@ -137,28 +137,24 @@ def _document_of(reply: Reply) -> Any:
     return document if isinstance(document, (dict, list)) else None
 
 
-def leaves_of(document: Any, path: _Path = ()) -> Iterator[Leaf]:
+def leaves_of(document: Any) -> Iterator[Leaf]:
     """Every value that holds no other, in the document's order."""
-    waiting: list[tuple[_Path, Any]] = [(path, document)]
-    while waiting:  # without recursion, since a reply may be nested very deep
-        at, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [((*at, key), value[key]) for key in reversed(value)]
-        elif isinstance(value, list):
-            waiting += [((*at, number), value[number]) for number in reversed(range(len(value)))]
-        else:
-            yield Leaf(at, value)
+    return (leaf for leaf in _values_of(document) if not isinstance(leaf.value, (dict, list)))
 
 
 def lists_of(document: Any) -> Iterator[Leaf]:
     """Every list in the document."""
+    return (leaf for leaf in _values_of(document) if isinstance(leaf.value, list))
+
+
+def _values_of(document: Any) -> Iterator[Leaf]:
     waiting: list[tuple[_Path, Any]] = [((), document)]
-    while waiting:
+    while waiting:  # without recursion, since a reply may be nested very deep
         at, value = waiting.pop()
+        yield Leaf(at, value)
         if isinstance(value, dict):
             waiting += [((*at, key), value[key]) for key in reversed(value)]
         elif isinstance(value, list):
-            yield Leaf(at, value)
             waiting += [((*at, number), value[number]) for number in reversed(range(len(value)))]
 
 

@@ -27,17 +27,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and finite
 
 
-def _figures(result: ResultTree) -> Ranks:
-    """The leaves with a number, best first: figures, texts with a figure, counters; then the same of those
-    that repeat the question."""
-    leaves = [leaf for leaf in leaves_of(result.document) if leaf.value is not None]
-    numbers = [leaf for leaf in leaves if is_number(leaf.value)]
-    telling, technical = divided(numbers, lambda leaf: leaf.telling)
-    texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _NUMBER.search(leaf.value)]
-    apart = [unlike_the_question(rank, result) for rank in (telling, texts, technical)]
-    return [*(answers for answers, _ in apart), *(echoes for _, echoes in apart)]
-
-
 class WrongValue(MeaningFault):
     """A figure in the result is wrong.
 
@@ -49,7 +38,16 @@ class WrongValue(MeaningFault):
     name = "wrong_value"
 
     def candidates(self, result: ResultTree) -> Ranks:
-        return _figures(result)
+        """The leaves with a number, best first: figures, texts with a figure, counters.
+
+        Then come the same of those that repeat the question.
+        """
+        leaves = [leaf for leaf in leaves_of(result.document) if leaf.value is not None]
+        numbers = [leaf for leaf in leaves if is_number(leaf.value)]
+        telling, technical = divided(numbers, lambda leaf: leaf.telling)
+        texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and _NUMBER.search(leaf.value)]
+        apart = [unlike_the_question(rank, result) for rank in (telling, texts, technical)]
+        return [*(answers for answers, _ in apart), *(echoes for _, echoes in apart)]
 
     @property
     def factor(self) -> float:

@@ -69,7 +69,7 @@ def appending(claim: str, spoken: str) -> TextEdit:
 
 
 def with_edited_texts(value: Any, edit: TextEdit) -> Any:
-    """The value with its sentences with_edited_texts, and its figures where a text of them would be."""
+    """The value with its sentences edited, and its figures where a text of them would be edited."""
     if isinstance(value, dict):
         return {key: with_edited_texts(inner, edit) for key, inner in value.items()}
     if isinstance(value, list):

@@ -6,15 +6,26 @@ import random
 from typing import Any
 
 from windtunnel.dialects.conversation import Conversation, read_conversation
-from windtunnel.faults.base import Act, Miss, Try, evidence_text
+from windtunnel.faults.base import Act, Fault, Miss, Try, evidence_text
 
 
-def conversation_of(tried: Try) -> Conversation | Miss:
-    """The request's conversation; a miss if it holds none."""
-    try:
-        return read_conversation(tried.request, tried.dialect)
-    except ValueError:
-        return Miss("unreadable")
+class ContextFault(Fault):
+    """Changes the request to the model; its reply is that to the changed request."""
+
+    family = "context"
+    where = "model"
+    needs_body = True
+
+    def act(self, tried: Try) -> Act | Miss:
+        try:
+            chat = read_conversation(tried.request, tried.dialect)
+        except ValueError:
+            return Miss("unreadable")
+        return self.change(tried, chat)
+
+    def change(self, tried: Try, chat: Conversation) -> Act | Miss:
+        """Changes the conversation and forwards the request with it."""
+        raise NotImplementedError
 
 
 def rewritten(tried: Try, conversation: Conversation, **evidence: Any) -> Act:

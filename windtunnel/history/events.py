@@ -1,0 +1,355 @@
+"""What happens in a run, as typed events: the words of its history.
+
+Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are milliseconds of a monotonic
+clock of the process that wrote them.
+
+The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and for the subject its calls
+and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windtunnel.faults.base import WhyNot
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+SELF_TEST = "self-test subject: scripted model"
+Level = Literal["info", "warning", "error"]
+EndedBy = Literal["report", "text", "empty", "limit", "exception"]
+RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run."""
+
+    t: float
+    run_id: str
+    lab_id: str
+    lane: int
+    seed: int
+    settings: Mapping[str, Any]
+    subject: str
+    prompts: int
+    skipped_prompts: int = 0
+    event: Literal["run_started"] = "run_started"
+
+    @property
+    def subject_shown(self) -> str:
+        """The subject's name, which says so if the scripted model plays its model."""
+        scripted = self.settings.get("model", "scripted") == "scripted"
+        return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
+
+
+@dataclass(frozen=True)
+class EpisodeStarted:
+    """``expect`` is the prompt's oracle as it stands in the prompts file, None without one."""
+
+    t: float
+    episode: str
+    prompt: str
+    expect: Mapping[str, Any] | None
+    event: Literal["episode_started"] = "episode_started"
+
+
+@dataclass(frozen=True)
+class AttemptArmed:
+    """The plan's toxics are in force, read back. ``configuration``: the fault set that it was drawn from."""
+
+    t: float
+    episode: str
+    attempt: int
+    arming_ms: float
+    toxics: list[PlannedToxic]
+    configuration: int = 0
+    event: Literal["attempt_armed"] = "attempt_armed"
+
+
+@dataclass(frozen=True)
+class AttemptEnded:
+    """``ended_by``: report, text (an answer without a report), empty, limit or exception."""
+
+    episode: str
+    attempt: int
+    start: float
+    end: float
+    ms: float
+    ended_by: EndedBy
+    report: Report | None
+    response: str
+    error_type: str | None
+    error: str | None
+    event: Literal["attempt_ended"] = "attempt_ended"
+
+
+@dataclass(frozen=True)
+class AttemptHealed:
+    """``invalid`` names what went wrong with the lab in this attempt; it was not run if it never armed."""
+
+    t: float
+    episode: str
+    attempt: int
+    settled: bool | None
+    invalid: str | None
+    event: Literal["attempt_healed"] = "attempt_healed"
+
+
+@dataclass(frozen=True)
+class WorldRead:
+    """All side effects in the episode's world at that time. ``error`` if it could not be read."""
+
+    t: float
+    episode: str
+    effects: list[dict[str, Any]]
+    error: str | None = None
+    event: Literal["world_read"] = "world_read"
+
+
+@dataclass(frozen=True)
+class EpisodeJudged:
+    """The verdict on an episode as it was given; ``windtunnel judge`` gives it again."""
+
+    t: float
+    episode: str
+    outcome: str
+    world: str
+    claim: str
+    value: str
+    flags: list[str]
+    attempts: int
+    first_attempt_outcome: str
+    faults: list[dict[str, Any]]
+    event: Literal["episode_judged"] = "episode_judged"
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    t: float
+    completed: bool
+    reason: str
+    toxics_left: int | None
+    event: Literal["run_finished"] = "run_finished"
+
+
+@dataclass(frozen=True)
+class Note:
+    t: float
+    level: Level
+    message: str
+    event: Literal["note"] = "note"
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One HTTP try at the model. ``ordinal`` counts the attempt's model requests from 1.
+
+    ``reply_digest``: BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it was not read whole.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    ordinal: int
+    try_: int
+    ms: float
+    status: int | None
+    error: str | None
+    reply_digest: str = ""
+    event: Literal["model_call"] = "model_call"
+
+
+@dataclass(frozen=True)
+class ToolTry:
+    """One HTTP try of a tool call, as the caller saw it.
+
+    ``error`` is None for a valid reply of status below 400, ``http_<status>`` for any other status, else
+    read_timeout, connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply.
+    ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway. ``reply_digest``:
+    BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it did not come whole.
+    """
+
+    episode: str
+    attempt: int
+    tool: str
+    link: str
+    fingerprint: str
+    call: int
+    try_: int
+    start: float
+    end: float
+    ms: float
+    timeout_ms: float
+    status: int | None
+    error: str | None
+    reply_bytes: int
+    write: bool
+    idempotency_key: str | None
+    route: Literal["proxy", "direct"] = "proxy"
+    reply_digest: str = ""
+    event: Literal["tool_try"] = "tool_try"
+
+
+@dataclass(frozen=True)
+class ToolCalled:
+    """One logical tool call and what the model was told. ``side_effect``: none, done or unknown."""
+
+    t: float
+    episode: str
+    attempt: int
+    reply: int
+    index: int
+    tool: str
+    link: str
+    arguments: Mapping[str, Any]
+    fingerprint: str
+    call: int
+    tries: int
+    ok: bool
+    error: str | None
+    side_effect: str
+    result: str
+    fallback_used: bool
+    event: Literal["tool_call"] = "tool_call"
+
+
+@dataclass(frozen=True)
+class ToolCallRefused:
+    """A tool call that the model asked for and the subject refused by itself: no request was made of it.
+
+    ``why``: there is no such tool, the arguments (or those of the report) do not fit the tool's schema, or
+    they are no JSON; ``detail`` in words. ``tool`` and ``arguments`` are as the model gave them, cut off
+    where they are long. ``index`` is the place in the reply, malformed calls counted after the others.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    reply: int
+    index: int
+    tool: str
+    arguments: str
+    why: RefusedBecause
+    detail: str
+    event: Literal["tool_call_refused"] = "tool_call_refused"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The subject's structured report. Each value: ``{"value": number or text, "unit": text or None}``."""
+
+    status: Literal["done", "failed", "unsure"]
+    answer: str
+    values: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FaultMet:
+    """A fault that one request has met, and what became of it.
+
+    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected;
+    ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
+    ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
+    ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
+    ``content``: the caller got a body that the upstream did not give to this request.
+    """
+
+    id: str
+    kind: str
+    injected: bool
+    why_not: WhyNot | None = None
+    detail: str = ""
+    delay_ms: float = 0.0
+    shows: dict[str, Any] | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+    content: bool = False
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request as the gateway saw it; ``ms`` from its first request byte to its last reply byte.
+
+    Where it got no reply, ``ms`` is to its end.
+
+    ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
+    ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
+    the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
+    those that it has met, in the order of their set; ``configuration`` is the number of that set.
+    ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
+    """
+
+    start: float
+    run: str
+    episode: str
+    attempt: int
+    link: str
+    method: str
+    target: str
+    fingerprint: str
+    call: int
+    try_: int
+    identity: Literal["baggage", "counted", "mismatch"]
+    ms: float
+    status: int | None
+    request_complete: bool
+    reply_complete: bool
+    forwarded: bool
+    request_bytes: int
+    reply_bytes: int
+    faults: list[FaultMet] = field(default_factory=list)
+    configuration: int = 0
+    error: str | None = None
+    eligible: list[str] = field(default_factory=list)
+    event: Literal["exchange"] = "exchange"
+
+
+@dataclass(frozen=True)
+class FaultsSet:
+    """A fault set took the place of the one before, from the next request of this attempt on.
+
+    ``number`` counts the configurations of the lab; exchanges name the one that they were decided under.
+    ``entries``: the ids of the set's faults and toxics.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    number: int
+    faults: str
+    entries: list[str]
+    event: Literal["faults_set"] = "faults_set"
+
+
+@dataclass(frozen=True)
+class ToxicsChanged:
+    """What the manager did to Toxiproxy and read back. ``action``: armed, healed, repaired, disturbed."""
+
+    t: float
+    episode: str
+    attempt: int
+    action: Literal["armed", "healed", "repaired", "disturbed"]
+    toxics: list[dict[str, Any]]
+    detail: str = ""
+    event: Literal["toxics_changed"] = "toxics_changed"
+
+
+Event = (
+    RunStarted
+    | EpisodeStarted
+    | AttemptArmed
+    | ModelCall
+    | ToolTry
+    | ToolCalled
+    | ToolCallRefused
+    | AttemptEnded
+    | AttemptHealed
+    | WorldRead
+    | EpisodeJudged
+    | RunFinished
+    | Note
+    | Exchange
+    | FaultsSet
+    | ToxicsChanged
+)
