@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pydantic import SecretStr
 
 from windtunnel.history.events import SELF_TEST
-from windtunnel.settings.configuration import Configuration
-from windtunnel.settings.secrets import redactor
+from windtunnel.settings.configuration import Configuration, redactor
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.subjects.subject import Subject
 

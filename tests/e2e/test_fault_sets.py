@@ -47,7 +47,7 @@ def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
         return hangar.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
 
 
-def test_a_canary_strikes_every_call(hangar: Hangar) -> None:
+def test_every_call_meets_a_canary(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
     [entry] = flight.summary.faults
     assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2

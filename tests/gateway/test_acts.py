@@ -55,7 +55,7 @@ def test_the_answer_to_a_head_has_no_body(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-To": "B*"}}])
-def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_did_not_strike(
+def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_was_not_met(
     lab: Lab, only: dict[str, Any]
 ) -> None:
     seldom = {"id": "to Bob", "fault": "unavailable", "only": only, "when": {"probability": 1e-9}}

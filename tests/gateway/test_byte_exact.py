@@ -158,7 +158,7 @@ def script() -> Iterator[Script]:
 
 @pytest.fixture(scope="module")
 def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[list[Way]]:
-    """No attempt on the lane, one without and one with a fault armed that never strikes, both models."""
+    """No attempt on the lane, one without and one with a fault armed that is never met, both models."""
     address = script.upstream.address
     foreign = {"model": "compatible", "model_base_url": address.url + "/v1"}
     found = []

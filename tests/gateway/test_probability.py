@@ -146,7 +146,7 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
-    """The calls that the plan says are met: 99 % of all plans strike as many as are allowed here."""
+    """The calls that the plan says are met: 99 % of all plans meet as many as are allowed here."""
     tally = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
@@ -158,14 +158,14 @@ def planned() -> set[int]:
 
 @pytest.mark.parametrize("keep_alive", [True, False])
 @pytest.mark.parametrize("clients", [1, 32])
-def test_the_same_requests_are_struck(
+def test_the_same_requests_meet_the_fault(
     requests_met: RequestsMet, planned: set[int], clients: int, keep_alive: bool
 ) -> None:
     assert requests_met(clients, keep_alive, True) == planned
 
 
 @pytest.mark.parametrize("keep_alive", [True, False])
-def test_of_requests_without_names_the_same_number_is_struck(
+def test_of_requests_without_names_the_same_number_meet_it(
     requests_met: RequestsMet, planned: set[int], keep_alive: bool
 ) -> None:
     assert len(requests_met(32, keep_alive, False)) == len(planned)

@@ -12,7 +12,7 @@ def asked(lab: Lab, link: str, call: int) -> int:
     return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=5).status_code
 
 
-def test_a_tools_fault_strikes_in_its_turn_with_nothing_armed_for_the_model(lab: Lab) -> None:
+def test_a_tools_fault_is_met_in_its_turn_with_nothing_armed_for_the_model(lab: Lab) -> None:
     late = {"fault": "unavailable", "links": "search", "when": {"turns": "2-"}}
     lab.begin(faults={"faults": [late]})
     statuses = []

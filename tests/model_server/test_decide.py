@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.model_server.conversations import LAB, converse, report_of, request_of
 from tests.model_server.score_blind import REPORT
 from windtunnel.model_server.decide import decide
+from windtunnel.model_server.lexicon import wordlist
 from windtunnel.model_server.personas import Persona
-from windtunnel.model_server.wordlist import wordlist
 
 PARIS_ROME = "What's the weather in Paris and in Rome?"
 

@@ -10,7 +10,7 @@ import pytest
 
 from windtunnel.faults.sets.presets import find_set, preset, preset_names
 from windtunnel.report.reproduce import command
-from windtunnel.runner.translator import decide_backend
+from windtunnel.runner.flight import decide_backend
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings
 

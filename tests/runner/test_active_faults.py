@@ -7,7 +7,8 @@ import pytest
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.logs import faults_set_message
-from windtunnel.runner.active_faults import toxics_in_force, with_faults_of_lab
+from windtunnel.runner.attempts import toxics_in_force
+from windtunnel.runner.run import with_faults_of_lab
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
 

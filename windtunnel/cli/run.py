@@ -12,8 +12,7 @@ import click
 
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
-from windtunnel.report.audience import ConsoleAudience
-from windtunnel.report.console import plain_console, print_summary
+from windtunnel.report.console import ConsoleAudience, plain_console, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
@@ -52,7 +51,12 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         interrupt_once(os.environ)
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
-        with load_subject(subject)(configuration) as opened:
+        opening = load_subject(subject)(configuration)
+        if not hasattr(opening, "__enter__"):
+            raise SettingsError(
+                f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
+            )
+        with opening as opened:
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))

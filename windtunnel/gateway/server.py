@@ -15,10 +15,9 @@ from starlette.applications import Starlette
 
 from windtunnel.core.sockets import Address, listen
 from windtunnel.gateway.connection.connection import ClientConnection
-from windtunnel.gateway.connection.link_listener import LinkListener
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
-from windtunnel.gateway.lane import Lane
+from windtunnel.gateway.lane import Lane, LinkListener
 from windtunnel.links.catalog import LINKS, MODEL_LINK
 from windtunnel.links.topology import Topology
 

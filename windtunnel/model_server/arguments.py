@@ -23,12 +23,11 @@ from windtunnel.model_server import (
 )
 from windtunnel.model_server.areas import Area
 from windtunnel.model_server.findings import Finding, field_named
-from windtunnel.model_server.lexicon import words
+from windtunnel.model_server.lexicon import wordlist, words
 from windtunnel.model_server.names import find_quoted
 from windtunnel.model_server.roles import Role, role_of
 from windtunnel.model_server.scope import MISSING, Scope
 from windtunnel.model_server.toolspec import Param, Tool
-from windtunnel.model_server.wordlist import wordlist
 
 Filler = Callable[[Scope, Param, str], Any]
 

@@ -12,7 +12,6 @@ _FUNCTIONS = (
     "|round|pow|gcd|lcm|radians|degrees|min|max|hypot"
 )
 
-
 _OPERATORS = (
     (r"\*\*|\^", "**"),
     (r"(?:raised )?to the power(?: of)?|raised to(?: the)?|to the(?= [\w-]+ power)", "**"),
@@ -30,7 +29,6 @@ _OPERATORS = (
     (r"\bcubed\b", "CUBED"),
     (r"\bfactorial\b(?! *(?:of|\())|!", "FACTORIAL"),
 )
-
 
 PREFIXES = (
     (r"(?:the )?(?:square|2nd) root(?: of)?|√", "sqrt({})"),
@@ -61,7 +59,6 @@ PREFIXES = (
     (r"(?:the )?tan(?:gent)? of", "tan({})"),
 )
 
-
 LISTS = (
     (r"(?:the )?(?:sum|total) of", " + "),
     (r"(?:the )?product of", " * "),
@@ -78,13 +75,11 @@ LISTS = (
     (r"(?:the )?(?:remainder) (?:of|when)(?: you divide)?", " % "),
 )
 
-
 REFERENCE = (
     r"\b(?:it|this|that|(?:the|that|this) (?:result|answer|value|number|figure|outcome"
     r"|temperature|price|amount|"
     r"(?:sum|total)(?! of\b))|both|them|the two|these|those)\b"
 )
-
 
 _TABLE = (
     [
@@ -110,12 +105,10 @@ _TABLE = (
     ]
 )
 
-
 TOKEN = re.compile(
     "|".join(f"(?P<T{i}>{pattern})" for i, (pattern, _) in enumerate([(REFERENCE, "REF"), *_TABLE])),
     re.IGNORECASE,
 )
-
 
 KINDS = ["REF", *[kind for _, kind in _TABLE]]
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windtunnel.model_server.findings import META, Leaf, Value, is_item, leaves, main_list, shown, unit_of
-from windtunnel.model_server.lexicon import STOPWORDS, attributes, stem, words
+from windtunnel.model_server.lexicon import STOPWORDS, attributes, stem, wordlist, words
 from windtunnel.model_server.snippets import from_text
-from windtunnel.model_server.wordlist import wordlist
 
 _HEADLINE = wordlist(
     "result answer value output translated_text translated translation converted converted_amount "

@@ -20,8 +20,7 @@ from windtunnel.model_server.names import (
 from windtunnel.model_server.operations import is_sum, operation_of
 from windtunnel.model_server.repeats import expand
 from windtunnel.model_server.roles import role_of
-from windtunnel.model_server.step import Step
-from windtunnel.model_server.toolspec import Tool
+from windtunnel.model_server.toolspec import Step, Tool
 
 _PRONOUN = re.compile(
     r"\b(?:it|that|this|them|those|these|both|there)\b(?!\s+(?:is|was|'s|will be)?\s*(?:raining"
@@ -32,7 +31,6 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 
-
 _DUMMY_IT = re.compile(
     r"\b(?:is|will|how \w+ is|what time is|make|if|that|when|feel|feels) it\b|\bit (?:is"
     r"|will|feels?|rains?|snows?|takes?)\b|\bit's\b|\bthat's\b|\b(?:this|that) (?:week"
@@ -40,7 +38,6 @@ _DUMMY_IT = re.compile(
     r"|friday|saturday|sunday)\b",
     re.IGNORECASE,
 )
-
 
 FOLLOW_UP = re.compile(
     r"^\W*(?:and|what about|how about|now|also|same for|or|then|plus)\b[\s,:]*", re.IGNORECASE

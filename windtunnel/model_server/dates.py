@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
+from windtunnel.model_server.lexicon import wordlist
 from windtunnel.model_server.numbers import parse_number
-from windtunnel.model_server.wordlist import wordlist
 
 DEFAULT_TODAY = date(2026, 3, 2)
 

@@ -21,8 +21,7 @@ from windtunnel.model_server.planning import plan
 from windtunnel.model_server.prose import sentence_of
 from windtunnel.model_server.report import Outcome, Report, final_report, small_talk
 from windtunnel.model_server.results import Failure
-from windtunnel.model_server.step import Step
-from windtunnel.model_server.toolspec import Tool, parse_tools
+from windtunnel.model_server.toolspec import Step, Tool, parse_tools
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from windtunnel.model_server.asking import asked_values
 from windtunnel.model_server.lexicon import attributes, words
 from windtunnel.model_server.roles import role_of
-from windtunnel.model_server.step import Step
+from windtunnel.model_server.toolspec import Step
 
 _NAMES = ("Alex Moreau", "Sam Keller", "Jo Lindqvist", "Kim Rossi")
 _TEXTS = ("See you soon", "All is well", "As agreed", "A fine day")

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.model_server.lexicon import ABBREVIATIONS, UNIT_SUFFIXES, words
+from windtunnel.model_server.lexicon import ABBREVIATIONS, UNIT_SUFFIXES, wordlist, words
 from windtunnel.model_server.numbers import tidy
 from windtunnel.model_server.toolspec import Tool
-from windtunnel.model_server.wordlist import wordlist
 
 META = frozenset(
     wordlist(

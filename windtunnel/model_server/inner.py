@@ -19,9 +19,8 @@ from windtunnel.model_server.names import (
 from windtunnel.model_server.people import recipients
 from windtunnel.model_server.repeats import expand
 from windtunnel.model_server.roles import role_of
-from windtunnel.model_server.step import Step
 from windtunnel.model_server.told import literal_body, told
-from windtunnel.model_server.toolspec import Tool
+from windtunnel.model_server.toolspec import Step, Tool
 
 _WORDS_OF = re.compile(
     r"\bthe (?:translation|meaning|definition|spelling|result|value) (?:of|for) (?:the (?:word|phrase) )?_",

@@ -118,3 +118,8 @@ def features(text: str) -> Mapping[str, float]:
 def synonyms(word: str) -> frozenset[str]:
     """The words that mean the same as a value of an enum; the word itself among them."""
     return frozenset({word}).union(*(listed for listed in _SYNONYMS if word in listed))
+
+
+def wordlist(text: str) -> list[str]:
+    """The words of a text in order, split at blanks."""
+    return text.split()

@@ -9,15 +9,13 @@ from datetime import date
 from functools import lru_cache
 
 from windtunnel.model_server.areas import POLITE
-from windtunnel.model_server.lexicon import WRITES, concepts, features, operations, stem, words
+from windtunnel.model_server.lexicon import WRITES, concepts, features, operations, stem, wordlist, words
 from windtunnel.model_server.names import find_names, find_quoted, mask_quoted
 from windtunnel.model_server.operations import operation_of
 from windtunnel.model_server.toolspec import Tool
 from windtunnel.model_server.traits import fit_of, traits_of, untold
-from windtunnel.model_server.wordlist import wordlist
 
 THRESHOLD = 2.0
-
 
 _PLAIN = frozenset(
     wordlist("look find get search show check fetch give see list return what know need tell say")

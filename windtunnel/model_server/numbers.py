@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from windtunnel.model_server.wordlist import wordlist
+from windtunnel.model_server.lexicon import wordlist
 
 _SMALL = wordlist(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "

@@ -17,7 +17,6 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 
-
 _TO_ME = re.compile(
     r"^\W*(?:send|tell|give|show|get|bring|fetch|text|read)\s+me\b(?!\s+(?:a|an)\s)",
     re.IGNORECASE,

@@ -19,7 +19,6 @@ _TOLD = (
     r"|lend|owe|refund)"
 )
 
-
 _RELATED = (
     r"(?:my|our|the|his|her)\s+(?!(?:result|answer|following|message|temperature|weather"
     r"|value|number|same|translation|list|total|price|forecast|sum|event|calendar|text"
@@ -28,15 +27,12 @@ _RELATED = (
     r"|office|desk|line|list))?)"
 )
 
-
 _LOWER_WORDS = (
     r"(?!(?:me|my|the|a|an|it|this|that|them|him|her|us|you|be|say|let|see|get|call|send"
     r"|do|have|make|buy|check)\b)[a-z][\w'-]+"
 )
 
-
 _PRONOUN = re.compile(rf"\b(?:to|{_TOLD})\s+(?:her|him|them)\b", re.IGNORECASE)
-
 
 _TO_SELF = re.compile(r"\bmyself\b|\b(?:email|message|text|send) (?:it to )?me\b", re.IGNORECASE)
 

@@ -19,12 +19,10 @@ _STOP = (
     r"|will)\b|\s+\d)"
 )
 
-
 _ROOMS = (
     r"\bthe ((?:[a-z]*room|living room|kitchen|hall(?:way)?|office|garage|garden|basement"
     r"|attic|cellar|terrace|balcony|study))\b"
 )
-
 
 _STREET = re.compile(r"\b\d+[A-Za-z]?\s+[A-Z][\w'-]+(?:\s[A-Z][\w'-]*)*")
 

@@ -18,9 +18,8 @@ from windtunnel.model_server.names import (
 )
 from windtunnel.model_server.operations import operation_of
 from windtunnel.model_server.repeats import expand
-from windtunnel.model_server.step import Step
 from windtunnel.model_server.steps import split
-from windtunnel.model_server.toolspec import Tool
+from windtunnel.model_server.toolspec import Step, Tool
 
 
 def plan(

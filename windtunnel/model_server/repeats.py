@@ -21,7 +21,7 @@ from windtunnel.model_server.names import (
     mask_quoted,
 )
 from windtunnel.model_server.roles import role_of
-from windtunnel.model_server.step import Step
+from windtunnel.model_server.toolspec import Step
 
 
 def expand(step: Step, today: date) -> list[Step]:

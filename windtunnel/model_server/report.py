@@ -10,8 +10,7 @@ from windtunnel.model_server.findings import Finding, Value
 from windtunnel.model_server.lexicon import words
 from windtunnel.model_server.prose import details_of
 from windtunnel.model_server.roles import role_of
-from windtunnel.model_server.step import Step
-from windtunnel.model_server.toolspec import Param, Tool
+from windtunnel.model_server.toolspec import Param, Step, Tool
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from windtunnel.model_server.lexicon import CURRENCIES, LANGUAGES, UNITS, features, words
+from windtunnel.model_server.lexicon import CURRENCIES, LANGUAGES, UNITS, features, wordlist, words
 from windtunnel.model_server.toolspec import Param, Tool
-from windtunnel.model_server.wordlist import wordlist
 
 _KINDS = {
     "email": "email mail e-mail",

@@ -10,10 +10,9 @@ from typing import Any
 
 from windtunnel.model_server.areas import Area
 from windtunnel.model_server.findings import Finding
-from windtunnel.model_server.lexicon import STOPWORDS, VERBS, concepts, stem, words
+from windtunnel.model_server.lexicon import STOPWORDS, VERBS, concepts, stem, wordlist, words
 from windtunnel.model_server.names import Span
 from windtunnel.model_server.toolspec import Param, Tool
-from windtunnel.model_server.wordlist import wordlist
 
 MISSING: Any = object()
 _GENERAL = {

@@ -16,7 +16,6 @@ SAYING = re.compile(
     re.IGNORECASE,
 )
 
-
 TELLING = re.compile(
     r"\b(?:tell|inform|notify|remind|message|text|email|let|ping|warn|write|alert|assure"
     r"|ask|note|reply|respond|answer|remember|send|mention|post|announce|share|publish)\b(?:\s+[^.:]{0,60}?)?\s+that\s+(?!(?:is"
@@ -24,9 +23,7 @@ TELLING = re.compile(
     re.IGNORECASE,
 )
 
-
 _KNOW = re.compile(r"\blet\s+(?:[\w.@'-]+\s+){1,3}?know(?:\s+that)?[\s:,]+", re.IGNORECASE)
-
 
 _LEADING = re.compile(
     r"^\W*(?:(?:please|then|and|also)\s+)*(?:tell|inform|notify|ask|remind|thank|let"
@@ -34,16 +31,13 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 
-
 WH = re.compile(r"^(?:what|how|who|when|where|which|whether|if|why)\b", re.IGNORECASE)
-
 
 CALLED = re.compile(
     r"\b(?:called|named|titled|entitled|labell?ed|with (?:the )?(?:title|name|label|subject)(?: "
     r"of)?|(?:the )?(?:title|name|subject)(?: is|:)|subject)\s+:?\s*",
     re.IGNORECASE,
 )
-
 
 _FINITE = re.compile(r"\b(?:is|are|was|were|will|has|have|had|can|must|'s|starts?|begins?|arrived?|needs?)\b")
 

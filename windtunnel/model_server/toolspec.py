@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from windtunnel.model_server.lexicon import NOUN_VERBS, WRITES, operations, words
-from windtunnel.model_server.wordlist import wordlist
+from windtunnel.model_server.lexicon import NOUN_VERBS, WRITES, operations, wordlist, words
 
 _RECIPIENT = frozenset(
     wordlist("to recipient recipients receiver addressee contact email emails phone number person")
@@ -200,3 +199,18 @@ def _named(name: str) -> tuple[str, ...]:
             if operations(word) and (pass_nouns or not {word, word.rstrip("s")} & NOUN_VERBS):
                 return operations(word)
     return ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call to make. ``text`` gives its arguments, ``context`` what was said before without a call of its
+    own; ``refers``: it builds on earlier results; ``asked``: its values belong into the report; ``question``
+    asks for these values where the text does not."""
+
+    text: str
+    tool: Tool
+    context: tuple[str, ...] = ()
+    refers: bool = False
+    condition: str = ""
+    asked: bool = True
+    question: str = ""

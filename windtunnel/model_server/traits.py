@@ -71,7 +71,6 @@ _GAIN = {
     "recipient": 0.6,
 }
 
-
 _LACK = {
     "expression": -3.0,
     "place": -0.6,

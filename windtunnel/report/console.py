@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -218,3 +219,30 @@ def _facts(summary: Summary) -> Text:
 
 def _remark(text: str) -> Text:
     return Text(f"note: {one_line(text)}", style="yellow")
+
+
+class ConsoleAudience:
+    """On a terminal the prompt in progress is shown below the lines; elsewhere only whole lines."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(Text(), console=console, transient=True, auto_refresh=False)
+        if console.is_terminal:
+            self._live.start()
+
+    def say(self, message: str) -> None:
+        self._console.print(Text(strip_control(message)))
+
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None:
+        if self._live.is_started:
+            again = f" (attempt {attempt})" if attempt > 1 else ""
+            line = Text(f"{index:>3}/{total} {strip_control(prompt)}{again} ...", style="dim", no_wrap=True)
+            line.truncate(self._console.width, overflow="ellipsis")
+            self._live.update(line, refresh=True)
+
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+        self._console.print(episode_line(judgement, index, total, line_width(self._console)))
+
+    def close(self) -> None:
+        self._live.update(Text(), refresh=self._live.is_started)
+        self._live.stop()

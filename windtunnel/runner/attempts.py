@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from windtunnel.core.identity import Identity
-from windtunnel.faults.sets.fault_set import FaultSet
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology
-from windtunnel.runner.active_faults import toxics_in_force
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
+from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 from windtunnel.toxiproxy.planned import plan_toxics
 
@@ -97,3 +99,8 @@ def worth_another(ended: AttemptEnded) -> bool:
     return ended.ended_by in ("exception", "empty", "limit") or (
         ended.report is not None and ended.report.status != "done"
     )
+
+
+def toxics_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> Sequence[ToxicEntry]:
+    """The toxics of the run's own set, or of the one that was set on the lab since the run began."""
+    return (own if set_since is None else read_canonical(set_since.faults)).toxics

@@ -13,13 +13,13 @@ from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt
-from windtunnel.runner.active_faults import with_faults_of_lab
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
-from windtunnel.settings.configuration import Configuration
-from windtunnel.settings.secrets import redactor
+from windtunnel.settings.configuration import Configuration, redactor
+from windtunnel.settings.settings import Settings
+from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.state import State
 from windtunnel.subjects.subject import Subject
 
@@ -94,7 +94,7 @@ class Runner:
                 topology.lane,
                 settings.seed,
                 settings.model_dump(),
-                self._subject.name,
+                _name_of(self._subject),
                 prompts,
                 skipped_prompts,
             )
@@ -150,3 +150,20 @@ class Runner:
 def new_run_id() -> str:
     """Sorts by time; the end keeps runs apart that start in the same second."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:
+    """The settings that a run begins with, and a sentence if they have the lab's fault set.
+
+    A run takes the lab's set if it has none of its own.
+    """
+    if settings.faults or set_on_lab is None or not set_on_lab.faults:
+        return settings, ""
+    sentence = f"the lab's faults are in force: {set_on_lab.source} (configuration {set_on_lab.number})"
+    # the lab's set has its chaos level in its probabilities
+    return settings.model_copy(update={"faults": set_on_lab.faults, "chaos_level": 1.0}), sentence
+
+
+def _name_of(subject: object) -> str:
+    """Its ``name``; for a plain function or another object without one, what Python calls it."""
+    return str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject).__name__))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,3 +110,22 @@ def running_lab(state: Path) -> dict[str, Any] | None:
         return dict(json.loads((state / LAB_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+_KEY_VARIABLES = ("GROQ_API_KEY", "MODEL_API_KEY")
+_MIN_KEY_LENGTH = 8
+
+
+def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that takes every key of the environment out of a text.
+
+    A value of fewer than 8 characters stays: it is a placeholder, and its letters occur in other words.
+    """
+    keys = [environ[name] for name in _KEY_VARIABLES if len(environ.get(name, "")) >= _MIN_KEY_LENGTH]
+
+    def redact(text: str) -> str:
+        for key in keys:
+            text = text.replace(key, "[secret]")
+        return text
+
+    return redact

@@ -43,7 +43,7 @@ def test_a_delay_takes_nothing_from_the_others():
     assert rates(a_set(entry("delay", 0.9), entry("empty", 0.5)))["empty"] == (0.5, 0.5)
 
 
-def test_one_that_strikes_only_some_tries_leaves_a_range():
+def test_one_that_only_some_tries_meet_leaves_a_range():
     found = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("stale", 0.4)))
     assert found == {"empty": (0.5, 0.5), "stale": (0.2, 0.4)}
 

@@ -122,7 +122,7 @@ def test_python_objects_are_refused_just_so(entry, says):
 
 
 @pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
-def test_a_link_that_the_fault_cannot_strike_is_refused_where_it_is_named(names):
+def test_a_link_where_the_fault_is_impossible_is_refused_where_it_is_named(names):
     with pytest.raises(FaultSetError, match="slow_tokens is impossible on weather, possible only on model"):
         build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY)
 
@@ -142,7 +142,7 @@ def test_a_parameter_s_own_keys_are_checked_too():
         build_set({"faults": [entry]}, "f", {"nested": Nested})
 
 
-def test_a_set_of_nothing_but_chance_zero_cannot_strike():
+def test_a_set_of_nothing_but_chance_zero_cannot_be_met():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
     assert not build_set(entries, "f", REGISTRY).can_be_met

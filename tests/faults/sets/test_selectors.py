@@ -1,4 +1,4 @@
-"""At which requests a fault is aimed."""
+"""Which requests a fault's selectors choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a fault strikes: every trigger by itself, and together."""
+"""When a fault is met: every trigger by itself, and together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windtunnel.faults.sets.triggers import Moment, When, Window
 
 
 def met(when: When, *, calls: int = 10) -> list[int]:
-    """The calls that a certain draw would strike, each with one try."""
+    """The calls that meet the fault by a certain draw, each with one try."""
     found: list[int] = []
     for call in range(1, calls + 1):
         moment = Moment(call, call, met=len(found), last_met=found[-1] if found else 0)

@@ -9,8 +9,7 @@ from windtunnel.dialects.http import Request, json_reply
 from windtunnel.faults.base import Act, Changed
 from windtunnel.faults.catalogue.http.body import Truncate
 from windtunnel.faults.plan import MetFault, Plan
-from windtunnel.gateway.connection.fault_delay import FaultDelay
-from windtunnel.gateway.connection.request_copies import RequestCopies
+from windtunnel.gateway.connection.request_faults import FaultDelay, RequestCopies
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.upstream_link import message_for
 from windtunnel.gateway.endpoint import lab_endpoint

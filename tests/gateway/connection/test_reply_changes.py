@@ -18,9 +18,9 @@ from windtunnel.dialects.http import Reply, Request, Step, chunk
 from windtunnel.faults.base import Act, Changed, Miss
 from windtunnel.faults.catalogue.http.body import Truncate
 from windtunnel.faults.plan import MetFault
-from windtunnel.gateway.connection.event_stream_edit import EventSplitter
 from windtunnel.gateway.connection.exchange_record import fault_met
 from windtunnel.gateway.connection.reply_changes import ReplyChanges
+from windtunnel.gateway.connection.reply_treatments import EventSplitter
 from windtunnel.gateway.connection.reply_writer import SentReply
 from windtunnel.gateway.http1.heads import read_request
 from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of

@@ -8,15 +8,14 @@ from typing import cast
 
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.fault_decision import ask_faults, can_be_decided, decide, may_meet_fault
-from windtunnel.gateway.connection.fault_delay import FaultDelay
-from windtunnel.gateway.connection.link_listener import LinkListener
+from windtunnel.gateway.connection.request_faults import FaultDelay
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
 from windtunnel.gateway.connection.request_relay import CLIENT_LEFT, RequestRelay
 from windtunnel.gateway.http1.framing import BadBody
 from windtunnel.gateway.http1.heads import BadHead, RequestHead
 from windtunnel.gateway.http1.rendering import CONTINUE
-from windtunnel.gateway.lane import LaneAttempt
+from windtunnel.gateway.lane import LaneAttempt, LinkListener
 
 _CLIENT_LEFT_EARLY = "the client left before its request was complete"
 _ATTEMPT_OVER = "the attempt ended before its reply was complete"
@@ -101,7 +100,7 @@ class ClientConnection(asyncio.Protocol):
             self.relay.upstream.close()
         else:
             self.relay.upstream.drop()
-        self._leave()
+        self.leave()
 
     def pause_writing(self) -> None:
         self.client.full = True
@@ -119,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
         self.relay.give_up(reason)
         self.relay.upstream.drop()
         self.client.abort()
-        self._leave()
+        self.leave()
 
     def release(self, attempt: LaneAttempt) -> None:
         """Ends what only a fault holds up: a delayed request goes on, a reply is cut off."""
@@ -140,10 +139,7 @@ class ClientConnection(asyncio.Protocol):
             self.client.pause(PauseReason.REQUESTS_WAIT, False)
             self.data_received(self.queue.take_all())
 
-    def on_orphan_sent(self) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Nothing is left of the connection: its attempt need not wait for it any more."""
         if not self._left:
             self._left = True

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from windtunnel.dialects.http import Ending, Reply, Step
 from windtunnel.faults.plan import MetFault
-from windtunnel.gateway.connection.buffered_reply import BufferedReply
-from windtunnel.gateway.connection.event_stream_edit import EventStreamEdit
+from windtunnel.gateway.connection.reply_treatments import BufferedReply, EventStreamEdit
 from windtunnel.gateway.connection.upstream_reply import (
     MAX_BUFFERED_REPLY,
     ReplyTreatment,

@@ -7,15 +7,15 @@ from typing import Protocol
 from windtunnel.dialects.http import Ending
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.exchange_record import record_exchange
-from windtunnel.gateway.connection.link_listener import LinkListener
 from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
-from windtunnel.gateway.connection.request_copies import RequestCopies
+from windtunnel.gateway.connection.request_faults import RequestCopies
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
 from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.http1.rendering import refusal
 from windtunnel.gateway.http1.reply_reader import ReplyReader
+from windtunnel.gateway.lane import LinkListener
 
 CLIENT_LEFT = "the client left before its reply was complete"
 
@@ -29,8 +29,8 @@ class RelayOwner(Protocol):
     def on_tunnel(self) -> None:
         """The connection has changed its protocol: the upstream gets all that the client sends."""
 
-    def on_orphan_sent(self) -> None:
-        """The request of a client that is gone has reached its upstream, or cannot."""
+    def leave(self) -> None:
+        """The client is gone, and its request has reached the upstream, or cannot: nothing is left to do."""
 
 
 class RequestRelay:
@@ -44,7 +44,7 @@ class RequestRelay:
         self._client = client
         self._queue = queue
         self._owner = owner
-        self.upstream = UpstreamLink(self, listener.connect_timeout, self._client_is_behind)
+        self.upstream = UpstreamLink(self, listener.connect_timeout, lambda: self.reply.behind)
         self.reply = ReplyDelivery(client, self._on_written, self.upstream.throttle)
         self.request: RequestInProgress | None = None
         self._copies: RequestCopies | None = None
@@ -53,9 +53,6 @@ class RequestRelay:
     def tunnel(self) -> bool:
         """Whether the connection has changed its protocol."""
         return self.reply.reader is not None and self.reply.reader.tunnel
-
-    def _client_is_behind(self) -> bool:
-        return self.reply.behind
 
     # towards the upstream
 
@@ -108,7 +105,7 @@ class RequestRelay:
             self.request.forwarded = True
         if self._client.lost:
             self.give_up(CLIENT_LEFT)
-            self._owner.on_orphan_sent()
+            self._owner.leave()
 
     def on_unreachable(self, reason: str) -> None:
         request = self.request
@@ -120,7 +117,7 @@ class RequestRelay:
         request.keep_alive = request.keep_alive and request.request_done
         if self._client.lost:
             self.give_up(reason)
-            self._owner.on_orphan_sent()
+            self._owner.leave()
         else:
             self.reply.answer(request, refusal(502, "bad_gateway", reason))
             self._finish(request)

@@ -44,7 +44,7 @@ ANTHROPIC = [
 ]
 
 
-def strike(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) -> Act | Miss | None:
+def act_of(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) -> Act | Miss | None:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = Request(JSON_TYPE, raw, "POST", "/v1/chat/completions")
 
@@ -56,7 +56,7 @@ def strike(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) 
 
 def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai", seed: int = 1) -> list[Any]:
     """The messages that the model gets."""
-    act = strike(fault, {"model": "m", "messages": messages}, dialect, seed)
+    act = act_of(fault, {"model": "m", "messages": messages}, dialect, seed)
     assert isinstance(act, Act) and act.request is not None
     return list(act.request.json()["messages"])
 
@@ -100,7 +100,7 @@ def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect, me
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 def test_each_leaves_the_rest_of_the_request_alone(kind):
-    act = strike(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
+    act = act_of(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
     assert isinstance(act, Act) and act.request is not None
     body = act.request.json()
     assert (body["model"], body["seed"], body["tools"]) == ("m", 3, [{"a": 1}])
@@ -121,24 +121,24 @@ MESSAGE = st.dictionaries(KEYS, WORDS | JSON | st.lists(st.dictionaries(KEYS, WO
 @given(body=st.binary() | JSON | st.fixed_dictionaries({"messages": st.lists(MESSAGE, max_size=6)}))
 def test_nothing_makes_them_raise(kind, body):
     for dialect in ("openai", "anthropic"):
-        act = strike(kind(), body, dialect)
+        act = act_of(kind(), body, dialect)
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 def test_tool_calls_that_are_none_are_no_obstacle(kind):
     messages = [{"role": "user", "content": "é"}, {"tool_calls": 1}, {"content": [{"type": "tool_use"}, 3]}]
-    assert isinstance(strike(kind(), {"messages": messages}), Act | Miss)
+    assert isinstance(act_of(kind(), {"messages": messages}), Act | Miss)
 
 
 @pytest.mark.parametrize("body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {}])
 def test_what_is_no_conversation_is_unreadable(body):
-    assert strike(CONTEXT_FAULTS[0](), body) == Miss("unreadable")
+    assert act_of(CONTEXT_FAULTS[0](), body) == Miss("unreadable")
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 def test_an_empty_conversation_has_nothing_to_change_but_can_be_added_to(kind):
-    act = strike(kind(), {"messages": []})
+    act = act_of(kind(), {"messages": []})
     assert act == Miss("nothing_to_change") or kind.name == "inject_message"
 
 
@@ -185,7 +185,7 @@ def test_encoding(kind, text):
 
 def test_plain_ascii_has_no_encoding_to_be_wrong():
     messages = [{"role": "user", "content": "plain"}]
-    assert strike(one("encoding"), {"messages": messages}) == Miss("nothing_to_change")
+    assert act_of(one("encoding"), {"messages": messages}) == Miss("nothing_to_change")
 
 
 def test_overflow_adds_exactly_so_much():
@@ -207,7 +207,7 @@ def test_user_input_finds_the_user_among_tool_results():
 
 def test_a_system_message_for_anthropic_goes_where_it_belongs():
     body = {"system": "Be brief.", "messages": ANTHROPIC}
-    act = strike(one("inject_message", role="system", text="Be rude."), body, "anthropic")
+    act = act_of(one("inject_message", role="system", text="Be rude."), body, "anthropic")
     assert act.request.json()["system"] == "Be brief.\nBe rude."
 
 

@@ -87,7 +87,7 @@ def same_shape(one: Any, other: Any, *, shorter_lists: bool = False) -> bool:
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("link", ASKED)
 @pytest.mark.parametrize("kind", MEANING_FAULTS)
-def test_every_service_is_struck_and_keeps_its_form(results, kind, link, severity):
+def test_every_service_is_faulted_and_keeps_its_form(results, kind, link, severity):
     request, reply = results[link]
     for seed in range(4):
         outcome = apply(kind(severity=severity), reply, request, link, seed)
@@ -102,7 +102,7 @@ def test_every_service_is_struck_and_keeps_its_form(results, kind, link, severit
 
 
 @pytest.mark.parametrize("kind", MEANING_FAULTS)
-def test_most_services_have_something_to_strike(results, kind):
+def test_most_services_have_something_to_change(results, kind):
     outcome = [
         link
         for link, (request, reply) in results.items()

@@ -1,6 +1,0 @@
-"""Tables of words, kept readable."""
-
-
-def wordlist(text: str) -> list[str]:
-    """The words of a text in order, split at blanks."""
-    return text.split()
