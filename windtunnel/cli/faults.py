@@ -25,6 +25,7 @@ from windtunnel.lab.live import LiveFaultsClient
 from windtunnel.report.console import plain_console
 from windtunnel.report.fault_catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
 from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.toxiproxy.toxics import TOXICS
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -63,7 +64,12 @@ def _show(name: str, chaos_level: float) -> None:
         _print_fault(REGISTRY[name])
         return
     if not names_set(name):
-        known = nearest(name, (*REGISTRY, *preset_names()))
+        toxics = [toxic.kind for toxic in TOXICS]
+        known = (
+            "; it is a toxic: see docs/toxics.md"
+            if name in toxics
+            else nearest(name, (*REGISTRY, *preset_names()))
+        )
         raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
     fault_set = find_set(name)
     if fault_set.description:

@@ -52,7 +52,7 @@ def latest_run(logs: Path) -> str:
     """The id of the last run there, which begins with its time. Raises ``HistoryError`` without any."""
     names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
     if not names:
-        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one with: windtunnel demo")
+        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one, or name its --logs")
     return max(names)
 
 

@@ -44,6 +44,8 @@ class Runner:
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
         self._subject = subject
+        # a plain function has no ``name``
+        self._subject_name = str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject)))
         self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
         self._listener = listener
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
@@ -94,7 +96,7 @@ class Runner:
                 topology.lane,
                 settings.seed,
                 settings.model_dump(),
-                _name_of(self._subject),
+                self._subject_name,
                 prompts,
                 skipped_prompts,
             )
@@ -162,8 +164,3 @@ def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) 
     sentence = f"the lab's faults are in force: {set_on_lab.source} (configuration {set_on_lab.number})"
     # the lab's set has its chaos level in its probabilities
     return settings.model_copy(update={"faults": set_on_lab.faults, "chaos_level": 1.0}), sentence
-
-
-def _name_of(subject: object) -> str:
-    """Its ``name``; for a plain function or another object without one, what Python calls it."""
-    return str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject).__name__))
