@@ -147,10 +147,10 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
     """The calls that the plan says are met: 99 % of all plans meet as many as are allowed here."""
-    tally = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
+    matcher = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
-    planned = {call for call in range(1, REQUESTS + 1) if tally.match(IncomingTry(*key, call, 1, 0.0)).met}
+    planned = {call for call in range(1, REQUESTS + 1) if matcher.match(IncomingTry(*key, call, 1, 0.0)).met}
     spread = NormalDist().inv_cdf(0.995) * math.sqrt(REQUESTS * PROBABILITY * (1 - PROBABILITY))
     assert abs(len(planned) - REQUESTS * PROBABILITY) <= spread
     return planned

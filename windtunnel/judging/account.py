@@ -127,8 +127,8 @@ def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tu
 def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     """Whether its selectors chose the request, which must be whole and of the attempt in progress.
 
-    They are read again here, but for those that go by a header or the body, which no history holds: of these
-    the gateway recorded what they chose.
+    The method and the path are compared again here. The history holds no headers and no bodies: for entries
+    that select by these, the gateway recorded which requests they chose.
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True

@@ -134,8 +134,8 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
 
 
 def together(entries, arrivals) -> list[list[tuple[str, int]]]:
-    tally = FaultMatcher(1, entries)
-    return [[(entry.id, this.ordinal) for entry, this in tally.match(one).met] for one in arrivals]
+    matcher = FaultMatcher(1, entries)
+    return [[(entry.id, this.ordinal) for entry, this in matcher.match(one).met] for one in arrivals]
 
 
 @settings(max_examples=400, deadline=None)

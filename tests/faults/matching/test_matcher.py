@@ -15,7 +15,7 @@ from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, Incom
 from windtunnel.faults.sets.fault_set import Entry, build_set
 
 
-def tally(*entries, seed=1):
+def matcher(*entries, seed=1):
     faults = [{"fault": "truncate", **entry} for entry in entries]
     return FaultMatcher(seed, build_set({"faults": faults}, "f", REGISTRY).faults)
 
@@ -34,31 +34,31 @@ def met(found: FaultMatcher, arrival: IncomingTry) -> list[str]:
 
 
 def test_entries_are_met_in_their_order_on_their_links():
-    found = tally({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
+    found = matcher({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
     assert met(found, arrive()) == ["b", "a"]
     assert met(found, arrive(link="search")) == ["a"]
     assert [found.armed(link) for link in ("weather", "model")] == [True, True]
-    assert not tally({"links": "model"}).armed("weather")
+    assert not matcher({"links": "model"}).armed("weather")
 
 
 def test_logical_calls_are_counted_and_their_tries_share_the_number():
-    found = tally({"when": {"nth": 2}})
+    found = matcher({"when": {"nth": 2}})
     arrivals = [arrive(1), arrive(1, 2), arrive(2), arrive(2, 2), arrive(3)]
     assert [bool(met(found, one)) for one in arrivals] == [False, False, True, True, False]
 
 
 def test_calls_for_different_things_count_together_on_a_link():
-    found = tally({"when": {"nth": 2}})
+    found = matcher({"when": {"nth": 2}})
     assert [met(found, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
 
 
 def test_tries_are_counted_where_asked():
-    found = tally({"when": {"nth": 2, "of": "try"}})
+    found = matcher({"when": {"nth": 2, "of": "try"}})
     assert [bool(met(found, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
 def test_links_episodes_and_what_was_not_eligible_count_apart():
-    found = tally({"when": {"nth": 1}, "only": {"method": "POST"}})
+    found = matcher({"when": {"nth": 1}, "only": {"method": "POST"}})
     assert met(found, arrive(method="GET")) == []
     for other in ({}, {"link": "search"}, {"episode": "e2"}):
         assert met(found, arrive(method="POST", **other)) == ["truncate"]
@@ -66,12 +66,12 @@ def test_links_episodes_and_what_was_not_eligible_count_apart():
 
 
 def test_a_further_attempt_goes_on_counting():
-    found = tally({"when": {"first": 1}})
+    found = matcher({"when": {"first": 1}})
     assert met(found, arrive()) and not met(found, arrive(attempt=2))
 
 
 def test_turns_are_the_models_requests_of_the_attempt():
-    found = tally({"links": "weather", "when": {"turns": 2}})
+    found = matcher({"links": "weather", "when": {"turns": 2}})
     seen = []
     for turn in (1, 2, 3):
         found.match(arrive(turn, link="model", fingerprint=""))
@@ -81,7 +81,7 @@ def test_turns_are_the_models_requests_of_the_attempt():
 
 
 def test_a_probability_is_met_by_its_share_and_entries_are_independent():
-    found = tally({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
+    found = matcher({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
     hits = [met(found, arrive(number)) for number in range(1, 10_001)]
     both = sum(len(one) == 2 for one in hits)
     for name in "ab":  # 99 % of a binomial with n = 10,000 and p = 0.3: 3,000 +- 118
@@ -94,7 +94,7 @@ def test_the_same_tries_meet_faults_in_any_order():
         arrive(call, try_, fingerprint=name) for call in range(20) for try_ in (1, 2) for name in "xy"
     ]
     shuffled = random.Random(1).sample(arrivals, len(arrivals))
-    first, second = tally({"when": {"probability": 0.3}}), tally({"when": {"probability": 0.3}})
+    first, second = matcher({"when": {"probability": 0.3}}), matcher({"when": {"probability": 0.3}})
     hits = [{a for a in order if met(one, a)} for one, order in ((first, arrivals), (second, shuffled))]
     assert hits[0] == hits[1] and 0 < len(hits[0]) < len(arrivals)
 
@@ -108,7 +108,7 @@ def test_error_prob_draws_as_the_schedule_says(call):
 
 
 def test_earlier_replies_are_kept_by_episode_and_link():
-    found = tally({})
+    found = matcher({})
     for number in range(KEPT_REPLIES + 2):
         found.remember("e1", "weather", Reply(body=b"%d" % number))
     assert [one.body for one in found._replies["e1", "weather"]] == [b"%d" % n for n in range(2, 10)]

@@ -56,9 +56,9 @@ def test_links_are_apart():
 
 def test_the_rates_are_those_of_many_tries():
     faults = a_set(entry("empty", 0.3), entry("stale", 0.4), entry("truncate", 0.5))
-    tally, first = FaultMatcher(1, faults.faults), dict.fromkeys(("empty", "stale", "truncate", None), 0)
+    matcher, first = FaultMatcher(1, faults.faults), dict.fromkeys(("empty", "stale", "truncate", None), 0)
     for number in range(4000):
-        met = tally.match(IncomingTry("search", "GET", "/", Request, f"{number}", "e", 1, 1, 1, 0.0)).met
+        met = matcher.match(IncomingTry("search", "GET", "/", Request, f"{number}", "e", 1, 1, 1, 0.0)).met
         first[met[0][0].id if met else None] += 1
     for one in marginals(faults):
         assert abs(first[one.id] / 4000 - one.low) < 2.58 * (one.low * (1 - one.low) / 4000) ** 0.5
