@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,34 +17,27 @@ from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.model_server.answer import Answer
 from windtunnel.model_server.forms import words_of
 
-_STATUS: Mapping[str, frozenset[str]] = {
-    "done": frozenset(words_of("done success succeeded successful complete completed ok finished resolved")),
-    "failed": frozenset(words_of("failed failure fail error errors refusal unsuccessful incomplete aborted")),
-    "unsure": frozenset(words_of("unsure unknown uncertain partial unconfirmed")),
+_STATUS = {
+    "done": {*words_of("done success succeeded successful complete completed ok finished resolved")},
+    "failed": {*words_of("failed failure fail error errors refusal unsuccessful incomplete aborted")},
+    "unsure": {*words_of("unsure unknown uncertain partial unconfirmed")},
 }
-_PLAIN = frozenset(words_of("name value current final short brief the of in"))
-_QUOTED = frozenset(words_of("message text content output result"))  # a tool may return these as well
+_ENDS = {word for words in _STATUS.values() for word in words}
+_PLAIN = {*words_of("name value current final short brief the of in")}
 _TOLD = words_of("answer summary response reply explanation reasoning reason conclusion comment note notes")
-_TEXT = _PLAIN | _QUOTED | {*_TOLD}
+_TEXT = {*_PLAIN, *_TOLD, "message", "text", "content", "output", "result"}
 _WHOLE = _PLAIN | {*words_of("response result results values answer answers output data items list")}
 _SAME = {"temp": "temperature", "desc": "description", "qty": "quantity", "location": "city", "place": "city"}
 _UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains"}
+_BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt}
+_LENGTHS = {
+    "minLength": operator.ge,
+    "maxLength": operator.le,
+    "minItems": operator.ge,
+    "maxItems": operator.le,
+}
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?"
 _FORMATS = {"date": _DATE, "time": _TIME, "date-time": f"{_DATE}[T ]{_TIME}"}
-_LIMITS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "minimum": operator.ge,
-    "maximum": operator.le,
-    "exclusiveMinimum": operator.gt,
-    "exclusiveMaximum": operator.lt,
-    "multipleOf": lambda value, step: value % step == 0,
-    "minLength": lambda value, limit: len(value) >= limit,
-    "maxLength": lambda value, limit: len(value) <= limit,
-    "minItems": lambda value, limit: len(value) >= limit,
-    "maxItems": lambda value, limit: len(value) <= limit,
-    "pattern": lambda value, pattern: re.search(pattern, value) is not None,
-    "format": lambda value, form: re.fullmatch(_FORMATS.get(form, "(?s:.*)"), value) is not None,
-}
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _NOTHING: Any = object()
 
 
@@ -63,24 +56,15 @@ class _Source:
     refs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A value for a part, and what the form says with it: how the task ended, or something that is known."""
-
-    value: Any
-    says_so: bool = False
-    places: bool = False
-
-
 def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     """The JSON value of that schema. Raises ``CannotFill``."""
     filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
     known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
     made = filler.value(schema, "", _Source(known | {v.name: v.value for v in answer.values if v.name}))
-    if not filler.says_so and (answer.status != "done" or not filler.placed):
-        lack = f"no place to say that the task is {answer.status}" if filler.placed else "no place for"
-        raise CannotFill(f"it has {lack}: {answer.text}")
+    if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
+        lack = "say that the task is" if answer.status != "done" else "put what is"
+        raise CannotFill(f"it has no place to {lack} {answer.status}: {answer.text}")
     return made
 
 
@@ -90,15 +74,19 @@ def plain_form(answer: Answer) -> dict[str, Any]:
     return {"status": answer.status, "answer": answer.text, "values": values}
 
 
+def tells_failure(name: str) -> bool:
+    """Whether a form, or a part of one, of that name is for a task that failed."""
+    return not _STATUS["failed"].isdisjoint(words_of(name))
+
+
 class _Filler:
-    """Fills one form, and notes whether it says how the task ended or holds anything that is known."""
+    """Fills one form, and notes what it says: how the task ``ended``, anything that is ``known``."""
 
     def __init__(self, root: Mapping[str, Any], answer: Answer) -> None:
         self._root = root
         self._answer = answer
         self._done = answer.status == "done"
-        self.says_so = False
-        self.placed = False
+        self.says: set[str] = set()
 
     def value(self, schema: Any, name: str, source: _Source) -> Any:
         """The value of the part called ``name``."""
@@ -107,11 +95,10 @@ class _Filler:
             raise CannotFill(f"the scripted model does not read '{min(unread)}' in the schema of '{name}'")
         kind = schema.get("type")
         branches = as_list(schema.get("anyOf") or schema.get("oneOf"))
-        branches = branches or [{**schema, "type": each} for each in as_list(kind)]
-        if branches:
-            return self._any_of(branches, name, source)
+        if branches := branches or [{**schema, "type": each} for each in as_list(kind)]:
+            return self._any_of([as_object(branch) for branch in branches], name, source)
         if kind == "null":
-            self.says_so = self.says_so or not self._done
+            self.says |= {"" if self._done else "ended"}
             return None
         if kind == "object" or "properties" in schema:
             return self._object(schema, name, source)
@@ -124,37 +111,35 @@ class _Filler:
             if ref in source.refs:
                 raise CannotFill(f"{ref} contains itself")
             source, target = replace(source, refs=(*source.refs, ref)), self._root
-            for key in ref.removeprefix("#").strip("/").split("/"):
+            for key in ref.strip("#/").split("/"):
                 target = as_object(target.get(key)) if key else target
             parts = [*parts, target]
         for part in parts:
             merged, source = self._resolved(as_object(part), source)
-            both = {
-                "properties": {**as_object(merged.get("properties")), **as_object(schema.get("properties"))},
-                "required": as_list(merged.get("required")) + as_list(schema.get("required")),
-            }
-            schema = {**merged, **schema, **(both if both["properties"] else {})}
+            properties = {**as_object(merged.get("properties")), **as_object(schema.get("properties"))}
+            required = as_list(merged.get("required")) + as_list(schema.get("required"))
+            both = {"properties": properties, "required": required} if properties else {}
+            schema = {**merged, **schema, **both}
         return schema, source
 
-    def _any_of(self, branches: list[Any], name: str, source: _Source) -> Any:
-        """The first branch that can be filled: null last; what is named after an error is for failures."""
+    def _any_of(self, branches: list[dict[str, Any]], name: str, source: _Source) -> Any:
+        """The first branch that says something: null last, what is named after an error only after one."""
         made, reasons = _NOTHING, []
 
-        def rank(branch: Any) -> tuple[bool, bool]:
-            title = as_text(as_object(branch).get("title")) + as_text(as_object(branch).get("$ref"))
-            no_error = self._done and bool(_STATUS["failed"] & {*words_of(name)})
-            is_null = as_object(branch).get("type") == "null"
-            return is_null != no_error, bool(_STATUS["failed"] & {*words_of(title)}) == self._done
+        def rank(branch: dict[str, Any]) -> tuple[bool, bool]:
+            title = as_text(branch.get("title")) + as_text(branch.get("$ref"))
+            return branch.get("type") == "null", tells_failure(title) == self._done
 
         for branch in sorted(branches, key=rank):
-            noted = self.says_so, self.placed
+            said, self.says = self.says, set()
             try:
                 made = self.value(branch, name, source)
             except CannotFill as error:
-                self.says_so, self.placed = noted
+                self.says = said
                 reasons.append(str(error))
                 continue
-            if self.says_so or (self._done and self.placed):
+            says, self.says = self.says, self.says | said
+            if "ended" in says or (self._done and "known" in says):
                 break
         if made is _NOTHING:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
@@ -162,19 +147,19 @@ class _Filler:
 
     def _object(self, schema: dict[str, Any], name: str, source: _Source) -> dict[str, Any]:
         own = _find(name, source.known)
-        known = {**source.known, **own} if isinstance(own, dict) else source.known
+        known = {**source.known, **as_object(own)}
         properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
         if not properties and (isinstance(own, dict) or not name):
-            self.says_so = self.placed = True
-            return own if isinstance(own, dict) else plain_form(self._answer)
-        numbers = [key for key in properties if properties[key].get("type") in ("number", "integer")]
+            self.says |= {"ended", "known"}
+            return as_object(own) or plain_form(self._answer)
+        numbers = [
+            key for key, part in properties.items() if as_object(part).get("type") in ("number", "integer")
+        ]
         source = replace(source, known=known, total=numbers[0] if len(numbers) == 1 else "")
         made = {}
         for key, part in properties.items():
-            others = properties.keys() - {key, "status"}
-            quotes = key in _QUOTED and any(_find(other, known) is not _NOTHING for other in others)
             try:
-                made[key] = self.value(part, key, replace(source, speaks=source.speaks and not quotes))
+                made[key] = self.value(part, key, source)
             except CannotFill:
                 if key in required:
                     raise
@@ -185,117 +170,118 @@ class _Filler:
     def _array(self, schema: dict[str, Any], name: str, source: _Source) -> list[Any]:
         own = _find(name, source.known)
         lists = [own] if isinstance(own, list) else []
-        if source.speaks and not lists and {*words_of(name)} <= _WHOLE:
+        if source.speaks and not lists and _WHOLE.issuperset(words_of(name)):
             values = [{**vars(value), value.name: value.value} for value in self._answer.values]
-            known = [fact for fact in source.known.values() if isinstance(fact, list)]
+            facts = [fact for fact in source.known.values() if isinstance(fact, list)]
             lists = [values] if values or name == "values" else []
-            lists += known if len(known) == 1 and name != "values" else []
+            lists += facts if len(facts) == 1 and name != "values" else []
         for parts in lists:
+            known = [part if isinstance(part, dict) else {"value": part} for part in parts]
             with suppress(CannotFill):
-                return self._items(schema, parts)
+                made = [
+                    self.value(schema.get("items"), "value", _Source(part, speaks=False)) for part in known
+                ]
+                if _fits(made, schema):
+                    self.says |= {"known"}
+                    return made
         raise CannotFill(f"nothing that is known fits '{name}'")
-
-    def _items(self, schema: dict[str, Any], parts: list[Any]) -> list[Any]:
-        known = [part if isinstance(part, dict) else {"value": part} for part in parts]
-        made = [self.value(schema.get("items"), "value", _Source(part, speaks=False)) for part in known]
-        if not _fits(made, schema):
-            raise CannotFill("too few or too many items")
-        self.placed = True
-        return made
 
     def _scalar(self, schema: dict[str, Any], name: str, source: _Source) -> Any:
         kind, allowed = schema.get("type"), as_list(schema.get("enum"))
         allowed = allowed or [schema[key] for key in schema.keys() & {"const"}]
-        options = frozenset(str(each).lower() for each in allowed)
-        for candidate in (*self._ended(name, kind, options, source), *self._known(name, options, source)):
-            value = _typed(candidate.value, kind, allowed)
+        options, words = {str(each).lower() for each in allowed}, {*words_of(name)}
+        status = options & _STATUS["done"] and (
+            options & _ENDS - _STATUS["done"] or words & {"status", "outcome"}
+        )
+        candidates = list(self._ended(words, kind, options)) if source.speaks else []
+        if not (source.speaks and status):
+            candidates += self._known(name, words, options, source)
+        for candidate, says in candidates:
+            value = _typed(candidate, kind, allowed)
             if value is not _NOTHING and _fits(value, schema):
-                self.says_so = self.says_so or candidate.says_so
-                self.placed = self.placed or candidate.places
+                self.says |= {says}
                 return value
         raise CannotFill(f"nothing that is known fits '{name}'")
 
-    def _ended(self, name: str, kind: Any, options: frozenset[str], source: _Source) -> Iterator[_Candidate]:
-        """How the task ended, in the words of a part that asks for it."""
-        words, status, text = {*words_of(name)}, self._answer.status, self._answer.text
-        if not source.speaks:
+    def _ended(self, words: set[str], kind: Any, options: set[str]) -> Iterator[tuple[Any, str]]:
+        """How the task ended, in the words of a part that asks for it, and what the form says by it."""
+        status, text = self._answer.status, self._answer.text
+        yield from ((word, "ended") for word in sorted(_STATUS[status] & options))
+        if status == "unsure":
+            yield from ((word, "ended") for word in sorted(_STATUS["failed"] & options))
+        if kind == "boolean" and words & (_STATUS["done"] | _STATUS["failed"]):
+            yield self._done == bool(words & _STATUS["done"]), "ended"
+        if kind not in ("string", None) or options:
             return
-        if _is_status(words, options):
-            told = _STATUS[status] & options or (_STATUS["failed"] & options if status == "unsure" else ())
-            yield from (_Candidate(word, says_so=True) for word in told)
-        elif kind == "boolean" and words & (_STATUS["done"] | _STATUS["failed"]):
-            yield _Candidate(self._done == bool(words & _STATUS["done"]), says_so=True)
-        elif kind in ("string", None) and not options:
-            if words & _STATUS["failed"]:
-                yield _Candidate("" if self._done else text, says_so=not self._done)
-            elif words == {"status"} and not self._done:
-                yield _Candidate(status, says_so=True)
-            elif words <= _TEXT:
-                yield _Candidate(text, says_so=True)
+        if words & _STATUS["failed"]:
+            yield _NOTHING if self._done else text, "ended"
+        elif words == {"status"}:
+            yield _NOTHING if self._done else status, "ended"
+        elif words <= _TEXT:
+            yield text, "ended"
 
-    def _known(self, name: str, options: frozenset[str], source: _Source) -> Iterator[_Candidate]:
+    def _known(
+        self, name: str, words: set[str], options: set[str], source: _Source
+    ) -> Iterator[tuple[Any, str]]:
         """What a tool returned, or was asked, under that name; the only value, where the name asks for it."""
-        words, values = {*words_of(name)}, self._answer.values
-        if source.speaks and _is_status(words, options):
-            return
-        yield _Candidate(_find(name, source.known), places=True)
-        if source.speaks and len(values) == 1:
-            unnamed = {*words_of(values[0].name)} <= _WHOLE
+        values = self._answer.values if source.speaks else ()
+        yield _find(name, source.known), "known"
+        if len(values) == 1:
+            unnamed = _WHOLE.issuperset(words_of(values[0].name))
             if words <= _WHOLE or (unnamed and name == source.total):
-                yield _Candidate(values[0].value, places=True)
+                yield values[0].value, "known"
         if source.speaks and words == {"status"}:
-            yield _Candidate(self._answer.status, says_so=True)
+            yield self._answer.status, "ended"
         if len(options) == 1:
-            yield _Candidate(min(options))
-
-
-def _is_status(words: set[str], options: frozenset[str]) -> bool:
-    """Whether these options, under a name of these words, are the ways in which a task ends."""
-    bad = _STATUS["failed"] | _STATUS["unsure"]
-    return bool(options & _STATUS["done"] and (options & bad or words & {"status", "outcome"}))
+            yield min(options), ""
 
 
 def _find(name: str, known: Mapping[str, Any]) -> Any:
     """What is known under that name; words that change no meaning (name, value, the unit) do not count."""
-    plain = _PLAIN | _key_of(str(known.get("unit")))
+    plain = _PLAIN | _key_of(as_text(known.get("unit")))
     asked, near = _key_of(name), []
     for key, value in known.items():
         held = _key_of(key)
-        if value is None or not asked:
-            continue
-        if held == asked:
+        if held == asked and value is not None:
             return value
-        if (held <= asked or asked <= held) and held ^ asked <= plain and (held & asked) - plain:
+        if (held <= asked or asked <= held) and held ^ asked <= plain and held & asked - plain:
             near.append(value)
     return near[0] if near and all(value == near[0] for value in near) else _NOTHING
 
 
-def _key_of(name: str) -> frozenset[str]:
-    return frozenset(_SAME.get(word, word.removesuffix("s")) for word in words_of(name))
+def _key_of(name: str) -> set[str]:
+    return {_SAME.get(word, word.removesuffix("s")) for word in words_of(name)}
 
 
 def _typed(value: Any, kind: Any, allowed: list[Any]) -> Any:
     """The value in that JSON type; ``_NOTHING`` if it cannot be had without a change of meaning."""
-    if value is _NOTHING or isinstance(value, dict | list):
+    if value is _NOTHING or value is None or isinstance(value, dict | list):
         return _NOTHING
     if allowed:
-        same = (each for each in allowed if str(each).lower() == str(value).lower())
-        return next(same, _NOTHING)
+        return next((each for each in allowed if str(each).lower() == str(value).lower()), _NOTHING)
     if kind == "string":
         return value if isinstance(value, str) else json.dumps(value)
-    if kind == "boolean":
-        return value if isinstance(value, bool) else _NOTHING
     if kind in ("number", "integer"):
-        number = json.loads(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
-        fits = isinstance(number, float | int) and not isinstance(number, bool)
-        whole = fits and (kind == "number" or number % 1 == 0)
-        return (int(number) if kind == "integer" else number) if whole else _NOTHING
-    return value if kind is None else _NOTHING
+        written = isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value)
+        number = json.loads(value) if written else value
+        right = isinstance(number, float | int) and not isinstance(number, bool)
+        return (
+            (int(number) if kind == "integer" else number)
+            if right and (kind == "number" or number % 1 == 0)
+            else _NOTHING
+        )
+    return value if kind is None or (kind == "boolean" and isinstance(value, bool)) else _NOTHING
 
 
 def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether the value keeps the schema's limits."""
+    form = _FORMATS.get(schema.get("format", ""), "(?s:.*)")
     try:
-        return all(keeps(value, schema[key]) for key, keeps in _LIMITS.items() if key in schema)
+        return (
+            all(keeps(value, schema[key]) for key, keeps in _BOUNDS.items() if key in schema)
+            and all(keeps(len(value), schema[key]) for key, keeps in _LENGTHS.items() if key in schema)
+            and (not isinstance(value, str) or re.fullmatch(form, value) is not None)
+            and re.search(schema.get("pattern", ""), str(value)) is not None
+        )
     except (TypeError, re.error):  # a limit of another type than the value's
         return False
