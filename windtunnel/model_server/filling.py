@@ -149,9 +149,8 @@ class _Filler:
         own = _find(name, source.known)
         known = {**source.known, **as_object(own)}
         properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
-        if not properties and (isinstance(own, dict) or not name):
-            self.says |= {"ended", "known"}
-            return as_object(own) or plain_form(self._answer)
+        if not properties:
+            return self._free(own, name, schema.get("additionalProperties"))
         numbers = [
             key for key, part in properties.items() if as_object(part).get("type") in ("number", "integer")
         ]
@@ -166,6 +165,20 @@ class _Filler:
         if missing := [key for key in required if key not in made]:
             raise CannotFill(f"'{missing[0]}' is required, but the form does not describe it")
         return made
+
+    def _free(self, own: Any, name: str, items: Any) -> dict[str, Any]:
+        """An object without named properties."""
+        if isinstance(own, dict):
+            self.says |= {"known"}
+            typed = isinstance(items, dict)
+            return {
+                key: self.value(items, "value", _Source({"value": value}, speaks=False)) if typed else value
+                for key, value in own.items()
+            }
+        if name or isinstance(items, dict):
+            raise CannotFill(f"nothing that is known fits '{name}'")
+        self.says |= {"ended"}
+        return plain_form(self._answer)
 
     def _array(self, schema: dict[str, Any], name: str, source: _Source) -> list[Any]:
         own = _find(name, source.known)
