@@ -113,6 +113,8 @@ class _Filler:
             source, target = replace(source, refs=(*source.refs, ref)), self._root
             for key in ref.strip("#/").split("/"):
                 target = as_object(target.get(key)) if key else target
+            if not target:
+                raise CannotFill(f"{ref} is not in the schema")
             parts = [*parts, target]
         for part in parts:
             merged, source = self._resolved(as_object(part), source)
@@ -168,17 +170,10 @@ class _Filler:
 
     def _free(self, own: Any, name: str, items: Any) -> dict[str, Any]:
         """An object without named properties."""
-        if isinstance(own, dict):
-            self.says |= {"known"}
-            typed = isinstance(items, dict)
-            return {
-                key: self.value(items, "value", _Source({"value": value}, speaks=False)) if typed else value
-                for key, value in own.items()
-            }
-        if name or isinstance(items, dict):
+        if isinstance(items, dict) or (name and not isinstance(own, dict)):
             raise CannotFill(f"nothing that is known fits '{name}'")
-        self.says |= {"ended"}
-        return plain_form(self._answer)
+        self.says |= {"known" if name else "ended"}
+        return dict(own) if name else plain_form(self._answer)
 
     def _array(self, schema: dict[str, Any], name: str, source: _Source) -> list[Any]:
         own = _find(name, source.known)
@@ -191,9 +186,8 @@ class _Filler:
         for parts in lists:
             known = [part if isinstance(part, dict) else {"value": part} for part in parts]
             with suppress(CannotFill):
-                made = [
-                    self.value(schema.get("items"), "value", _Source(part, speaks=False)) for part in known
-                ]
+                items = schema.get("items")
+                made = [self.value(items, "value", _Source(part, speaks=False)) for part in known]
                 if _fits(made, schema):
                     self.says |= {"known"}
                     return made
@@ -275,21 +269,18 @@ def _typed(value: Any, kind: Any, allowed: list[Any]) -> Any:
     if kind == "string":
         return value if isinstance(value, str) else json.dumps(value)
     if kind in ("number", "integer"):
-        written = isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value)
-        number = json.loads(value) if written else value
-        right = isinstance(number, float | int) and not isinstance(number, bool)
-        return (
-            (int(number) if kind == "integer" else number)
-            if right and (kind == "number" or number % 1 == 0)
-            else _NOTHING
-        )
+        if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value):
+            value = json.loads(value)
+        if isinstance(value, bool) or not isinstance(value, float | int):
+            return _NOTHING
+        return value if kind == "number" else int(value) if value % 1 == 0 else _NOTHING
     return value if kind is None or (kind == "boolean" and isinstance(value, bool)) else _NOTHING
 
 
 def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether the value keeps the schema's limits."""
-    form = _FORMATS.get(schema.get("format", ""), "(?s:.*)")
     try:
+        form = _FORMATS.get(schema.get("format", ""), "(?s:.*)")
         return (
             all(keeps(value, schema[key]) for key, keeps in _BOUNDS.items() if key in schema)
             and all(keeps(len(value), schema[key]) for key, keeps in _LENGTHS.items() if key in schema)
