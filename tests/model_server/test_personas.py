@@ -102,10 +102,10 @@ def test_personas_behave_alike_without_failures():
 
 @pytest.mark.parametrize(
     ("model", "persona"),
-    [("scripted", Persona.DILIGENT), ("scripted-quitter", Persona.QUITTER), ("gpt-5", None)],
+    [("scripted", Persona.DILIGENT), ("gpt-5", Persona.DILIGENT), ("scripted-sleeper", None)],
 )
 def test_the_model_name_gives_the_persona(model, persona):
-    assert persona_of(model) is persona
+    assert persona_of(model, Persona.DILIGENT) is persona
 
 
 def test_a_parameter_that_cannot_be_filled_is_reported_as_missing():
