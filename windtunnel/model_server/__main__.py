@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import uvicorn
 
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import listen
 from windtunnel.links.topology import topology_from
-from windtunnel.model_server.former import decide_formerly
+from windtunnel.model_server.decide import Engine
 from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
 from windtunnel.model_server.server import create_app
 
 
@@ -21,6 +23,12 @@ def main() -> int:
     name, names = os.environ.get("PERSONA") or Persona.DILIGENT.value, [each.value for each in Persona]
     if name not in names:
         sys.stderr.write(f"PERSONA is {name!r}; it must be one of {', '.join(names)}\n")
+        return 64
+    try:
+        own = os.environ.get("PLAYBOOKS")
+        playbooks = load_playbooks(Path(own)).before(load_playbooks()) if own else load_playbooks()
+    except PlaybookError as error:
+        sys.stderr.write(f"{error}\n")
         return 64
     address = topology_from(os.environ).services["model"]
     try:
@@ -31,7 +39,7 @@ def main() -> int:
         )
         return 1
     watch(os.environ, lambda: os._exit(0))
-    app = create_app(decide_formerly, Persona(name))
+    app = create_app(Engine(playbooks).decide, Persona(name))
     # connections stay open between the requests of an agent that thinks for long
     config = uvicorn.Config(
         app, lifespan="off", ws="none", log_level="warning", access_log=False, timeout_keep_alive=120
