@@ -14,7 +14,7 @@ from windtunnel.settings.settings import NAMES, Settings
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
-COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE")
+COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
 
 
 def command(
