@@ -16,8 +16,8 @@ from windtunnel.model_server.words import WORDS, any_of, words_of
 
 _BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
 _ERROR_KEY = re.compile(WORDS["error_key"], re.IGNORECASE)
-_SAYS, _STATES, _FLAGS = (
-    frozenset(WORDS[f"{name}"]) for name in ("message_keys", "state_keys", "good_flags")
+_SAYS, _MESSAGES, _STATES, _FLAGS = (
+    frozenset(WORDS[name].split()) for name in ("saying_keys", "message_keys", "state_keys", "good_flags")
 )
 _COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
 _NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
@@ -53,73 +53,83 @@ def read_result(content: object, writes: bool, known: bool = False) -> Result:
         data = json.loads(text)
     except (ValueError, RecursionError):
         data = text
-    if isinstance(data, Mapping):
-        reason, bad = _reason_in(data) or ("" if known else _doubt(data, writes)), False
-    elif isinstance(data, str):
-        reason, head = data.strip() or "the tool's answer is empty", data.strip()[:_HEAD]
-        bad = not head or bool(_BAD.search(head)) or (writes and not _GOOD.search(head))
-    else:  # a list, a number, a boolean or null
-        rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
-        refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in rows)
-        reason, bad = text, refused or data is None or (writes and not (data is True or rows))
-    failed = bool(reason) if isinstance(data, Mapping) else bad
+    reason = _refusal(data, text) or (
+        "" if known and not isinstance(data, str) else _doubt(data, text, writes)
+    )
     return (
         Result(failure=_failure(reason, data if isinstance(data, Mapping) else {}))
-        if failed
+        if reason
         else Result(data)
     )
 
 
+def _refusal(data: Any, text: str) -> str:
+    """Why this result reports a failure, or the empty text."""
+    if isinstance(data, Mapping):
+        return _reason_in(data)
+    if data in (None, ""):
+        return "the tool's answer is empty"
+    rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
+    refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in rows)
+    return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
+
+
 def _reason_in(data: Mapping[str, Any]) -> str:
-    """Why this object reports a failure, or the empty text."""
     for key, value in data.items():
         if _ERROR_KEY.fullmatch(key) and value not in _NO_ERROR:
             return _message_of(data, value)
-        if key.lower() in _FLAGS and (value is False or value in ("false", "no")):
+        plain = key.lower().strip("_")
+        if plain in _FLAGS and (value is False or value in ("false", "no")):
             return _message_of(data, f"{key} is {value}")
-        if key.lower() in _STATES and _is_bad_state(value, len(data)):
+        if plain in _STATES and _is_bad_state(value, len(data)):
             return _message_of(data, f"{key} is {value}")
-    said = " ".join(str(v) for key, v in data.items() if key.lower() in _SAYS and isinstance(v, str | list))
-    known = {
-        key
-        for key, value in data.items()
-        if key.lower() not in _SAYS | _STATES | _FLAGS and value not in _NO_ERROR
-    }
+    said = " ".join(str(value) for value in _under(data, _SAYS).values())
     # an object that is little but a message is a server's way of saying no; one with data may quote anything
-    if not data or (not known and _BAD.search(said)):
+    if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
         return said or "the tool's answer is empty"
-    nested = (
-        [value for value in data.values() if isinstance(value, Mapping) and value] if len(data) <= 2 else []
-    )
+    nested = [value for value in data.values() if isinstance(value, Mapping) and value and len(data) <= 2]
     return next((reason for value in nested if (reason := _reason_in(value))), "")
 
 
-def _doubt(data: Mapping[str, Any], writes: bool) -> str:
-    """Why this object of a tool that nobody knows may report a failure, or the empty text."""
-    if all(value is None for value in data.values()):
-        return "the tool's answer is empty"
-    texts = " ".join(value for value in data.values() if isinstance(value, str))
-    if all(isinstance(value, str | None) for value in data.values()) and _BAD.search(texts[:_HEAD]):
-        return texts
-    idle = [
-        key for key, value in data.items() if value is False or (value == 0 and not isinstance(value, str))
-    ]
-    nothing = (
-        key for key in idle if any(_GOOD.fullmatch(word) or word in _COUNTED for word in words_of(key))
-    )
-    return next((f"{key} is {data[key]}" for key in nothing), "") if writes else ""
+def _doubt(data: Any, text: str, writes: bool) -> str:
+    """Why this result of a tool that nobody knows may be a failure, or the empty text."""
+    if isinstance(data, Mapping):
+        said = _spaced(" ".join(value for value in data.values() if isinstance(value, str)))
+        told = _under(data, _MESSAGES) and _under(data, _MESSAGES | _STATES | _FLAGS) == dict(data)
+        only_text = all(isinstance(value, str | None) for value in data.values())
+        idle = [key for key, value in data.items() if value is False or (value == 0 and value != "")]
+        nothing = any(_GOOD.fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key))
+        doubtful = (only_text and (not said or _BAD.search(said))) or (told and not _GOOD.search(said))
+        return text if doubtful or (writes and nothing) else ""
+    if isinstance(data, str):
+        # a sentence without a figure may say anything: "Recipe was removed by its author."
+        shows = len(data) > _HEAD / 2 or re.search(r"\d|:|\n", data) or len(data.split()) <= 2
+        return "" if (_GOOD.search(_spaced(data)) if writes else shows) else text
+    return text if writes and not (data is True or (isinstance(data, list) and data)) else ""
+
+
+def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """What stands under keys of these names, and is something."""
+    return {
+        key: value for key, value in data.items() if key.lower().strip("_") in names and value is not None
+    }
+
+
+def _spaced(text: str) -> str:
+    """The head of a text, its camel-case words apart."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text[:_HEAD])
 
 
 def _is_bad_state(value: object, size: int) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 400 <= value < 600 or value < 0
-    return isinstance(value, str) and size <= 5 and bool(_BAD.search(value.replace("_", " ")))
+    return isinstance(value, str) and size <= 5 and bool(_BAD.search(_spaced(value)))
 
 
 def _message_of(data: Mapping[str, Any], error: object) -> str:
     if isinstance(error, Mapping):
         return str(error.get("message") or error.get("code") or json.dumps(error, ensure_ascii=False))
-    said = " ".join(value for key, value in data.items() if key.lower() in _SAYS and isinstance(value, str))
+    said = " ".join(value for value in _under(data, _SAYS).values() if isinstance(value, str))
     return f"{error} {said}".strip() if error is not True else said or "an error"
 
 
