@@ -61,7 +61,11 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
     known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
-    made = filler.value(schema, "", _Source(known | {v.name: v.value for v in answer.values if v.name}))
+    known |= {value.name: value.value for value in answer.values if value.name}
+    try:
+        made = filler.value(schema, "", _Source(known))
+    except RecursionError:
+        raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
         lack = "say that the task is" if answer.status != "done" else "put what is"
         raise CannotFill(f"it has no place to {lack} {answer.status}: {answer.text}")
