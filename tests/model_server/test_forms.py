@@ -85,9 +85,12 @@ def test_a_tool_that_works_is_no_form(working, choice):
 
 
 def test_no_tool_may_be_used_under_none_and_several_forms_are_alternatives():
-    forms = [tool("final_result_Weather"), tool("final_result_Failure")]
-    assert split_tools([SEARCH, *forms], "none") == ([], [])
-    assert split_tools([SEARCH, *forms], "required") == ([SEARCH], forms)
+    for forms in (
+        [tool("final_result_Weather"), tool("final_result_Failure")],
+        [tool("Weather", "The weather."), tool("Failure")],
+    ):
+        assert split_tools([SEARCH, *forms], "none") == ([], [])
+        assert split_tools([SEARCH, *forms], "required") == ([SEARCH], forms)
 
 
 DONE = Answer(

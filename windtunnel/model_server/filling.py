@@ -67,8 +67,7 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
-        lack = "say that the task is" if answer.status != "done" else "put what is"
-        raise CannotFill(f"it has no place to {lack} {answer.status}: {answer.text}")
+        raise CannotFill("it has no place to say so")
     return made
 
 
