@@ -133,6 +133,10 @@ class Agenda(BaseModel):
     answer: str
 
 
+class Foreign(BaseModel):
+    都市: str
+
+
 class Nested(BaseModel):
     weather: Weather
     summary: str
@@ -177,6 +181,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
             },
         ),
         (Agenda, DONE, {"events": [{"title": "Gym", "day": "2026-03-02"}], "answer": TEXT}),
+        (Foreign, Answer("done", "Oslo.", (), {"都市": "Oslo"}), {"都市": "Oslo"}),
         (Nested, DONE, {"weather": {"city": "Paris", "temperature": 8.4}, "summary": TEXT}),
         (State, DONE, {"success": True, "status": "SUCCESS", "message": TEXT, "error": None}),
         (State, FAILED, {"success": False, "status": "ERROR", "message": LOST, "error": LOST}),
@@ -240,6 +245,7 @@ class Pair(BaseModel):
         (Weather, FAILED, "'temperature'"),
         (Pair, DONE, "prefixItems"),
         (Wrapped[bool], DONE, "'response'"),
+        (Foreign, Answer("done", "Ann.", (), {"名前": "Ann"}), "'都市'"),
         (Wrapped[float], FAILED, "'response'"),
         (Wrapped[dict[str, int]], DONE, "'response'"),
         (float, Answer("done", "Two.", (Value(1, None, "a"), Value(2, None, "b"))), "''"),

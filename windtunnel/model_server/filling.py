@@ -252,7 +252,7 @@ def _find(name: str, known: Mapping[str, Any]) -> Any:
     asked, near = _key_of(name), []
     for key, value in known.items():
         held = _key_of(key)
-        if held == asked and value is not None:
+        if held and held == asked and value is not None:
             return value
         if (held <= asked or asked <= held) and held ^ asked <= plain and held & asked - plain:
             near.append(value)

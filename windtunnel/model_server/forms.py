@@ -74,4 +74,5 @@ def _is_class(function: Mapping[str, Any]) -> bool:
 
 def words_of(name: str) -> list[str]:
     """The words of a name in snake or camel case, in lower case."""
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+", name)
+    return [word.lower() for word in words]
