@@ -100,6 +100,9 @@ DONE = Answer(
     {"city": "Paris", "temp": 8.4, "conditions": "Cloudy", "events": [{"title": "Gym", "day": "2026-03-02"}]},
 )
 FAILED = Answer("failed", "I could not get the weather.", (), {"city": "Paris"})
+KEYED = Answer(
+    "done", "It is 8.4 degrees.", (), {"city_name": "Paris", "temperature_celsius": 8.4, "temp_max": 9.0}
+)
 UNSURE = Answer("unsure", "It may have been sent.")
 
 
@@ -169,6 +172,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
         (Report, FAILED, {"status": "failed", "answer": LOST, "values": []}),
         (Report, UNSURE, {"status": "unsure", "answer": UNSURE.text, "values": []}),
         (Weather, DONE, {"city": "Paris", "temperature": 8.4}),
+        (Weather, KEYED, {"city": "Paris", "temperature": 8.4}),
         (
             Detailed,
             DONE,
@@ -217,6 +221,10 @@ class Extremes(BaseModel):
     temperature_fahrenheit: float
 
 
+class Fahrenheit(BaseModel):
+    temperature_f: float
+
+
 class Cold(BaseModel):
     temperature: float = Field(le=0)
 
@@ -239,6 +247,7 @@ class Pair(BaseModel):
     [
         (Forecast, DONE, "'humidity'"),
         (Extremes, DONE, "'temp_max'"),
+        (Fahrenheit, KEYED, "'temperature_f'"),
         (Cold, DONE, "'temperature'"),
         (Whole, DONE, "'temperature'"),
         (Good, FAILED, "'status'"),

@@ -28,6 +28,7 @@ _TOLD = words_of("answer summary response reply explanation reasoning reason con
 _TEXT = {*_PLAIN, *_TOLD, "message", "text", "content", "output", "result"}
 _WHOLE = _PLAIN | {*words_of("response result results values answer answers output data items list")}
 _SAME = {"temp": "temperature", "desc": "description", "qty": "quantity", "location": "city", "place": "city"}
+_UNITS = {*words_of("c f celsius fahrenheit kmh kph mph km kg usd eur percent pct")}
 _UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains"}
 _BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt}
 _LENGTHS = {
@@ -254,13 +255,15 @@ def _find(name: str, known: Mapping[str, Any]) -> Any:
         held = _key_of(key)
         if held and held == asked and value is not None:
             return value
-        if (held <= asked or asked <= held) and held ^ asked <= plain and held & asked - plain:
+        # a result's key may name its unit where the form does not; the other way round it would be a claim
+        if asked - held <= plain and held - asked <= plain | _UNITS and held & asked - plain:
             near.append(value)
     return near[0] if near and all(value == near[0] for value in near) else _NOTHING
 
 
 def _key_of(name: str) -> set[str]:
-    return {_SAME.get(word, word.removesuffix("s")) for word in words_of(name)}
+    """The words of a name, without plurals and in one of the words that mean the same."""
+    return {_SAME.get(word, re.sub(r"(?<![us])s$", "", word)) for word in words_of(name)}
 
 
 def _typed(value: Any, kind: Any, allowed: list[Any]) -> Any:
