@@ -226,7 +226,7 @@ class Fahrenheit(BaseModel):
 
 
 class Cold(BaseModel):
-    temperature: float = Field(le=0)
+    temperature: float = Field(lt=8.4)
 
 
 class Whole(BaseModel):
