@@ -85,9 +85,12 @@ def test_a_tool_that_works_is_no_form(working, choice):
 
 
 def test_no_tool_may_be_used_under_none_and_several_forms_are_alternatives():
-    forms = [tool("final_result_Weather"), tool("final_result_Failure")]
-    assert split_tools([SEARCH, *forms], "none") == ([], [])
-    assert split_tools([SEARCH, *forms], "required") == ([SEARCH], forms)
+    for forms in (
+        [tool("final_result_Weather"), tool("final_result_Failure")],
+        [tool("Weather", "The weather."), tool("Failure")],
+    ):
+        assert split_tools([SEARCH, *forms], "none") == ([], [])
+        assert split_tools([SEARCH, *forms], "required") == ([SEARCH], forms)
 
 
 DONE = Answer(
@@ -97,6 +100,9 @@ DONE = Answer(
     {"city": "Paris", "temp": 8.4, "conditions": "Cloudy", "events": [{"title": "Gym", "day": "2026-03-02"}]},
 )
 FAILED = Answer("failed", "I could not get the weather.", (), {"city": "Paris"})
+KEYED = Answer(
+    "done", "It is 8.4 degrees.", (), {"city_name": "Paris", "temperature_celsius": 8.4, "temp_max": 9.0}
+)
 UNSURE = Answer("unsure", "It may have been sent.")
 
 
@@ -128,6 +134,10 @@ class Event(BaseModel):
 class Agenda(BaseModel):
     events: list[Event] = Field(min_length=1)
     answer: str
+
+
+class Foreign(BaseModel):
+    都市: str
 
 
 class Nested(BaseModel):
@@ -162,6 +172,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
         (Report, FAILED, {"status": "failed", "answer": LOST, "values": []}),
         (Report, UNSURE, {"status": "unsure", "answer": UNSURE.text, "values": []}),
         (Weather, DONE, {"city": "Paris", "temperature": 8.4}),
+        (Weather, KEYED, {"city": "Paris", "temperature": 8.4}),
         (
             Detailed,
             DONE,
@@ -174,6 +185,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
             },
         ),
         (Agenda, DONE, {"events": [{"title": "Gym", "day": "2026-03-02"}], "answer": TEXT}),
+        (Foreign, Answer("done", "Oslo.", (), {"都市": "Oslo"}), {"都市": "Oslo"}),
         (Nested, DONE, {"weather": {"city": "Paris", "temperature": 8.4}, "summary": TEXT}),
         (State, DONE, {"success": True, "status": "SUCCESS", "message": TEXT, "error": None}),
         (State, FAILED, {"success": False, "status": "ERROR", "message": LOST, "error": LOST}),
@@ -209,8 +221,12 @@ class Extremes(BaseModel):
     temperature_fahrenheit: float
 
 
+class Fahrenheit(BaseModel):
+    temperature_f: float
+
+
 class Cold(BaseModel):
-    temperature: float = Field(le=0)
+    temperature: float = Field(lt=8.4)
 
 
 class Whole(BaseModel):
@@ -231,12 +247,14 @@ class Pair(BaseModel):
     [
         (Forecast, DONE, "'humidity'"),
         (Extremes, DONE, "'temp_max'"),
+        (Fahrenheit, KEYED, "'temperature_f'"),
         (Cold, DONE, "'temperature'"),
         (Whole, DONE, "'temperature'"),
         (Good, FAILED, "'status'"),
         (Weather, FAILED, "'temperature'"),
         (Pair, DONE, "prefixItems"),
         (Wrapped[bool], DONE, "'response'"),
+        (Foreign, Answer("done", "Ann.", (), {"名前": "Ann"}), "'都市'"),
         (Wrapped[float], FAILED, "'response'"),
         (Wrapped[dict[str, int]], DONE, "'response'"),
         (float, Answer("done", "Two.", (Value(1, None, "a"), Value(2, None, "b"))), "''"),

@@ -42,7 +42,13 @@ def main() -> int:
     app = create_app(Engine(playbooks).decide, Persona(name))
     # connections stay open between the requests of an agent that thinks for long
     config = uvicorn.Config(
-        app, lifespan="off", ws="none", log_level="warning", access_log=False, timeout_keep_alive=120
+        app,
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=1,
     )
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])

@@ -5,9 +5,6 @@ A value that no tool gave is never written; where the task failed, the form must
 
 from __future__ import annotations
 
-import json
-import operator
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +13,7 @@ from typing import Any
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.model_server.answer import Answer
 from windtunnel.model_server.forms import words_of
+from windtunnel.model_server.known import NOTHING, PLAIN_WORDS, find_known, keeps_limits, to_type
 
 _STATUS = {
     "done": {*words_of("done success succeeded successful complete completed ok finished resolved")},
@@ -23,22 +21,10 @@ _STATUS = {
     "unsure": {*words_of("unsure unknown uncertain partial unconfirmed")},
 }
 _ENDS = {word for words in _STATUS.values() for word in words}
-_PLAIN = {*words_of("name value current final short brief the of in")}
 _TOLD = words_of("answer summary response reply explanation reasoning reason conclusion comment note notes")
-_TEXT = {*_PLAIN, *_TOLD, "message", "text", "content", "output", "result"}
-_WHOLE = _PLAIN | {*words_of("response result results values answer answers output data items list")}
-_SAME = {"temp": "temperature", "desc": "description", "qty": "quantity", "location": "city", "place": "city"}
-_UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains"}
-_BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt}
-_LENGTHS = {
-    "minLength": operator.ge,
-    "maxLength": operator.le,
-    "minItems": operator.ge,
-    "maxItems": operator.le,
-}
-_DATE, _TIME = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?"
-_FORMATS = {"date": _DATE, "time": _TIME, "date-time": f"{_DATE}[T ]{_TIME}"}
-_NOTHING: Any = object()
+_TEXT = {*PLAIN_WORDS, *_TOLD, "message", "text", "content", "output", "result"}
+_WHOLE = PLAIN_WORDS | {*words_of("response result results values answer answers output data items list")}
+_UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains", "multipleOf"}
 
 
 class CannotFill(Exception):
@@ -61,10 +47,13 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
     known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
-    made = filler.value(schema, "", _Source(known | {v.name: v.value for v in answer.values if v.name}))
+    known |= {value.name: value.value for value in answer.values if value.name}
+    try:
+        made = filler.value(schema, "", _Source(known))
+    except RecursionError:
+        raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
-        lack = "say that the task is" if answer.status != "done" else "put what is"
-        raise CannotFill(f"it has no place to {lack} {answer.status}: {answer.text}")
+        raise CannotFill("it has no place to say so")
     return made
 
 
@@ -126,7 +115,7 @@ class _Filler:
 
     def _any_of(self, branches: list[dict[str, Any]], name: str, source: _Source) -> Any:
         """The first branch that says something: null last, what is named after an error only after one."""
-        made, reasons = _NOTHING, []
+        made, reasons = NOTHING, []
 
         def rank(branch: dict[str, Any]) -> tuple[bool, bool]:
             title = as_text(branch.get("title")) + as_text(branch.get("$ref"))
@@ -143,12 +132,12 @@ class _Filler:
             says, self.says = self.says, self.says | said
             if "ended" in says or (self._done and "known" in says):
                 break
-        if made is _NOTHING:
+        if made is NOTHING:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
         return made
 
     def _object(self, schema: dict[str, Any], name: str, source: _Source) -> dict[str, Any]:
-        own = _find(name, source.known)
+        own = find_known(name, source.known)
         known = {**source.known, **as_object(own)}
         properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
         if not properties:
@@ -176,7 +165,7 @@ class _Filler:
         return dict(own) if name else plain_form(self._answer)
 
     def _array(self, schema: dict[str, Any], name: str, source: _Source) -> list[Any]:
-        own = _find(name, source.known)
+        own = find_known(name, source.known)
         lists = [own] if isinstance(own, list) else []
         if source.speaks and not lists and _WHOLE.issuperset(words_of(name)):
             values = [{**vars(value), value.name: value.value} for value in self._answer.values]
@@ -188,7 +177,7 @@ class _Filler:
             with suppress(CannotFill):
                 items = schema.get("items")
                 made = [self.value(items, "value", _Source(part, speaks=False)) for part in known]
-                if _fits(made, schema):
+                if keeps_limits(made, schema):
                     self.says |= {"known"}
                     return made
         raise CannotFill(f"nothing that is known fits '{name}'")
@@ -204,8 +193,8 @@ class _Filler:
         if not (source.speaks and status):
             candidates += self._known(name, words, options, source)
         for candidate, says in candidates:
-            value = _typed(candidate, kind, allowed)
-            if value is not _NOTHING and _fits(value, schema):
+            value = to_type(candidate, kind, allowed)
+            if value is not NOTHING and keeps_limits(value, schema):
                 self.says |= {says}
                 return value
         raise CannotFill(f"nothing that is known fits '{name}'")
@@ -221,9 +210,9 @@ class _Filler:
         if kind not in ("string", None) or options:
             return
         if words & _STATUS["failed"]:
-            yield _NOTHING if self._done else text, "ended"
+            yield NOTHING if self._done else text, "ended"
         elif words == {"status"}:
-            yield _NOTHING if self._done else status, "ended"
+            yield NOTHING if self._done else status, "ended"
         elif words <= _TEXT:
             yield text, "ended"
 
@@ -232,7 +221,7 @@ class _Filler:
     ) -> Iterator[tuple[Any, str]]:
         """What a tool returned, or was asked, under that name; the only value, where the name asks for it."""
         values = self._answer.values if source.speaks else ()
-        yield _find(name, source.known), "known"
+        yield find_known(name, source.known), "known"
         if len(values) == 1:
             unnamed = _WHOLE.issuperset(words_of(values[0].name))
             if words <= _WHOLE or (unnamed and name == source.total):
@@ -241,51 +230,3 @@ class _Filler:
             yield self._answer.status, "ended"
         if len(options) == 1:
             yield min(options), ""
-
-
-def _find(name: str, known: Mapping[str, Any]) -> Any:
-    """What is known under that name; words that change no meaning (name, value, the unit) do not count."""
-    plain = _PLAIN | _key_of(as_text(known.get("unit")))
-    asked, near = _key_of(name), []
-    for key, value in known.items():
-        held = _key_of(key)
-        if held == asked and value is not None:
-            return value
-        if (held <= asked or asked <= held) and held ^ asked <= plain and held & asked - plain:
-            near.append(value)
-    return near[0] if near and all(value == near[0] for value in near) else _NOTHING
-
-
-def _key_of(name: str) -> set[str]:
-    return {_SAME.get(word, word.removesuffix("s")) for word in words_of(name)}
-
-
-def _typed(value: Any, kind: Any, allowed: list[Any]) -> Any:
-    """The value in that JSON type; ``_NOTHING`` if it cannot be had without a change of meaning."""
-    if value is _NOTHING or value is None or isinstance(value, dict | list):
-        return _NOTHING
-    if allowed:
-        return next((each for each in allowed if str(each).lower() == str(value).lower()), _NOTHING)
-    if kind == "string":
-        return value if isinstance(value, str) else json.dumps(value)
-    if kind in ("number", "integer"):
-        if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value):
-            value = json.loads(value)
-        if isinstance(value, bool) or not isinstance(value, float | int):
-            return _NOTHING
-        return value if kind == "number" else int(value) if value % 1 == 0 else _NOTHING
-    return value if kind is None or (kind == "boolean" and isinstance(value, bool)) else _NOTHING
-
-
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether the value keeps the schema's limits."""
-    try:
-        form = _FORMATS.get(schema.get("format", ""), "(?s:.*)")
-        return (
-            all(keeps(value, schema[key]) for key, keeps in _BOUNDS.items() if key in schema)
-            and all(keeps(len(value), schema[key]) for key, keeps in _LENGTHS.items() if key in schema)
-            and (not isinstance(value, str) or re.fullmatch(form, value) is not None)
-            and re.search(schema.get("pattern", ""), str(value)) is not None
-        )
-    except (TypeError, re.error):  # a limit of another type than the value's
-        return False

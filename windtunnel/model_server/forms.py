@@ -22,7 +22,6 @@ _FORM_DESCRIPTION = re.compile(
     re.IGNORECASE,
 )
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_FORM_NOUN = re.compile(r"(Report|Response|Answer|Result|Output|Summary|Info|Details|Schema|Analysis)$")
 _TOOL_NOUN = re.compile(r"(Search|Lookup|Query|Agent|Tool|Retriever|[a-z]ator)$")
 _EXTRACTS = re.compile(r"(extract|respond|answer|output|format|classify)(_|$)")
 _VERB = re.compile(
@@ -44,17 +43,15 @@ def split_tools(
     """
     if tool_choice == "none":
         return [], []
-    named = [tool for tool in tools if _name(tool) == tool_choice]
+    named = [tool for tool in tools if tool["function"]["name"] == tool_choice]
     offered = named or list(tools)
-    classes = [tool for tool in tools if _is_class(tool["function"])]
-    asked = [tool for tool in classes if named or len(classes) == 1 or _FORM_NOUN.search(_name(tool))]
-    asked = [] if tool_choice in (None, "auto") else asked
-    forms = [tool for tool in offered if tool in asked or _says_form(tool["function"], bool(named))]
+    required = tool_choice not in (None, "auto")
+    forms = [
+        tool
+        for tool in offered
+        if _says_form(tool["function"], bool(named)) or (required and _is_class(tool["function"]))
+    ]
     return [tool for tool in offered if tool not in forms], forms
-
-
-def _name(tool: Mapping[str, Any]) -> str:
-    return str(tool["function"]["name"])
 
 
 def _says_form(function: Mapping[str, Any], named: bool) -> bool:
@@ -77,4 +74,5 @@ def _is_class(function: Mapping[str, Any]) -> bool:
 
 def words_of(name: str) -> list[str]:
     """The words of a name in snake or camel case, in lower case."""
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+", name)
+    return [word.lower() for word in words]

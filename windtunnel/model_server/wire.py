@@ -157,7 +157,10 @@ def reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelRep
     try:
         return _final(request, forms, answer)
     except CannotFill as error:
-        raise BadRequest(f"the scripted model cannot fill the form: {error}", "cannot_fill") from None
+        reason = (
+            f"the scripted model cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
+        )
+        raise BadRequest(reason, "cannot_fill") from None
 
 
 def _final(request: ChatRequest, forms: Sequence[dict[str, Any]], answer: Answer) -> ModelReply:
