@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.faults import print_set
 from windtunnel.cli.run import subject_option
 from windtunnel.faults.sets.presets import find_set
@@ -61,6 +62,7 @@ def demo_command(
         split_subject_name(subject)
         load_prompts(configuration.prompts)
         check_version(configuration.state)
+        check_cassettes(configuration.settings)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # the console shows it, which is enough if the log cannot be written
