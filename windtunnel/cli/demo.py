@@ -60,9 +60,9 @@ def demo_command(
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
         # a mistake in what the run will read is reported before the lab starts
         split_subject_name(subject)
+        check_cassettes(configuration.settings)
         load_prompts(configuration.prompts)
         check_version(configuration.state)
-        check_cassettes(configuration.settings)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # the console shows it, which is enough if the log cannot be written

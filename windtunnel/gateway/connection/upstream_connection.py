@@ -90,6 +90,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def send_eof(self) -> None:
         """Passes on that the client will send no more; over TLS that can only be a close."""
+        if self._recorded is not None and self._recorded.reply_expected:
+            return  # many a server takes it for a client that has left, and stops its reply
         if self._transport is None:
             self._eof_wanted = True
         elif self._transport.can_write_eof():
