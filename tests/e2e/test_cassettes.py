@@ -14,7 +14,7 @@ import pytest
 import waitress
 from flask import Response
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.flight import SAMPLES, Hangar, sample
 from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.history.events import Exchange
@@ -87,10 +87,14 @@ def test_a_fault_that_makes_the_agent_ask_something_else_leaves_the_cassettes(
 
 
 def test_under_the_same_faults_a_replay_ends_as_its_recording(hangar: Hangar, tmp_path: Path) -> None:
-    chaos = {"toxic_prob": 0.5, "error_prob": 0.3, "tool_limit": 2, "seed": 5, **given(tmp_path)}
-    chaos["faults"] = {"faults": [{"fault": "rate_limit", "links": "model", "when": {"probability": 0.3}}]}
+    lost = {"fault": "lose_reply", "links": "model", "when": {"probability": 0.2}}
+    chaos = {"toxic_prob": 0.3, "toxics": "timeout:50", "error_prob": 0.6, "tool_timeout": 20, "seed": 5}
+    chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **given(tmp_path)}
+    prompts = SAMPLES[:8]
     with real_model() as url:
-        recorded = hangar.fly(model="record", model_base_url=url, **chaos)
-    replayed = hangar.fly(model="replay", **chaos)
+        recorded = hangar.fly(*prompts, model="record", model_base_url=url, **chaos)
+    replayed = hangar.fly(*prompts, model="replay", **chaos)
     assert replayed.outcomes == recorded.outcomes
-    assert len(set(replayed.outcomes)) > 1
+    assert len(set(replayed.outcomes)) > 1 and "invalid" not in replayed.outcomes
+    assert max(episode.attempts for episode in replayed.summary.episodes) == 2
+    assert any(exchange.faults for exchange in replayed.of(Exchange) if exchange.link == "model")
