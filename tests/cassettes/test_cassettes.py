@@ -50,6 +50,15 @@ def test_without_cassettes_it_says_how_to_record_some(tmp_path: Path) -> None:
     check_cassettes(settings.model_copy(update={"model": "scripted"}))
 
 
+def test_a_recording_needs_a_folder(tmp_path: Path) -> None:
+    settings = Settings(seed=1, model="record", cassettes=str(tmp_path / "a" / "b"))
+    check_cassettes(settings)
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"CASSETTES=.*file: no folder to record into: File exists"):
+        check_cassettes(settings.model_copy(update={"cassettes": str(tmp_path / "file")}))
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -16,9 +16,15 @@ from windtunnel.settings.settings import Settings, SettingsError
 
 
 def check_cassettes(settings: Settings) -> None:
-    """Raises ``SettingsError`` for a replay that cannot begin: no cassettes are there, or one is broken."""
+    """Raises ``SettingsError`` where nothing could be replayed, or where a recording could have no folder."""
+    folder = Path(settings.cassettes)
     if settings.model == "replay":
-        CassettePlayer(Path(settings.cassettes))
+        CassettePlayer(folder)
+    elif settings.model == "record":
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"CASSETTES={folder}: no folder to record into: {error.strerror}") from None
 
 
 class CassettePlayer:
