@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, plain_console, print_summary
@@ -48,6 +49,7 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts)
         check_version(configuration.state)
+        check_cassettes(configuration.settings)
         interrupt_once(os.environ)
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder

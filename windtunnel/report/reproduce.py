@@ -58,7 +58,7 @@ def _files(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _not_default(settings: Settings, preset: Mapping[str, Any]) -> dict[str, str]:
     # what "auto" became under the scripted model, it becomes again
-    decided = {"translator_backend": "offline"} if settings.model == "scripted" else {}
+    decided = {"translator_backend": "offline"} if settings.translates_offline else {}
     defaults = Settings(**{"seed": settings.seed, **preset, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _shown(settings, name) for name in differ}
