@@ -1,8 +1,11 @@
 """Playbooks: what a prompt is understood as, what is read from results, and files that are wrong."""
 
+import json
+
 import pytest
 
-from tests.model_server.conversations import TIMEOUT_READ, answer_to, converse
+from tests.model_server.conversations import ENGINE, TIMEOUT_READ, answer_to, converse
+from windtunnel.model_server.personas import Persona
 from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
 
 WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}
@@ -76,6 +79,17 @@ def test_what_is_not_understood_as_a_whole_is_declined(prompt):
 
 def test_a_playbook_for_a_tool_that_is_not_offered_is_not_used():
     assert answer_to("What is the temperature in Oslo?", [], tools=[]).status == "failed"
+
+
+def test_the_answer_stands_when_the_tools_are_no_longer_offered():
+    call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+    messages = [
+        {"role": "user", "content": "What is the temperature in Oslo?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(WEATHER)},
+    ]
+    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0).answer
+    assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 
 def test_playbooks_of_ones_own_come_first(tmp_path):

@@ -149,8 +149,10 @@ class Engine:
         """
         conversation = read_messages(messages)
         today = today_of(conversation.system)
-        names = [str(tool["function"]["name"]) for tool in tools]
-        steps = self.playbooks.plan(conversation.task, names, today)
+        offered = {str(tool["function"]["name"]) for tool in tools}
+        # a framework that only wants its form filled leaves out the tools that were called before
+        known = offered | {made.name for turn in conversation.turns for made in turn}
+        steps = self.playbooks.plan(conversation.task, sorted(known), today)
         if not steps and (reply := self.playbooks.reply_to(conversation.task)):
             return Decision(answer=Answer("done", reply))
         steps = steps or improvise(conversation.task, tools, today, self.playbooks.languages)
@@ -159,7 +161,7 @@ class Engine:
         progress = _Progress(steps, persona, _mixed(seed, conversation.task))
         for turn in conversation.turns:
             progress.absorb(turn)
-        calls = tuple(call for _, call in progress.next_calls(parallel))
+        calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
         return Decision(calls) if calls else Decision(answer=progress.answer())
 
     @staticmethod
