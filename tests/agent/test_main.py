@@ -16,6 +16,8 @@ from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
 
+pytestmark = pytest.mark.slow
+
 SECRET = "gsk_no_real_key_0123456789"
 CALM = {"TOXIC_PROB": "0", "ERROR_PROB": "0", "SEED": "1", "PROMPTS_FILE": "prompts.json"}
 

@@ -27,6 +27,7 @@ subprocess.Popen([sys.executable, "-c", {CHILD!r}], env=environ, pass_fds=[readi
 """
 
 
+@pytest.mark.slow
 def test_a_child_is_told_when_its_launcher_is_killed():
     with subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout.readline() == "watching\n"

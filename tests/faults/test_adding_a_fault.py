@@ -22,6 +22,8 @@ from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
 from windtunnel.report.fault_catalogue import fault_page
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
 CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 [DIFF] = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)

@@ -14,6 +14,8 @@ import pytest
 from tests.support import ROOT
 from windtunnel.links.catalog import LINKS
 
+pytestmark = pytest.mark.slow
+
 _PORTS = {link.port for link in LINKS}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
 PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8").replace("5008", str(_FREE))

@@ -15,6 +15,8 @@ from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import default_topology
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def launch(tmp_path):

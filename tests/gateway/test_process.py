@@ -25,6 +25,8 @@ from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology
 
+pytestmark = pytest.mark.slow
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

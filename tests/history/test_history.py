@@ -225,6 +225,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as child:
         for _ in range(5):
@@ -249,6 +250,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_is_said(path):
     child = subprocess.run(
         [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=30

@@ -132,7 +132,7 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     folder.await_end()
 
 
-@pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"])
+@pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
 def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
     folder.state.mkdir()
     left = {"pid": pid, "lab_id": "lab-1", "topology": "nowhere.json", "processes": {}}

@@ -142,6 +142,7 @@ with listen("search_tool", Address("127.0.0.1", 1)) as listener:
 """
 
 
+@pytest.mark.slow
 def test_a_child_serves_on_the_socket_that_its_launcher_bound():
     with bind(ANY_PORT) as listener:
         environ = {**os.environ, SOCKETS_VARIABLE: json.dumps({"search_tool": listener.fileno()})}

@@ -23,6 +23,8 @@ from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from windtunnel.links.topology import Topology
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "proxy_manager"]
 
 

@@ -66,6 +66,7 @@ def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
     check_version(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path):
     fill(path, TABLES)
@@ -76,6 +77,7 @@ def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path
     assert not (tmp_path / "logs" / "lab").exists()
 
 
+@pytest.mark.slow
 def test_the_manager_says_so_in_its_log(path, environ):
     fill(path, TABLES)
     started = [sys.executable, "-m", "proxy_manager"]

@@ -14,6 +14,8 @@ import pytest
 from tests.lab.demos import environ_in
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "adding-a-subject.md").read_text(encoding="utf-8")
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "adding-a-toxic.md").read_text(encoding="utf-8")
 CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)

@@ -18,6 +18,8 @@ import urllib3
 from tests.conformance.servers import ROOT, Line, running, until
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
+pytestmark = pytest.mark.slow
+
 EMBEDDED = [sys.executable, "-m", "windtunnel.toxiproxy.embedded"]
 COMMANDS = [EMBEDDED, [sys.executable, "-m", "windtunnel", "toxiproxy"]]
 both_commands = pytest.mark.parametrize("command", COMMANDS, ids=["module", "command"])
