@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # more workers than a small machine has cores: the tests mostly wait for faults that take their time
 WORKERS ?= 6
+# a compiled module is kept, else every worker and every process of every lab compiles it anew
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance lock clean
@@ -37,7 +39,7 @@ pytest: setup
 	@$(PYTEST) $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench

@@ -15,6 +15,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # how long something takes is the machine's affair, and no test's
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
 settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
@@ -51,7 +51,7 @@ def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
         env={**base, **CALM, **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=RUN_PATIENCE_S,
         check=False,
     )
     return ModelReply(done.returncode, done.stdout, done.stderr, folder)

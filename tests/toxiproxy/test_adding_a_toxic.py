@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def succeeds(tree: Path, *arguments: str) -> None:
     environ = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, *arguments]
     ended = subprocess.run(
-        command, cwd=tree, env=environ, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=tree, env=environ, capture_output=True, text=True, timeout=RUN_PATIENCE_S, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
