@@ -18,7 +18,7 @@ from windtunnel.core.lifeline import watch
 closed = threading.Event()
 watch(os.environ, closed.set)
 print("watching", flush=True)
-print("closed" if closed.wait(PATIENCE_S) else "still open", flush=True)
+print("closed" if closed.wait(60) else "still open", flush=True)
 """
 LAUNCHER = f"""
 import os, subprocess, sys
