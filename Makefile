@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= 6
 # a compiled module is kept, else every worker and every process of every lab compiles it anew
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance lock clean
 

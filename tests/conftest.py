@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 # A job in the background of a shell without job control is started with SIGINT ignored, and so is what it
 # starts: the tests of Ctrl-C would wait for ever.
@@ -20,6 +22,8 @@ settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "lab", "package"}
+COMPOSE = "tests/compose/"
+LONGEST_FIRST = ("compose", "e2e", "lab", "package")
 _started = pytest.StashKey[list[str]]()
 
 
@@ -34,23 +38,34 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(note)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is slow, and keeps together what shares something when several workers run the tests.
+class FileByFile(LoadFileScheduling):
+    """One worker runs the tests of a file, which share what it sets up; one all those of Compose's lab."""
 
-    A file's tests share what the file sets up, and those of Compose one lab. The slow ones begin first: the
-    quick ones then fill the gaps, and at the end no worker waits for another's long file.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        return COMPOSE if nodeid.startswith(COMPOSE) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileByFile:
+    return FileByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is slow, and lets it begin first: the quick files then fill the gaps between workers."""
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW_FOLDERS:
+        if _folder(item) in SLOW_FOLDERS:
             item.add_marker("slow")
-        group = "compose" if item.get_closest_marker("compose") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_rank)
 
 
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
 def _rank(item: pytest.Item) -> int:
-    """Compose's single group takes longest of all."""
-    return 0 if item.get_closest_marker("compose") else 1 if item.get_closest_marker("slow") else 2
+    if _folder(item) in LONGEST_FIRST:
+        return LONGEST_FIRST.index(_folder(item)) - len(LONGEST_FIRST)
+    return 0 if item.get_closest_marker("slow") else 1
 
 
 @pytest.hookimpl(wrapper=True)
