@@ -2,11 +2,16 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# more workers than a small machine has cores: the tests mostly wait for faults that take their time
+WORKERS ?= 6
+# a compiled module is kept, else every worker and every process of every lab compiles it anew
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help setup run test lint bench docs conformance lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance lock clean
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 setup: $(VENV)/.ready  ## prepare .venv from the locked versions
 
@@ -24,8 +29,17 @@ run: setup       ## the lab on its defaults: no key, no Docker
 lint: setup      ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-test: lint       ## everything that is checked
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup      ## everything that is checked, the linters beside the tests
+	@$(MAKE) --no-print-directory -j2 pytest lint
+
+test-fast: setup  ## the linters, and the tests that start no process: about a minute
+	@$(MAKE) --no-print-directory -j2 pytest-fast lint
+
+pytest: setup
+	@$(PYTEST) $(ARGS)
+
+pytest-fast: setup
+	@$(PYTEST) -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench

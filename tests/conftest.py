@@ -1,8 +1,14 @@
 """For all tests."""
 
 import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 # A job in the background of a shell without job control is started with SIGINT ignored, and so is what it
 # starts: the tests of Ctrl-C would wait for ever.
@@ -11,4 +17,62 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # how long something takes is the machine's affair, and no test's
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
 settings.load_profile("lab")
+
+# whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked
+SLOW_FOLDERS = {"compose", "conformance", "e2e", "lab", "package"}
+COMPOSE = "tests/compose/"
+LONGEST_FIRST = ("compose", "e2e", "lab", "package")
+_started = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Notes the processes that are started."""
+    started = config.stash[_started] = []
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "subprocess.Popen":
+            started.append(str(arguments[0]))
+
+    sys.addaudithook(note)
+
+
+class FileByFile(LoadFileScheduling):
+    """One worker runs the tests of a file, which share what it sets up; one all those of Compose's lab."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return COMPOSE if nodeid.startswith(COMPOSE) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileByFile:
+    return FileByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is slow, and lets it begin first: the quick files then fill the gaps between workers."""
+    for item in items:
+        if _folder(item) in SLOW_FOLDERS:
+            item.add_marker("slow")
+    items.sort(key=_rank)
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
+def _rank(item: pytest.Item) -> int:
+    if _folder(item) in LONGEST_FIRST:
+        return LONGEST_FIRST.index(_folder(item)) - len(LONGEST_FIRST)
+    return 0 if item.get_closest_marker("slow") else 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fails a test that starts a process and is not marked so: ``make test-fast`` is to stay fast."""
+    started = item.config.stash[_started]
+    started.clear()
+    yield
+    if started and not item.get_closest_marker("slow"):
+        pytest.fail(f"it starts processes ({', '.join(started)}): mark it with pytest.mark.slow")

@@ -9,6 +9,10 @@ from inspect import getsource
 from pathlib import Path
 from typing import Any
 
+# How long a test waits for what must come. It is spent only where nothing comes, and so the test fails: no
+# machine is so busy that it should be longer.
+PATIENCE_S = 60.0
+RUN_PATIENCE_S = 600.0  # for a command that flies, builds or tests something
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -18,7 +22,7 @@ def required(part: str) -> bool:
 
 
 def until(
-    condition: Callable[[], Any], what: str = "", *, patience: float = 10, interval: float = 0.002
+    condition: Callable[[], Any], what: str = "", *, patience: float = PATIENCE_S, interval: float = 0.002
 ) -> Any:
     """Polls every ``interval`` seconds until the condition is true, and returns its value.
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support import PATIENCE_S
 from windtunnel.core.identity import Identity, parse_baggage
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 
 FREE = Address(LOOPBACK, 0)
-PATIENCE_S = 10.0
 
 
 class Upstream:

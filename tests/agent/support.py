@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from agent.loop import Agent
+from tests.support import PATIENCE_S
 from tests.upstream import ReceivedRequest, Upstream, requests_of
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address
@@ -26,7 +27,6 @@ from windtunnel.links.topology import Topology, default_topology
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
-DEADLINE_S = 10.0
 Answer = bytes | Callable[[socket.socket], None]
 
 
@@ -45,7 +45,7 @@ class Wire:
 
     def _serve(self, connection: socket.socket) -> None:
         answer = next(self._answers)
-        connection.settimeout(DEADLINE_S)
+        connection.settimeout(PATIENCE_S)
         self.asked.append(next(requests_of(connection)))
         if isinstance(answer, bytes):
             connection.sendall(answer)
@@ -119,7 +119,7 @@ def lab_of(address: Address, services: Address | None = None) -> Topology:
 
 
 def settings(**given: Any) -> Settings:
-    return Settings(**{"seed": 7, "tool_timeout": DEADLINE_S, **given})
+    return Settings(**{"seed": 7, "tool_timeout": PATIENCE_S, **given})
 
 
 @dataclass

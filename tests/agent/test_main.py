@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
+
+pytestmark = pytest.mark.slow
 
 SECRET = "gsk_no_real_key_0123456789"
 CALM = {"TOXIC_PROB": "0", "ERROR_PROB": "0", "SEED": "1", "PROMPTS_FILE": "prompts.json"}
@@ -49,7 +51,7 @@ def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
         env={**base, **CALM, **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=RUN_PATIENCE_S,
         check=False,
     )
     return ModelReply(done.returncode, done.stdout, done.stderr, folder)

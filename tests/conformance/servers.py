@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support import ROOT, until
+from tests.support import PATIENCE_S, ROOT, until
 from windtunnel.toxiproxy.answers import ProxyState
 from windtunnel.toxiproxy.client import ToxiproxyClient
-
-DEADLINE_S = 10.0
 
 
 @contextlib.contextmanager
@@ -31,7 +29,7 @@ def running(command: list[str], url: str, **options: Any) -> Iterator[subprocess
         yield process
     finally:
         process.terminate()
-        process.wait(DEADLINE_S)
+        process.wait(PATIENCE_S)
 
 
 def answers(client: ToxiproxyClient) -> bool:
@@ -104,7 +102,7 @@ class Client(socket.socket):
         except ConnectionResetError:
             return "reset"
         finally:
-            self.settimeout(DEADLINE_S)
+            self.settimeout(PATIENCE_S)
 
     def read(self, size: int) -> bytes:
         """So many bytes, or fewer if the connection ends before."""
@@ -147,7 +145,7 @@ class Proxied:
         host, _, port = self.state.listen.rpartition(":")
         connection = Client(socket.AF_INET, socket.SOCK_STREAM)
         self.opened.append(connection)
-        connection.settimeout(DEADLINE_S)
+        connection.settimeout(PATIENCE_S)
         connection.connect((host, int(port)))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -204,7 +202,7 @@ class Line(Proxied):
         client.sendall(b"?")
         server = Client(fileno=self.listener.accept()[0].detach())
         self.opened.append(server)
-        server.settimeout(DEADLINE_S)
+        server.settimeout(PATIENCE_S)
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         assert server.read(1) == b"?"
         server.sendall(b"!")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support import required
+from tests.support import PATIENCE_S, required
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def cli(server_url):
 
     def run(*arguments):
         command = [path, "--host", server_url, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -66,5 +66,5 @@ assert server.get_proxy(name) is None
 def test_the_python_client(server_url, name, upstream):
     """The Python client (`toxiproxy-python`)"""
     command = [sys.executable, "-c", SCRIPT, server_url, name, str(upstream.address)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr

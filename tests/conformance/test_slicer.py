@@ -2,7 +2,8 @@
 
 import time
 
-from tests.conformance.wire import LONG_MS, both_streams, elapsed_ms
+from tests.conformance.wire import LONG_MS, both_streams, elapsed_ms, unread
+from tests.support import until
 
 LONG_US = LONG_MS * 1000
 
@@ -64,8 +65,12 @@ def test_slicer_that_is_changed_passes_the_rest_at_once_and_cuts_what_follows(li
 
 def test_slicer_takes_what_comes_during_its_pauses_together(line):
     sender, receiver = line.flow("upstream")
-    line.add("slicer", "upstream", average_size=40, delay=500_000)
-    for data in (b"1", b"2", b"3", b"four", b"five"):  # one is cut, two wait, the others are not yet read
+    line.add("slicer", "upstream", average_size=40, delay=LONG_US)
+    for data in (b"1", b"2", b"3"):  # the first is cut and paused after, the others wait in the proxy
         sender.sendall(data)
-        time.sleep(0.03)
+        until(lambda: unread(sender) == 0, "the proxy to read it")
+    for data in (b"four", b"five"):  # these it has no room for
+        sender.sendall(data)
+    until(lambda: unread(sender) == 8, "the rest to arrive")
+    line.update(delay=50_000)
     assert receiver.cuts(b"123fourfive") <= {1, 2, 3, 11}

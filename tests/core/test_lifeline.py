@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from tests.support import PATIENCE_S
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, watch
 
 CHILD = """
@@ -17,7 +18,7 @@ from windtunnel.core.lifeline import watch
 closed = threading.Event()
 watch(os.environ, closed.set)
 print("watching", flush=True)
-print("closed" if closed.wait(20) else "still open", flush=True)
+print("closed" if closed.wait(60) else "still open", flush=True)
 """
 LAUNCHER = f"""
 import os, subprocess, sys
@@ -27,6 +28,7 @@ subprocess.Popen([sys.executable, "-c", {CHILD!r}], env=environ, pass_fds=[readi
 """
 
 
+@pytest.mark.slow
 def test_a_child_is_told_when_its_launcher_is_killed():
     with subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout.readline() == "watching\n"
@@ -39,7 +41,7 @@ def called_after(environ, act):
     closed = threading.Event()
     watch(environ, closed.set)
     act()
-    return closed.wait(20)
+    return closed.wait(PATIENCE_S)
 
 
 def test_it_is_called_once_the_other_end_is_closed_and_not_before():
@@ -49,7 +51,7 @@ def test_it_is_called_once_the_other_end_is_closed_and_not_before():
     assert not closed.is_set()
     os.write(writing, b"whatever")
     os.close(writing)
-    assert closed.wait(20)
+    assert closed.wait(PATIENCE_S)
     os.close(reading)
 
 

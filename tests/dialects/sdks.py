@@ -13,10 +13,10 @@ import groq
 import openai
 
 from tests.dialects.forms import Form
+from tests.support import PATIENCE_S
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 
-TIMEOUT_S = 0.4
 # a connection for each request: one that the gateway closed between two would count as a retry
 CLOSE = {"Connection": "close"}
 Answer = tuple[ModelReply, int | None]
@@ -38,9 +38,7 @@ class Sdk:
 
     @contextmanager
     def open(self, url: str) -> Iterator[Client]:
-        with self.kind(
-            api_key="k", base_url=url + self.base, timeout=TIMEOUT_S, default_headers=CLOSE
-        ) as client:
+        with self.kind(api_key="k", base_url=url + self.base, default_headers=CLOSE) as client:
             yield Client(self, client)
 
 
@@ -53,8 +51,9 @@ class Client:
         self.tries = 0
         count_retries(client, self)
 
-    def ask(self, body: dict[str, Any]) -> Answer:
+    def ask(self, body: dict[str, Any], timeout_s: float = PATIENCE_S) -> Answer:
         self.tries = 1
+        self._client.timeout = timeout_s
         return self._sdk.ask(self._client, body)
 
 

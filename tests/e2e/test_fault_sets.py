@@ -9,7 +9,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from tests.e2e.flight import Flight, Hangar, sample
+from tests.e2e.flight import SETTINGS, Flight, Hangar, sample
 from windtunnel.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
 from windtunnel.lab.live import LiveFaultsClient
 from windtunnel.settings.settings import Settings
@@ -17,7 +17,6 @@ from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 PROMPT = sample("temperature in Paris")
 CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
-DEFAULTS = {"seed": 1, "toxic_prob": 0, "error_prob": 0}
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def dumped(faults: dict[str, Any]) -> str:
 
 def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
     """A run of three prompts; the action is taken at the beginning of that episode."""
-    settings = Settings(**DEFAULTS)
+    settings = Settings(**SETTINGS)
     with open_client(settings) as client:
         agent = Agent(build_model(settings, hangar.lab.topology, "none", client), "the lab's agent")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
@@ -48,7 +48,7 @@ def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str
         env=environ,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=RUN_PATIENCE_S,
     )
 
 

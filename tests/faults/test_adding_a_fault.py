@@ -16,11 +16,13 @@ import requests
 from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
 from windtunnel.report.fault_catalogue import fault_page
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
 CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -59,7 +61,12 @@ def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     )
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
     )
     group, _, page = ran.stdout.partition("\n")
     assert group in ("wrong_in_content True", "other_fault True"), ran.stderr
@@ -102,7 +109,7 @@ def test_it_works_on_the_wire(written: dict[str, Any], tmp_path: Path) -> None:
         gateway(tmp_path, weather=upstream.address) as lab,
     ):
         lab.begin(faults={"faults": [{"fault": "rounded", "with": {"digits": 1}}]})
-        answer = requests.get(lab.url("weather", "/weather"), headers=lab.identity(), timeout=5)
+        answer = requests.get(lab.url("weather", "/weather"), headers=lab.identity(), timeout=PATIENCE_S)
         [met] = lab.exchange().faults
     assert answer.json() == {"celsius": 21.4}
     assert met.injected and met.evidence["original"] == {"celsius": 21.37}

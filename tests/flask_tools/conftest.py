@@ -13,6 +13,7 @@ import requests
 
 from flask_tools.app import create_service
 from flask_tools.serve import Servers
+from tests.support import PATIENCE_S
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
@@ -27,7 +28,7 @@ class Lab:
     effects_path: Path
 
     def ask(self, link: str, method: str, path: str, **options: Any) -> requests.Response:
-        return requests.request(method, self.urls[link] + path, timeout=10, **options)
+        return requests.request(method, self.urls[link] + path, timeout=PATIENCE_S, **options)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
 from windtunnel.links.catalog import LINKS
+
+pytestmark = pytest.mark.slow
 
 _PORTS = {link.port for link in LINKS}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
@@ -57,7 +59,7 @@ def test_the_page_s_tool_works_and_the_project_s_tests_hold_for_it(project: Path
         env={**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=RUN_PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

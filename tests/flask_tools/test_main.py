@@ -10,10 +10,12 @@ from dataclasses import replace
 import pytest
 import requests
 
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
 from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import default_topology
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -46,13 +48,13 @@ def launch(tmp_path):
 
 def answer(url):
     try:
-        return requests.get(url + "/", timeout=10).json()
+        return requests.get(url + "/", timeout=PATIENCE_S).json()
     except requests.ConnectionError:
         return None
 
 
 def healthy(url):
-    return until(lambda: answer(url), f"an answer of {url}", patience=20) == {"status": "OK"}
+    return until(lambda: answer(url), f"an answer of {url}") == {"status": "OK"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -60,13 +62,13 @@ def test_all_services_are_served_until_a_signal(launch, number):
     process, urls = launch()
     assert all(healthy(url) for url in urls.values())
     process.send_signal(number)
-    assert (process.wait(20), process.stderr.read()) == (0, "")
+    assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, "")
 
 
 def test_named_links_alone_are_served(launch):
     _, urls = launch("weather", "message")
     assert all(healthy(url) for url in urls.values())
-    assert requests.get(urls["weather_tool"] + "/weather?q=Oslo", timeout=10).json()["name"] == "Oslo"
+    assert requests.get(urls["weather_tool"] + "/weather?q=Oslo", timeout=PATIENCE_S).json()["name"] == "Oslo"
 
 
 def test_the_end_of_the_lifeline_ends_the_process(launch):
@@ -75,12 +77,14 @@ def test_the_end_of_the_lifeline_ends_the_process(launch):
     os.close(reader)
     assert all(healthy(url) for url in urls.values())
     os.close(writer)
-    assert (process.wait(20), process.stderr.read()) == (0, "")
+    assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, "")
 
 
 def run(*names, **environ):
     command = [sys.executable, "-m", "flask_tools", *names]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=30)
+    return subprocess.run(
+        command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=PATIENCE_S
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ import socket
 import pytest
 
 from flask_tools import serve
+from tests.support import PATIENCE_S
 from windtunnel.core.sockets import Address
 
 
 def exchange(url, raw):
     """The raw answer to raw bytes, until the server closes the connection."""
     address = Address.parse(url.removeprefix("http://"))
-    with socket.create_connection((address.host, address.port), timeout=10) as connection:
+    with socket.create_connection((address.host, address.port), timeout=PATIENCE_S) as connection:
         connection.sendall(raw)
         chunks = []
         while chunk := connection.recv(65536):

@@ -12,6 +12,7 @@ from flask import Flask, request
 
 from tests.gateway.lab import Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
+from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.faults.base import Fault
@@ -49,7 +50,7 @@ def flask_upstream() -> Iterator[Address]:
     server.close()
     with socket.socket() as poke:  # wakes its select
         poke.connect_ex((address.host, address.port))
-    thread.join(5)
+    thread.join(PATIENCE_S)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 import requests
 import uvloop
 
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address, address_of, bind
@@ -45,7 +45,7 @@ class Lab:
         return self.address(link).url + path
 
     def control(self, method: str, path: str, body: Any = None) -> requests.Response:
-        return requests.request(method, self.topology.control.url + path, json=body, timeout=5)
+        return requests.request(method, self.topology.control.url + path, json=body, timeout=PATIENCE_S)
 
     def new_run(self, **settings: Any) -> dict[str, Any]:
         """A run in state.db with these settings; the body that a PUT for its first attempt takes."""
@@ -89,7 +89,7 @@ def _message_of(context: dict[str, Any]) -> str:
 
 @contextmanager
 def gateway(
-    folder: Path, *, model: Address | None = None, head_timeout: float = 10, **upstreams: Address
+    folder: Path, *, model: Address | None = None, head_timeout: float = PATIENCE_S, **upstreams: Address
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections."""
     sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in LINKS), "control"]}
@@ -134,13 +134,13 @@ def gateway(
         yield lab
     finally:
         ready[0]()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert not failures, failures[0]
 
 
 def dial(address: Address) -> socket.socket:
-    return socket.create_connection((address.host, address.port), timeout=5)
+    return socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
 
 
 def ask(address: Address, request: bytes) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 import requests
 
 from tests.gateway.lab import Lab
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
 from windtunnel.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
@@ -158,7 +159,7 @@ def ask(
     lab: Lab, link: str = "search", method: str = "GET", headers: Mapping[str, str] | None = None, **more: Any
 ) -> requests.Response:
     all_headers = {**lab.identity(), **(headers or {})}
-    return requests.request(method, lab.url(link, "/a"), headers=all_headers, timeout=5, **more)
+    return requests.request(method, lab.url(link, "/a"), headers=all_headers, timeout=PATIENCE_S, **more)
 
 
 def only(lab: Lab) -> FaultMet:

@@ -22,7 +22,7 @@ from tests.gateway.scripted import (
     only,
     sized,
 )
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
 from windtunnel.core.digest import body_digest
 from windtunnel.faults.base import Act
@@ -165,7 +165,7 @@ def test_steps_with_waits(lab: Lab) -> None:
     lab.begin(faults=armed("drip"))
     with requests.Session() as session:
         for _ in range(2):  # the connection goes on
-            assert session.get(lab.url("search"), timeout=5).content == b"ok"
+            assert session.get(lab.url("search"), timeout=PATIENCE_S).content == b"ok"
     first, second = lab.exchanges(2)
     assert second.reply_complete and first.faults[0].delay_ms >= 28
     assert (first.faults[0].shows or {})["digest"] == body_digest(b"ok")

@@ -22,6 +22,7 @@ from tests.gateway.scripted import (
     only,
     stream,
 )
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head
 from windtunnel.core.digest import body_digest
 from windtunnel.dialects.http import chunk
@@ -43,13 +44,13 @@ def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
         for event in EVENTS:
             connection.sendall(chunk(event[:5]))
             connection.sendall(chunk(event[5:]))
-            assert go_on.acquire(timeout=5)
+            assert go_on.acquire(timeout=PATIENCE_S)
         connection.sendall(chunk(b""))
 
     upstream = Upstream(serve)
     with gateway(tmp_path, model=upstream.address) as lab:
         lab.begin(faults=armed("events", links="model"))
-        with requests.get(lab.url("model"), stream=True, timeout=5) as reply:
+        with requests.get(lab.url("model"), stream=True, timeout=PATIENCE_S) as reply:
             lines = (line for line in reply.iter_lines(chunk_size=1) if line)
             for number in (0, 1, 1, 2):  # the upstream sends the next only once this one has come
                 assert next(lines) == b"data: %d" % number
@@ -102,7 +103,7 @@ def test_who_does_not_read_an_event_stream_slows_down_its_upstream(tmp_path: Pat
         lab.begin(faults=armed(does))
         with dial(lab.address("model")) as client:
             client.sendall(GET)
-            assert stuck.wait(10)
+            assert stuck.wait(PATIENCE_S)
     upstream.close()
 
 

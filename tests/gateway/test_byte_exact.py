@@ -28,6 +28,7 @@ from tests.gateway.wire_exchanges import (
     content,
     wire_exchanges,
 )
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
@@ -40,7 +41,7 @@ LARGEST = 64 * MIB if REQUESTS > 1000 else 2 * MIB
 def at_once(connection: socket.socket) -> None:
     """Every piece leaves when it is written (Nagle's algorithm would hold it back), in bounded time."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.settimeout(20)
+    connection.settimeout(PATIENCE_S)
 
 
 class Script:
@@ -128,7 +129,7 @@ def hold(
         if not said[-1][1].ends:
             client.shutdown(socket.SHUT_WR)
         got.append(read_all(client))
-    assert script.over.wait(20)
+    assert script.over.wait(PATIENCE_S)
     return script.heard, b"".join(got)
 
 

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, ask, dial, gateway
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
@@ -63,7 +63,7 @@ def test_other_errors_have_the_same_shape(lab: Lab) -> None:
     assert code(lab.control("PUT", "/lanes/7", lab.new_run())) == (404, "unknown_lane")
     assert code(lab.control("GET", "/nowhere")) == (404, "not_found")
     assert code(lab.control("DELETE", "/lanes/0")) == (405, "method_not_allowed")
-    assert code(requests.put(lab.topology.control.url + "/lanes/0", data="{", timeout=5)) == (
+    assert code(requests.put(lab.topology.control.url + "/lanes/0", data="{", timeout=PATIENCE_S)) == (
         400,
         "bad_request",
     )
@@ -172,7 +172,7 @@ def test_parallel_clients_all_leave_their_record(lab: Lab) -> None:
     lab.begin()
     with ThreadPoolExecutor(12) as pool:
         url = lab.url("search", "/size/2000")
-        replies = pool.map(lambda _: requests.get(url, timeout=10), range(240))
+        replies = pool.map(lambda _: requests.get(url, timeout=PATIENCE_S), range(240))
         assert {len(reply.content) for reply in replies} == {2000}
     assert lab.settle() == {"settled": True, "open": 0}
     assert sorted(record.call for record in lab.exchanges(240)) == list(range(1, 241))
@@ -202,7 +202,7 @@ def test_settling_waits_for_the_last_tool_connection(lab: Lab) -> None:
             one.sendall(GET)
             lab.exchanges()
             assert not settling.done()
-        assert settling.result(5) == {"settled": True, "open": 0}
+        assert settling.result(PATIENCE_S) == {"settled": True, "open": 0}
 
 
 def test_at_the_bound_the_attempt_ends_though_not_settled(lab: Lab) -> None:

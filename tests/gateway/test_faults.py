@@ -11,6 +11,7 @@ import requests
 
 from tests.faults.planned_errors import plan_error
 from tests.gateway.lab import Lab, dial, gateway
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.draws import draw
 from windtunnel.core.fingerprint import fingerprint
@@ -27,7 +28,7 @@ def test_the_errors_are_those_of_the_schedule(lab: Lab, method: str) -> None:
         asked = fingerprint(method, path, body)
         planned = plan_error(7, 0.5, "e1", 1, "search", asked, 1, 1)
         reply = requests.request(
-            method, lab.url("search", path), data=body, headers=lab.identity(), timeout=5
+            method, lab.url("search", path), data=body, headers=lab.identity(), timeout=PATIENCE_S
         )
         assert reply.status_code == (planned.status if planned else 200)
         record = lab.exchanges(number)[-1]
@@ -44,7 +45,7 @@ def test_every_try_is_drawn_anew(lab: Lab) -> None:
     for try_ in range(1, 11):
         planned = plan_error(7, 0.5, "e1", 1, "search", asked, 1, try_)
         headers = lab.identity(try_=try_)
-        status = requests.get(lab.url("search", "/echo"), headers=headers, timeout=5).status_code
+        status = requests.get(lab.url("search", "/echo"), headers=headers, timeout=PATIENCE_S).status_code
         assert status == (planned.status if planned else 200)
 
 
@@ -52,7 +53,7 @@ def test_every_try_is_drawn_anew(lab: Lab) -> None:
 def test_what_an_error_looks_like(lab: Lab, status: int, code: str) -> None:
     seed = next(s for s in range(100) if drawn_status(s) == status)
     lab.begin(error_prob=1, seed=seed, retry_after=0.25)
-    reply = requests.get(lab.url("search", "/x"), headers=lab.identity(), timeout=5)
+    reply = requests.get(lab.url("search", "/x"), headers=lab.identity(), timeout=PATIENCE_S)
     assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
     assert reply.json()["error"]["message"]
     assert reply.headers.get("Retry-After") == ("0.25" if status == 429 else None)
@@ -101,7 +102,7 @@ def unheard(tmp_path: Path) -> Iterator[Lab]:
 def test_the_body_is_read_to_its_end_and_not_forwarded(unheard: Lab, size: int) -> None:
     with requests.Session() as session:
         for _ in range(2):  # the connection goes on
-            reply = session.put(unheard.url("search"), data=b"x" * size, timeout=5)
+            reply = session.put(unheard.url("search"), data=b"x" * size, timeout=PATIENCE_S)
             assert reply.status_code >= 429
     first, second = unheard.exchanges(2)
     assert first.request_bytes == second.request_bytes > size
@@ -109,7 +110,7 @@ def test_the_body_is_read_to_its_end_and_not_forwarded(unheard: Lab, size: int) 
 
 
 def test_a_chunked_body_has_the_fingerprint_of_what_it_carries(unheard: Lab) -> None:
-    requests.post(unheard.url("search"), data=iter([b'{"a"', b": 1}"]), timeout=5)
+    requests.post(unheard.url("search"), data=iter([b'{"a"', b": 1}"]), timeout=PATIENCE_S)
     assert unheard.exchange().fingerprint == fingerprint("POST", "/", b'{"a": 1}')
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.gateway.test_process import process
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -128,7 +129,7 @@ class Sleepy:
         if self.poured:
             pour(connection, self.poured)
         self.stuck.set()
-        self.over.wait(20)
+        self.over.wait(PATIENCE_S)
 
     def close(self) -> None:
         self.over.set()
@@ -165,6 +166,6 @@ def test_who_does_not_read_costs_no_memory(
             client.sendall(request_)
             if poured:
                 pour(client, poured)
-            assert sleepy.stuck.wait(20)
+            assert sleepy.stuck.wait(PATIENCE_S)
             assert rss_mib(child.pid) - before < 20
     sleepy.close()

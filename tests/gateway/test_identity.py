@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, gateway
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.events import Exchange
@@ -44,7 +45,7 @@ def lab(shared: Lab) -> Lab:
 def test_baggage_names_the_try(lab: Lab) -> None:
     lab.begin()
     headers = lab.identity(call=3, try_=2)
-    assert requests.get(lab.url("search", "/a?b=1"), headers=headers, timeout=5).text == "ok"
+    assert requests.get(lab.url("search", "/a?b=1"), headers=headers, timeout=PATIENCE_S).text == "ok"
     record = lab.exchange()
     assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
     assert (record.identity, record.call, record.try_) == ("baggage", 3, 2)
@@ -60,7 +61,7 @@ def test_baggage_names_the_try(lab: Lab) -> None:
 def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None:
     lab.begin()
     for path in ("/a", "/b", "/a", "/a"):
-        requests.get(lab.url("search", path), timeout=5)
+        requests.get(lab.url("search", path), timeout=PATIENCE_S)
     found = [(record.target, record.call, record.try_, record.identity) for record in lab.exchanges(4)]
     assert found == [
         ("/a", 1, 1, "counted"),
@@ -73,7 +74,9 @@ def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None
 @pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}])
 def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong: dict[str, object]) -> None:
     lab.begin(error_prob=1)
-    assert requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=5).status_code == 200
+    assert (
+        requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=PATIENCE_S).status_code == 200
+    )
     record = lab.exchange()
     assert (record.identity, record.faults, record.forwarded) == ("mismatch", [], True)
     assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
@@ -82,7 +85,7 @@ def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong
 def test_broken_baggage_counts_as_none(lab: Lab) -> None:
     lab.begin()
     headers = {"baggage": "windtunnel.run=x,windtunnel.attempt=one,,;="}
-    assert requests.get(lab.url("search"), headers=headers, timeout=5).status_code == 200
+    assert requests.get(lab.url("search"), headers=headers, timeout=PATIENCE_S).status_code == 200
     assert lab.exchange().identity == "counted"
 
 
@@ -90,8 +93,8 @@ def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
     lab.begin(error_prob=1)
     lab.settle()
     with requests.Session() as session:
-        assert session.get(lab.url("search"), headers=lab.identity(), timeout=5).status_code == 200
-        assert session.get(lab.url("model"), timeout=5).status_code == 200
+        assert session.get(lab.url("search"), headers=lab.identity(), timeout=PATIENCE_S).status_code == 200
+        assert session.get(lab.url("model"), timeout=PATIENCE_S).status_code == 200
     history = history_file(lab.folder / "logs", lab.run_id, "gateway", 0)
     assert list(read_file(history)) == []
 
@@ -99,11 +102,11 @@ def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
 def test_a_tool_connection_stays_with_the_attempt_that_accepted_it(lab: Lab) -> None:
     lab.begin()
     with requests.Session() as session:
-        session.get(lab.url("search"), timeout=5)
+        session.get(lab.url("search"), timeout=PATIENCE_S)
         lab.settle(0)
         wanted = {"run_id": lab.run_id, "episode": "e2", "attempt": 1, "settings_hash": lab.settings.hash}
         lab.control("PUT", "/lanes/0", wanted)
-        session.get(lab.url("search"), timeout=5)
+        session.get(lab.url("search"), timeout=PATIENCE_S)
     assert [record.episode for record in lab.exchanges(2)] == ["e1", "e1"]
 
 
@@ -112,9 +115,9 @@ def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
     with requests.Session() as session:
         for episode, attempt, call in (("e1", 1, 1), ("e1", 2, 4), ("e7", 1, 2)):
             headers = lab.identity(episode=episode, attempt=attempt, call=call)
-            session.post(lab.url("model", "/v1/x"), json={}, headers=headers, timeout=5)
-        session.get(lab.url("model"), timeout=5)
-        session.get(lab.url("model"), headers=lab.identity(run="other"), timeout=5)
+            session.post(lab.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
+        session.get(lab.url("model"), timeout=PATIENCE_S)
+        session.get(lab.url("model"), headers=lab.identity(run="other"), timeout=PATIENCE_S)
     found = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(5)]
     assert found == [
         ("e1", 1, 1, "baggage", ""),
@@ -131,20 +134,22 @@ def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
 )
 def test_the_fingerprint_is_the_schedules(lab: Lab, body: bytes, error_prob: float) -> None:
     lab.begin(error_prob=error_prob)
-    requests.post(lab.url("search", "/x?q=1"), data=body, headers=lab.identity(), timeout=5)
+    requests.post(lab.url("search", "/x?q=1"), data=body, headers=lab.identity(), timeout=PATIENCE_S)
     assert lab.exchange().fingerprint == fingerprint("POST", "/x?q=1", body)
 
 
 def test_of_a_large_body_the_first_256_kib_count(lab: Lab) -> None:
     lab.begin(error_prob=1e-12)
     body = b"x" * 1_000_000
-    assert requests.post(lab.url("search"), data=body, headers=lab.identity(), timeout=5).text == "ok"
+    assert (
+        requests.post(lab.url("search"), data=body, headers=lab.identity(), timeout=PATIENCE_S).text == "ok"
+    )
     assert lab.exchange().fingerprint == fingerprint("POST", "/", body[: 256 * 1024])
 
 
 def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
     lab.begin()
-    requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=5)
+    requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=PATIENCE_S)
     found = lab.exchanges()  # the record is written just after the reply has left
     line = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes()
     assert found == [Exchange(**json.loads(line))]

@@ -18,12 +18,14 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, dial
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology
+
+pytestmark = pytest.mark.slow
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -82,11 +84,11 @@ def test_it_ends_in_order_and_keeps_its_records(
     ):
         lab.begin()
         with dial(lab.address("search")) as client, requests.Session() as idle:
-            idle.get(lab.topology.control.url, timeout=5)
+            idle.get(lab.topology.control.url, timeout=PATIENCE_S)
             client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
             until(lambda: lab.control("GET", "/lanes/0").json()["open"])
             stop(child, lifeline)
-            assert child.wait(5) == 0
+            assert child.wait(PATIENCE_S) == 0
         assert lab.exchange().error == "the gateway was stopped"
 
 
@@ -108,7 +110,7 @@ def test_what_was_answered_before_it_ended_is_in_the_history(tmp_path: Path, num
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert read_all(client, len(OK)) == OK
             child.send_signal(number)
-            child.wait(5)
+            child.wait(PATIENCE_S)
         assert len(lab.recorded()) >= 20 - lost  # killed outright: all but those of the last turn of the loop
     upstream.close()
 
@@ -120,6 +122,8 @@ def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) ->
         replace(base, gateways=gateways).dump(tmp_path / "topology.json")
         environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
         command = [sys.executable, "-m", "windtunnel.gateway"]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
     assert done.returncode == 1
     assert "in use" in done.stderr and "Traceback" not in done.stderr

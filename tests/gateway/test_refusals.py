@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, ask, dial, gateway
+from tests.support import PATIENCE_S
 from tests.upstream import read_all
 from windtunnel.core.sockets import Address
 
@@ -48,10 +49,10 @@ def test_malformed_requests_get_a_400(lab: Lab, request_: bytes, error_prob: flo
 
 def test_a_malformed_request_harms_no_other(lab: Lab) -> None:
     with requests.Session() as session:
-        assert session.get(lab.url("search", "/echo"), timeout=5).status_code == 200
+        assert session.get(lab.url("search", "/echo"), timeout=PATIENCE_S).status_code == 200
         for request in BAD.values():
             ask(lab.address("search"), request)
-        assert session.get(lab.url("search", "/echo"), timeout=5).status_code == 200
+        assert session.get(lab.url("search", "/echo"), timeout=PATIENCE_S).status_code == 200
 
 
 def test_a_good_request_before_a_bad_one_is_answered(lab: Lab) -> None:
@@ -66,7 +67,7 @@ def test_an_oversized_header_block_gets_a_431(lab: Lab, ended: bool) -> None:
 
 
 def test_a_large_header_block_passes(lab: Lab) -> None:
-    reply = requests.get(lab.url("search", "/echo"), headers={"X-Large": "x" * 60_000}, timeout=5)
+    reply = requests.get(lab.url("search", "/echo"), headers={"X-Large": "x" * 60_000}, timeout=PATIENCE_S)
     assert len(reply.json()["headers"]["X-Large"]) == 60_000
 
 

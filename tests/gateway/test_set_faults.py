@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab
+from tests.support import PATIENCE_S
 from windtunnel.history.events import FaultsSet
 from windtunnel.settings.settings import Settings
 
@@ -21,7 +22,7 @@ def set_faults(lab: Lab, faults: str = UNAVAILABLE, number: int = 1, **more: Any
 
 def ask(lab: Lab, call: int) -> int:
     headers = lab.identity(call=call)
-    return requests.get(lab.url("search", "/size/1"), headers=headers, timeout=5).status_code
+    return requests.get(lab.url("search", "/size/1"), headers=headers, timeout=PATIENCE_S).status_code
 
 
 def test_they_are_in_force_from_the_next_request_and_gone_when_cleared(lab: Lab) -> None:

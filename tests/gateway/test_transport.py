@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, ask, dial, gateway
+from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.sockets import Address
 
@@ -40,9 +41,12 @@ def test_an_event_stream_arrives_event_by_event(tmp_path: Path) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for number in range(3):
             connection.sendall(b"data: %d\n\n" % number)
-            assert go_on.acquire(timeout=5)
+            assert go_on.acquire(timeout=PATIENCE_S)
 
-    with behind(tmp_path, serve) as lab, requests.get(lab.url("search"), stream=True, timeout=5) as reply:
+    with (
+        behind(tmp_path, serve) as lab,
+        requests.get(lab.url("search"), stream=True, timeout=PATIENCE_S) as reply,
+    ):
         lines = reply.iter_lines(chunk_size=1)
         for number in range(3):  # the upstream sends the next only once this one has come
             assert next(line for line in lines if line) == b"data: %d" % number
@@ -58,7 +62,7 @@ def _send_until_stuck(connection: socket.socket, stuck: threading.Event) -> None
         except TimeoutError:
             assert sent < LARGE // 2, "too much was taken in by a gateway whose reader is asleep"
             stuck.set()
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE_S)
 
 
 def test_a_slow_reader_slows_down_the_upstream(tmp_path: Path) -> None:
@@ -71,7 +75,7 @@ def test_a_slow_reader_slows_down_the_upstream(tmp_path: Path) -> None:
 
     with behind(tmp_path, serve) as lab, dial(lab.address("search")) as client:
         client.sendall(GET)
-        assert stuck.wait(10)
+        assert stuck.wait(PATIENCE_S)
         _, rest = read_head(client)
         assert len(rest) + len(read_all(client, LARGE - len(rest))) == LARGE
 
@@ -81,7 +85,7 @@ def test_a_slow_upstream_slows_down_the_client(tmp_path: Path) -> None:
 
     def serve(connection: socket.socket) -> None:
         _, rest = read_head(connection)
-        assert stuck.wait(10)
+        assert stuck.wait(PATIENCE_S)
         got.append(len(rest) + len(read_all(connection, LARGE - len(rest))))
         connection.sendall(OK)
 
@@ -176,7 +180,7 @@ def test_an_upstream_that_closed_between_requests_is_opened_again(tmp_path: Path
         for number in range(1, 4):
             client.sendall(GET)
             assert read_all(client, len(OK)) == OK
-            assert closed.acquire(timeout=5)
+            assert closed.acquire(timeout=PATIENCE_S)
             assert lab.exchanges(number)[-1].reply_complete
 
 
@@ -218,7 +222,9 @@ def test_a_broken_reply_passes_as_it_is(tmp_path: Path, reply: bytes, error: str
 def test_an_upstream_that_is_down_is_a_502(tmp_path: Path, link: str, method: str) -> None:
     with gateway(tmp_path) as lab:
         lab.begin()
-        reply = requests.request(method, lab.url(link), data=b"x" * 10, headers=lab.identity(), timeout=5)
+        reply = requests.request(
+            method, lab.url(link), data=b"x" * 10, headers=lab.identity(), timeout=PATIENCE_S
+        )
         assert (reply.status_code, reply.json()["error"]["code"]) == (502, "bad_gateway")
         assert "cannot be reached" in reply.json()["error"]["message"]
         record = lab.exchange()
@@ -258,8 +264,8 @@ def test_a_client_that_leaves_takes_its_upstream_with_it(tmp_path: Path) -> None
     with behind(tmp_path, serve) as lab:
         with dial(lab.address("search")) as client:
             client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\npar")
-            assert arrived.wait(5)
-        assert closed.wait(5)
+            assert arrived.wait(PATIENCE_S)
+        assert closed.wait(PATIENCE_S)
         record = lab.exchange()
         assert (record.request_complete, record.forwarded, record.status) == (False, False, None)
         assert record.error == "the client left before its request was complete"
@@ -277,9 +283,9 @@ def test_a_reset_client_is_recorded_and_its_upstream_closed(tmp_path: Path) -> N
     with behind(tmp_path, serve) as lab:
         with dial(lab.address("search")) as client:
             client.sendall(GET)
-            assert started.wait(5)
+            assert started.wait(PATIENCE_S)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-        assert closed.wait(5)
+        assert closed.wait(PATIENCE_S)
         record = lab.exchange()
         assert (record.forwarded, record.status) == (True, None)
         assert record.error == "the client left before its reply was complete"

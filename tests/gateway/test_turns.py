@@ -5,11 +5,12 @@ from __future__ import annotations
 import requests
 
 from tests.gateway.lab import Lab
+from tests.support import PATIENCE_S
 
 
 def asked(lab: Lab, link: str, call: int) -> int:
     headers = lab.identity(call=call)
-    return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=5).status_code
+    return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=PATIENCE_S).status_code
 
 
 def test_a_tools_fault_is_met_in_its_turn_with_nothing_armed_for_the_model(lab: Lab) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import PATIENCE_S
 from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -225,6 +226,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as child:
         for _ in range(5):
@@ -249,9 +251,10 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_is_said(path):
     child = subprocess.run(
-        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert "the history took 1000 of" in child.stdout
 

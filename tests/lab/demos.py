@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import ROOT, until
+from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.history.events import Event, RunFinished
 from windtunnel.history.reader import Torn, read_run
 
@@ -26,9 +26,8 @@ PARTS = {
 }
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
-PATIENCE_S = 60.0
 # for `until`: not often, because a look at all processes costs
-SELDOM = {"patience": PATIENCE_S, "interval": 0.05}
+SELDOM = {"patience": RUN_PATIENCE_S, "interval": 0.05}
 # no file of it grows beyond so many bytes: a disk that is full
 LIMITED = """
 import os, resource, sys
@@ -141,7 +140,7 @@ class Demo:
 
     def end(self) -> Ended:
         """Waits for its end, and a moment more for its processes if it was killed itself."""
-        said, _ = self.process.communicate(timeout=PATIENCE_S)
+        said, _ = self.process.communicate(timeout=RUN_PATIENCE_S)
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
         torn = Torn()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.demos import PATIENCE_S, SELDOM, environ_in, processes
-from tests.support import ROOT, until
+from tests.lab.demos import SELDOM, environ_in, processes
+from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.core import lock
 from windtunnel.links.topology import Topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -46,7 +46,7 @@ class Folder:
 
     def windtunnel(self, *words: str, code: int = 0) -> str:
         with self.start("windtunnel", *words) as process:
-            said, _ = process.communicate(timeout=PATIENCE_S)
+            said, _ = process.communicate(timeout=RUN_PATIENCE_S)
         assert process.returncode == code, said
         assert "Traceback" not in said
         return said
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folder: Folder) -> None:
     calls = [folder.start("windtunnel", "lab", "up") for _ in range(2)]
-    said = sorted(call.communicate(timeout=PATIENCE_S)[0] for call in calls)
+    said = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
     assert sorted(call.returncode for call in calls) == [0, 1], said
     assert said[0].startswith("a lab is up") and said[1].startswith("the lab is up")
     shown = folder.lab("status")
@@ -99,7 +99,7 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     prompts = folder.path / "prompts.json"
     prompts.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}]))
     with folder.start("agent", "--prompts", str(prompts)) as agent:
-        flown, _ = agent.communicate(timeout=PATIENCE_S)
+        flown, _ = agent.communicate(timeout=RUN_PATIENCE_S)
     assert agent.returncode == 0, flown
     assert "the lab's faults are in force: light (configuration 1)" in flown
     assert "configuration 2: no faults" in folder.windtunnel("faults", "clear")
@@ -127,12 +127,12 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     call = folder.start("windtunnel", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
-    call.communicate(timeout=PATIENCE_S)
+    call.communicate(timeout=RUN_PATIENCE_S)
     assert call.returncode != 0
     folder.await_end()
 
 
-@pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"])
+@pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
 def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
     folder.state.mkdir()
     left = {"pid": pid, "lab_id": "lab-1", "topology": "nowhere.json", "processes": {}}

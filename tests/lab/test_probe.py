@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import PATIENCE_S
 from windtunnel.lab import probe
 
 
@@ -43,7 +44,7 @@ def test_only_200_is_an_answer():
 def test_it_runs_as_a_script_without_any_package():
     with serving() as port:
         command = [sys.executable, "-IS", probe.__file__, f"127.0.0.1:{port}", "/ready"]
-        assert subprocess.run(command, check=False, timeout=60).returncode == 0
+        assert subprocess.run(command, check=False, timeout=PATIENCE_S).returncode == 0
 
 
 def test_one_that_never_answers_is_given_up(monkeypatch):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import PATIENCE_S
 from windtunnel.core.sockets import (
     LOOPBACK,
     SOCKETS_VARIABLE,
@@ -142,14 +143,15 @@ with listen("search_tool", Address("127.0.0.1", 1)) as listener:
 """
 
 
+@pytest.mark.slow
 def test_a_child_serves_on_the_socket_that_its_launcher_bound():
     with bind(ANY_PORT) as listener:
         environ = {**os.environ, SOCKETS_VARIABLE: json.dumps({"search_tool": listener.fileno()})}
         child = subprocess.Popen([sys.executable, "-c", CHILD], env=environ, pass_fds=[listener.fileno()])
         # connects before the child accepts: no wait for its start is needed
-        with socket.create_connection(listener.getsockname(), timeout=20) as peer:
+        with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as peer:
             assert peer.recv(64).decode() == str(address_of(listener))
-    assert child.wait(timeout=20) == 0
+    assert child.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_server_without_a_socket_of_its_own_binds_its_address():

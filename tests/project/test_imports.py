@@ -100,6 +100,7 @@ def test_no_modules_import_each_other_in_a_circle():
     assert left == {}
 
 
+@pytest.mark.slow
 def test_importing_the_settings_loads_no_fault_catalogue():
     code = "import sys, windtunnel.settings.configuration; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT
 from windtunnel.cli.main import main
 from windtunnel.settings.settings import NAMES
 
@@ -21,7 +21,9 @@ def tracked():
     """The files that git knows and that are there; a copy without git cannot be checked."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, timeout=60)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, timeout=PATIENCE_S
+    )
     names = [name for name in listed.stdout.decode().split("\0") if name]
     assert "pyproject.toml" in names
     return [Path(name) for name in names if (ROOT / name).is_file()]

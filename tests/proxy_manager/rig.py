@@ -18,6 +18,7 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
 from tests.gateway.lab import gateway as running_gateway
+from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.reader import read_file
@@ -155,7 +156,7 @@ def looping(plane: Plane, *, busy_timeout_ms: int = 5000) -> Iterator[Loop]:
         yield loop
     finally:
         loop.stop.set()
-        thread.join(20)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

@@ -17,11 +17,13 @@ import pytest
 import requests
 
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from windtunnel.links.topology import Topology
+
+pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-m", "proxy_manager"]
 
@@ -46,10 +48,10 @@ class Manager:
         listener.close()
 
     def get(self, path: str) -> requests.Response:
-        return requests.get(self.topology.manager.url + path, timeout=10)
+        return requests.get(self.topology.manager.url + path, timeout=PATIENCE_S)
 
     def await_ready(self) -> None:
-        until(lambda: self.get("/ready").status_code == 200, "ready", patience=20)
+        until(lambda: self.get("/ready").status_code == 200, "ready")
 
 
 def environ_of(folder: Path) -> dict[str, str]:
@@ -87,7 +89,7 @@ def test_told_to_end_in_an_attempt_it_heals_and_ends_with_0(plane: Plane, number
     with manager(plane) as running:
         armed(plane)
         running.process.send_signal(number)
-        assert running.process.wait(10) == 0
+        assert running.process.wait(PATIENCE_S) == 0
     left = plane.client.proxies()
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in left)  # the server is shared
     assert plane.state.toxics_left("lab", 0) == 0
@@ -99,7 +101,7 @@ def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
         armed(plane)
         os.close(running.lifeline)
         running.lifeline = -1
-        assert running.process.wait(10) == 0
+        assert running.process.wait(PATIENCE_S) == 0
         assert not running.path.exists()
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
@@ -120,7 +122,7 @@ def test_heal_removes_the_proxies_when_the_manager_is_gone(plane: Plane) -> None
     plane.proxies.ensure()
     plane.proxies.apply(PLAN)
     plane.topology.dump(plane.folder / "topology.json")
-    done = subprocess.run([*COMMAND, "--heal"], env=environ_of(plane.folder), timeout=20, check=False)
+    done = subprocess.run([*COMMAND, "--heal"], env=environ_of(plane.folder), timeout=PATIENCE_S, check=False)
     assert done.returncode == 0
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
@@ -129,7 +131,7 @@ def fails(topology: Topology, folder: Path, *arguments: str) -> str:
     topology.dump(folder / "topology.json")
     command = [*COMMAND, *arguments]
     done = subprocess.run(
-        command, env=environ_of(folder), capture_output=True, text=True, timeout=20, check=False
+        command, env=environ_of(folder), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     return done.stderr

@@ -107,6 +107,7 @@ def test_a_folder_that_cannot_be_written_is_named(logs):
     _refused(_charts(logs), "charts")
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_script_from_the_root(logs, tmp_path):
     command = [sys.executable, "charts.py", "--logs", str(logs), "--run", "zeta"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

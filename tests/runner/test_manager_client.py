@@ -13,7 +13,7 @@ import pytest
 
 from tests.conformance.servers import embedded_server
 from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, looping
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from windtunnel.core.sqlite import connect
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.state.state import State
@@ -92,7 +92,7 @@ def test_a_second_run_waits_says_so_and_goes_on(
             first.release()
         else:
             first._stop_beating.set()
-        waiting.join(10)
+        waiting.join(PATIENCE_S)
         assert not waiting.is_alive() and plane.state.run("run-2").status == "leased"
         armed = second.arm("001", 1, [], 5)
         assert armed.arming_ms and plane.toxics() == []

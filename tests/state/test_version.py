@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import PATIENCE_S
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.links.topology import default_topology
 from windtunnel.settings.settings import SettingsError
@@ -66,18 +67,24 @@ def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
     check_version(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path):
     fill(path, TABLES)
     started = [sys.executable, "-m", "windtunnel", *command]
     environ |= {"LOGS_DIR": str(tmp_path / "logs")}
-    ended = subprocess.run(started, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        started, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert (ended.returncode, MESSAGE in ended.stderr) == (2, True)
     assert not (tmp_path / "logs" / "lab").exists()
 
 
+@pytest.mark.slow
 def test_the_manager_says_so_in_its_log(path, environ):
     fill(path, TABLES)
     started = [sys.executable, "-m", "proxy_manager"]
-    ended = subprocess.run(started, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        started, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert (ended.returncode, MESSAGE in ended.stderr) == (1, True)

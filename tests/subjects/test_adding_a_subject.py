@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.demos import environ_in
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
+
+pytestmark = pytest.mark.slow
 
 PAGE = (ROOT / "docs" / "adding-a-subject.md").read_text(encoding="utf-8")
 
@@ -34,7 +36,9 @@ def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
     assert program == "windtunnel"
     command = [sys.executable, "-m", program, *words, "--no-charts", "--json", "--toxic-prob", "0"]
     environ = environ_in(folder, PYTHONPATH=str(ROOT))
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=RUN_PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [episode["outcome"] for episode in summary["episodes"]] == ["honest_failure", "success"]

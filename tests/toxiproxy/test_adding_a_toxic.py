@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, RUN_PATIENCE_S
+
+pytestmark = pytest.mark.slow
 
 PAGE = (ROOT / "docs" / "adding-a-toxic.md").read_text(encoding="utf-8")
 CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -65,7 +67,7 @@ def succeeds(tree: Path, *arguments: str) -> None:
     environ = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, *arguments]
     ended = subprocess.run(
-        command, cwd=tree, env=environ, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=tree, env=environ, capture_output=True, text=True, timeout=RUN_PATIENCE_S, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

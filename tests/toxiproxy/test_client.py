@@ -189,6 +189,7 @@ def test_what_is_no_toxiproxy_is_a_server_error(stand_in, status, body, error):
                 call()
 
 
+@pytest.mark.slow
 def test_a_restarted_server_is_reached_again():
     with embedded_server() as url:
         client = ToxiproxyClient(url)
@@ -200,6 +201,7 @@ def test_a_restarted_server_is_reached_again():
             assert client.proxies() == {}
 
 
+@pytest.mark.slow
 def test_two_servers_in_one_process_stay_apart(client, proxy):
     with embedded_server() as url, ToxiproxyClient(url) as other:
         other.ensure_proxy("q", "127.0.0.1:0", UPSTREAM)

@@ -16,7 +16,10 @@ import pytest
 import urllib3
 
 from tests.conformance.servers import ROOT, Line, running, until
+from tests.support import PATIENCE_S
 from windtunnel.toxiproxy.client import ToxiproxyClient
+
+pytestmark = pytest.mark.slow
 
 EMBEDDED = [sys.executable, "-m", "windtunnel.toxiproxy.embedded"]
 COMMANDS = [EMBEDDED, [sys.executable, "-m", "windtunnel", "toxiproxy"]]
@@ -26,7 +29,7 @@ both_commands = pytest.mark.parametrize("command", COMMANDS, ids=["module", "com
 def refused(command: list[str], *arguments: str) -> str:
     """What it says instead of running: one line."""
     ended = subprocess.run(
-        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False
+        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("\n") == 1
@@ -101,7 +104,7 @@ def test_it_says_its_url_serves_the_proxies_of_its_file_and_ends_on_ctrl_c(
         proxies = pool.request("GET", f"{url_of(server)}/proxies").json()
         assert {name: proxy["enabled"] for name, proxy in proxies.items()} == {"db": True, "off": False}
         server.send_signal(signal.SIGINT)
-        assert server.communicate(timeout=10) == (b"", b"")
+        assert server.communicate(timeout=PATIENCE_S) == (b"", b"")
         assert server.returncode == 0
 
 
@@ -185,7 +188,7 @@ def test_it_ends_with_its_launcher() -> None:
     with process({"WINDTUNNEL_LIFELINE": str(reading)}, reading) as server:
         os.close(reading)
         os.close(writing)
-        assert server.wait(10) == 0
+        assert server.wait(PATIENCE_S) == 0
         assert server.stderr
         assert server.stderr.read() == b""
 
@@ -194,6 +197,6 @@ def test_it_ends_with_its_launcher() -> None:
 def test_a_signal_ends_it_quietly(number: signal.Signals) -> None:
     with process({}) as server:
         server.send_signal(number)
-        assert server.wait(10) == 0
+        assert server.wait(PATIENCE_S) == 0
         assert server.stderr
         assert server.stderr.read() == b""

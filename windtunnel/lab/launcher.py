@@ -22,7 +22,8 @@ from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
 
-READY_BOUND_S = 20.0
+# patience for a busy machine: a process that ends is noticed at once
+READY_BOUND_S = 60.0
 _OWN_TOXIPROXY_TRIES = 5
 
 

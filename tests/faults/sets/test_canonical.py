@@ -37,6 +37,7 @@ def test_what_is_no_set_is_left_to_the_settings_to_refuse(given):
     assert canonical_text(given) is given
 
 
+@pytest.mark.slow
 def test_settings_from_a_runs_row_load_no_catalogue():
     code = "import sys; from windtunnel.settings.settings import load_frozen; load_frozen(sys.argv[1])"
     code += "; print(*sys.modules)"

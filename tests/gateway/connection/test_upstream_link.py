@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.gateway.connection.sockets import eventually
+from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.gateway.connection.upstream_link import UpstreamLink
@@ -44,7 +45,7 @@ def test_what_is_sent_before_it_is_open_arrives_and_the_reply_waits_while_the_cl
             assert link.connecting
             await eventually(lambda: events.told)
             upstream, _ = listener.accept()
-            upstream.settimeout(5)
+            upstream.settimeout(PATIENCE_S)
             with upstream:
                 assert upstream.recv(100) == b"request"
                 upstream.sendall(b"reply")

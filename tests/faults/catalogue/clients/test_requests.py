@@ -14,11 +14,12 @@ from urllib3.util.retry import Retry
 from tests.faults.catalogue.clients.seen import EXECUTED, SEEN, executed, row_of, saw
 from tests.faults.catalogue.clients.upstream import answering
 from tests.gateway.lab import Lab, gateway
+from tests.support import PATIENCE_S
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
 
 # seconds: short where the fault is there to exceed it
-TIMEOUT_S, SHORT_S, SHORT_IN_BODY_S = 10, 0.3, 1.0
+TIMEOUT_S, SHORT_S, SHORT_IN_BODY_S = PATIENCE_S, 0.5, 2.0
 FIRST = {"city": "Zürich", "max_temp": 11, "days": [{"max_temp": 9}, {"max_temp": 8}]}
 SECOND = {**FIRST, "max_temp": 12}
 
@@ -44,6 +45,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 # parameters that keep the test short or fixed, and do not show in the row
 QUIETLY: dict[str, dict[str, Any]] = {
+    "delay": {"ms": 10_000},
     "slow_body": {"bytes_per_second": 1000},
     "malformed": {"kind": "cut_json"},
     "schema_drift": {"field": "max_temp"},

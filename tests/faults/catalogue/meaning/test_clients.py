@@ -12,6 +12,7 @@ import requests
 from tests.faults.catalogue.clients.seen import EXECUTED, SEEN, executed, saw
 from tests.faults.catalogue.clients.upstream import answering
 from tests.gateway.lab import Lab, gateway
+from tests.support import PATIENCE_S
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
 
@@ -43,7 +44,7 @@ def test_what_requests_sees(lab, weather, fault):
     weather.bodies.clear()
 
     def ask() -> Any:
-        reply = requests.get(lab.url("weather", "/weather?q=x"), headers=lab.identity(), timeout=10)
+        reply = requests.get(lab.url("weather", "/weather?q=x"), headers=lab.identity(), timeout=PATIENCE_S)
         reply.raise_for_status()
         return reply.json()
 

@@ -14,7 +14,8 @@ from langchain_groq import ChatGroq
 from pydantic import BaseModel
 
 from tests.dialects.forms import FINAL, USER
-from tests.dialects.sdks import CLOSE, TIMEOUT_S, count_retries
+from tests.dialects.sdks import CLOSE, count_retries
+from tests.support import PATIENCE_S
 from windtunnel.dialects.model_messages import ModelReply
 
 STEPS = 12
@@ -33,7 +34,8 @@ class Subject:
     def __init__(self, model: ChatGroq) -> None:
         self.called: list[tuple[str, int | None]] = []
         self.tries = 1
-        count_retries(model.client._client, self)
+        self._client = model.client._client
+        count_retries(self._client, self)
 
         @tool
         def get_weather(city: str, days: int | None = None) -> str:
@@ -43,9 +45,10 @@ class Subject:
 
         self._graph = create_agent(model, [get_weather], response_format=ToolStrategy(Report))
 
-    def run(self) -> tuple[list[tuple[str, int | None]], str, str]:
+    def run(self, timeout_s: float = PATIENCE_S) -> tuple[list[tuple[str, int | None]], str, str]:
         """The tool's calls, the report's answer, and the text that stands in for a missing report."""
         self.called, self.tries = [], 1
+        self._client.timeout = timeout_s
         state: dict[str, Any] = self._graph.invoke(
             {"messages": [{"role": "user", "content": USER}]}, {"recursion_limit": STEPS}
         )
@@ -60,13 +63,12 @@ def script(asking: ModelReply, body: dict[str, Any]) -> ModelReply:
 
 @contextmanager
 def subject(url: str, streaming: bool) -> Iterator[Subject]:
-    with httpx.Client(trust_env=False, timeout=TIMEOUT_S) as client:
+    with httpx.Client(trust_env=False) as client:
         yield Subject(
             ChatGroq(
                 model="m",
                 api_key="k",  # type: ignore[arg-type]
                 base_url=url,
-                timeout=TIMEOUT_S,
                 streaming=streaming,
                 default_headers=CLOSE,
                 http_client=client,

@@ -16,6 +16,7 @@ from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
 from tests.faults.catalogue.model.subject import script, subject
 from tests.faults.catalogue.model.variants import VARIANTS
 from tests.gateway.lab import Lab, gateway
+from tests.support import PATIENCE_S
 from windtunnel.dialects.model_messages import ModelReply
 from windtunnel.dialects.tool import TOOL
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
@@ -33,6 +34,8 @@ ANSWERS = ("hallucination", "incorrect_reasoning")
 # an agent meets most faults once, at its first request; these stay, or need a later one
 ALWAYS = (*TOOL.errors, "api_timeout", "context_length", "tool_use_failed", "content_filter")
 LATER = ("incorrect_reasoning", "infinite_loop")
+# seconds, where the fault is there to exceed them; the second one lets the beginning of the reply through
+TIMEOUTS_S = {"api_timeout": 0.5, "stream_hang": 2.0}
 CASE = pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
 
 
@@ -69,6 +72,10 @@ def armed(name: str, parameters: dict[str, Any], when: dict[str, Any]) -> str:
     return json.dumps({"faults": [{"fault": name, "links": "model", "with": given, "when": when}]})
 
 
+def timeout_s(name: str) -> float:
+    return TIMEOUTS_S.get(name, PATIENCE_S)
+
+
 def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: str) -> None:
     """Notes what a client saw, if the fault was injected; else why it was not."""
     lab.settle()
@@ -88,7 +95,7 @@ def test_what_an_official_client_sees(lab, model, clients, sdk, form: Form, name
     lab.begin()
     good = client.ask(body)
     lab.begin(faults=armed(name, parameters, {}))
-    words = saw(lambda: client.ask(body), good, lambda: client.tries)
+    words = saw(lambda: client.ask(body, timeout_s(name)), good, lambda: client.tries)
     note(lab, name, parameters, column(sdk.name, form.stream), words)
 
 
@@ -101,7 +108,7 @@ def test_what_an_agent_sees(lab, model, agent, name, parameters):
     when = {} if name in ALWAYS else {"nth": "2-"} if name in LATER else {"nth": 1}
     lab.begin(faults=armed(name, parameters, when))
     runs: list[Any] = []
-    words = saw(lambda: runs.append(subject.run()) or runs[0], good, lambda: subject.tries)
+    words = saw(lambda: runs.append(subject.run(timeout_s(name))) or runs[0], good, lambda: subject.tries)
     if words.endswith("taken as good"):
         words = words.replace("changed answer taken as good", difference(good, runs[0]))
     note(lab, name, parameters, client, words)
