@@ -97,7 +97,9 @@ class _Prompt:
         if any(_is_turning(match[0]) for match in left):
             return None
         rest = self._rest_of_sentence(left, taken, arguments)
-        unexplained = {stem(match[0]) for match in left if match[0] not in rest.get("text", "")}
+        # a question is no search: what it is about must come back
+        sure = "" if self._leading(words) in _QUESTIONS else rest.get("text", "")
+        unexplained = {stem(match[0]) for match in left if match[0] not in sure}
         arguments = {**arguments, **({rest["name"]: rest["text"]} if rest else {})}
         missing = any(p.required and p.name not in arguments for p in self.tool.parameters)
         unsaid = len(unexplained) > _MOST_UNEXPLAINED if self.tool.verb == "read" else unexplained
@@ -117,17 +119,21 @@ class _Prompt:
         """Whether the prompt's verb is what the tool does; a question asks for a read."""
         if any(piece.kind == "sum" for piece in self.evidence):
             return True
-        spoken = [word.casefold().replace("’", "'") for word in words]
-        while spoken and spoken[0] in _SILENT - _QUESTIONS:
-            spoken.pop(0)
-        if not spoken or spoken[0] in _QUESTIONS:
-            return bool(spoken) and self.tool.verb == "read"
-        telling = spoken[0] == "tell" and not {"me", "us"} & set(spoken[1:3])
-        kind = "send" if telling else verb_class(spoken[0])
-        if stem(spoken[0]) in self.tool.name_stems:
+        first = self._leading(words)
+        if not first or first in _QUESTIONS:
+            return bool(first) and self.tool.verb == "read"
+        telling = first == "tell" and not {"me", "us"} & set(map(str.casefold, words[:4]))
+        kind = "send" if telling else verb_class(first)
+        if stem(first) in self.tool.name_stems:
             return kind in ("", self.tool.verb) or self.tool.verb == ""
-        known = stem(spoken[0]) in self.tool.stems if kind == "change" else kind != ""
+        known = stem(first) in self.tool.stems if kind == "change" else kind != ""
         return known and kind == self.tool.verb
+
+    @staticmethod
+    def _leading(words: Sequence[str]) -> str:
+        """The verb or the question word that the prompt begins with; empty without one."""
+        spoken = (word.casefold().replace("’", "'") for word in words)
+        return next((word for word in spoken if word not in _SILENT - _QUESTIONS), "")
 
     def _accounted(self, word: str) -> bool:
         plain = word.casefold().replace("’", "'")

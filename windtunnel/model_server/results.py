@@ -95,11 +95,14 @@ def _doubt(data: Any, text: str, writes: bool) -> str:
     """Why this result of a tool that nobody knows may be a failure, or the empty text."""
     if isinstance(data, Mapping):
         said = _spaced(" ".join(value for value in data.values() if isinstance(value, str)))
-        told = _under(data, _MESSAGES) and _under(data, _MESSAGES | _STATES | _FLAGS) == dict(data)
+        beside = set(data) - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
+        bare = writes or all(data[key] in _NO_ERROR for key in beside)
         only_text = all(isinstance(value, str | None) for value in data.values())
         idle = [key for key, value in data.items() if value is False or (value == 0 and value != "")]
         nothing = any(_GOOD.fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key))
-        doubtful = (only_text and (not said or _BAD.search(said))) or (told and not _GOOD.search(said))
+        doubtful = (only_text and (not said or _BAD.search(said))) or (
+            bare and _under(data, _MESSAGES) and not _GOOD.search(said)
+        )
         return text if doubtful or (writes and nothing) else ""
     if isinstance(data, str):
         # a sentence without a figure may say anything: "Recipe was removed by its author."
