@@ -1,6 +1,6 @@
-"""The entry point of ``windtunnel`` and ``python -m windtunnel``; imports the commands only once it is called.
+"""The entry point of ``windtunnel`` and ``python -m windtunnel``.
 
-Ctrl-C is taken care of first: everything else is imported after that.
+It takes care of Ctrl-C first: everything else is imported after that.
 """
 
 from windtunnel.core.interrupts import end_at_interrupt

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
-from windtunnel.core.user_errors import UserError
+from windtunnel.core.user_errors import InputError, UserError
 
 # what each does stands here too, so that --help imports none of them
 COMMANDS = {
@@ -38,13 +38,16 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, context: click.Context) -> Any:
-        """Turns errors that are meant for people, and Ctrl-C, into one line and an exit code."""
+        """Turns errors that are meant for people, and Ctrl-C, into one line.
+
+        The exit code is 2 for what was given wrongly, 130 for Ctrl-C, else 1.
+        """
         try:
             return super().invoke(context)
+        except InputError as error:
+            raise click.UsageError(str(error), None) from None
         except UserError as error:
-            shown = click.ClickException(str(error))
-            shown.exit_code = error.exit_code
-            raise shown from None
+            raise click.ClickException(str(error)) from None
         except KeyboardInterrupt as end:
             click.echo(str(end) or INTERRUPTED_LINE, err=True)
             context.exit(INTERRUPTED)

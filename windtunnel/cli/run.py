@@ -10,10 +10,12 @@ from pathlib import Path
 
 import click
 
+from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
-from windtunnel.report.console import ConsoleAudience, plain_console, print_summary
+from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import command
+from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
 from windtunnel.runner.run import new_run_id
@@ -48,10 +50,11 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts)
         check_version(configuration.state)
-        interrupt_once(os.environ)
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
-        opening = load_subject(subject)(configuration)
+        open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
+        interrupt_once(os.environ)
+        opening = open_subject(configuration)
         if not hasattr(opening, "__enter__"):
             raise SettingsError(
                 f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
@@ -85,6 +88,8 @@ def _run(
         return _RUN_FAILED
     if flight.failure:
         _complain(logs, flight.failure)
+    if flight.record.interrupted:
+        return INTERRUPTED
     return _RUN_FAILED if flight.failure else 0
 
 

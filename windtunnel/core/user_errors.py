@@ -1,17 +1,9 @@
 """Errors whose message is written for a person: the command line shows it and nothing else."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 
 class UserError(Exception):
-    """The message says what is wrong, where, and what to do; ``exit_code`` is what the command ends with."""
-
-    exit_code: ClassVar[int] = 1
+    """The message says what is wrong, where, and what to do."""
 
 
 class InputError(UserError, ValueError):
-    """Something that a person gave cannot be used."""
-
-    exit_code: ClassVar[int] = 2
+    """Something that a person gave cannot be used: a usage error of the command."""

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from windtunnel.core.spelling import nearest
 from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.plugins import subject_place
 from windtunnel.subjects.subject import SubjectFactory
 
 LAB_SUBJECT = "agent.subject:open_subject"  # the LangChain agent that the lab brings
@@ -13,7 +14,7 @@ LAB_SUBJECT = "agent.subject:open_subject"  # the LangChain agent that the lab b
 
 def split_subject_name(name: str) -> tuple[str, str]:
     """The module's name and the factory's. Raises ``SettingsError`` for anything but ``module:factory``."""
-    module, _, factory = name.partition(":")
+    module, _, factory = subject_place(name).partition(":")
     if not all(map(str.isidentifier, (*module.split("."), factory))):
         raise SettingsError(f"--subject={name!r}: give MODULE:FACTORY, for example {LAB_SUBJECT}")
     return module, factory

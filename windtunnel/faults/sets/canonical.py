@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set, load_set
 
