@@ -29,10 +29,11 @@ _USAGE_ERROR, _RUN_FAILED = 2, 1
 
 subject_option = click.option(
     "--subject",
-    metavar="MODULE:FACTORY",
+    metavar="NAME|MODULE:FACTORY",
     default=LAB_SUBJECT,
     show_default=True,
-    help="the agent under test: a function of a module, which may lie in this folder",
+    help="the agent under test: the name that an installed package gave it, or a function of a module,"
+    " which may lie in this folder",
 )
 
 

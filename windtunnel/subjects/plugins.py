@@ -7,18 +7,18 @@ from windtunnel.core.spelling import nearest
 from windtunnel.settings.settings import SettingsError
 
 
-def subject_place(name: str) -> str:
+def find_subject(name: str) -> tuple[str, str]:
     """``MODULE:FACTORY`` as it was given, or that of the package which calls its subject so.
 
-    Imports nothing of the package. Raises ``SettingsError`` for a name that no package brings.
+    With it, how an error calls the subject: the option, and the package if there is one. Imports nothing of
+    the package. Raises ``SettingsError`` for a name that no package brings.
     """
+    shown = f"--subject={name!r}"
     if ":" in name:
-        return name
+        return name, shown
     plugins = find_plugins("windtunnel.subjects")
     if name not in plugins:
-        known = nearest(name, plugins) if plugins else ", and no installed package brings a subject"
-        raise SettingsError(
-            f"--subject={name!r}: give MODULE:FACTORY, or the name that an installed package gave its"
-            f" subject{known}"
-        )
-    return plugins[name].entry_point.value
+        known = nearest(name, plugins) if plugins else ", and no installed package brings one"
+        raise SettingsError(f"{shown}: give MODULE:FACTORY, or the name of an installed subject{known}")
+    plugin = plugins[name]
+    return plugin.entry_point.value, f"{shown} ({plugin.package})"
