@@ -72,9 +72,7 @@ def test_a_broken_one_is_told_with_its_package(
         mapping["broken"]
 
 
-@pytest.mark.parametrize(
-    ("name", "whose"), [("own", "one of Windtunnel's own"), ("x", "package (acme|bolt) 1.0")]
-)
+@pytest.mark.parametrize(("name", "whose"), [("own", "one of Windtunnel's own"), ("x", "(acme|bolt) 1.0")])
 def test_a_clash_of_names_is_told_whatever_is_asked_for(
     install: Install, mapping: WithPlugins[str], name: str, whose: str
 ) -> None:

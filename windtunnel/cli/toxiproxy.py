@@ -30,6 +30,6 @@ from windtunnel.links.catalog import TOXIPROXY_PORT
 def toxiproxy_command(host: str, port: int, config: Path | None, proxy_metrics: bool) -> None:
     """Run the embedded Toxiproxy by itself, for clients of every language. Ctrl-C ends it."""
     # the server is imported only by who starts it, not by --help
-    from windtunnel.toxiproxy.embedded.__main__ import serve
+    from windtunnel.toxiproxy.embedded.__main__ import serve_proxies
 
-    sys.exit(serve(Address(host, port), config, proxy_metrics=proxy_metrics))
+    sys.exit(serve_proxies(Address(host, port), config, proxy_metrics=proxy_metrics))

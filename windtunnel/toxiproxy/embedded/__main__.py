@@ -21,10 +21,12 @@ _DEFAULT_PORT = 8474
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    return serve(Address(options.host, options.port), options.config, proxy_metrics=options.proxy_metrics)
+    return serve_proxies(
+        Address(options.host, options.port), options.config, proxy_metrics=options.proxy_metrics
+    )
 
 
-def serve(address: Address, config: Path | None, *, proxy_metrics: bool) -> int:
+def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool) -> int:
     """Serves until SIGTERM, SIGINT or the end of the launcher; what goes wrong is said on standard error.
 
     The exit code: 130 after SIGINT, 1 if it cannot serve. ``config``: a file with the proxies to start with.
