@@ -26,8 +26,8 @@ NEVER = (
 FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "help": ("--help", 0, (*NETWORK, *MODELS)),
     "version": ("--version", 0, (*NETWORK, *MODELS)),
-    "list": ("faults list", 0, (*NETWORK, *ROOMS)),
-    "show": ("faults show heavy", 0, (*NETWORK, *ROOMS)),
+    "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
+    "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),
     "judge": ("judge latest", 0, (*NETWORK, "windtunnel.faults.catalogue", "windtunnel.lab")),
     "toxiproxy": ("toxiproxy --config none.json", 1, (*MODELS, "windtunnel.lab")),
 }

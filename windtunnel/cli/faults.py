@@ -6,12 +6,12 @@ import inspect
 import json
 import math
 import os
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
@@ -21,7 +21,7 @@ from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
 from windtunnel.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
 from windtunnel.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
-from windtunnel.report.terminal import plain_console
+from windtunnel.report.plain_table import table_lines, width_of
 from windtunnel.toxiproxy.toxics import TOXICS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _show(name: str, chaos_level: float) -> None:
         raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
     fault_set = find_set(name)
     if fault_set.description:
-        plain_console().print(Text(" ".join(fault_set.description.split()) + "\n"))
+        click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
     print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
@@ -171,9 +171,7 @@ def _tell(answer: dict[str, Any]) -> None:
 
 
 def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    plain_console(err).print(table)
+    first, *others = table_lines(head, rows, width_of(sys.stderr if err else sys.stdout))
+    click.secho(first, bold=True, err=err)
+    for line in others:
+        click.echo(line, err=err)

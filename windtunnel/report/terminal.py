@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from windtunnel.report.plain_table import PIPED_WIDTH
+
 _WIDEST = 140
-_PIPED = 110
 
 
 def plain_console(stderr: bool = False) -> Console:
     """As wide as the terminal; where there is none, wide enough for the lines."""
     console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPED)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=PIPED_WIDTH)
 
 
 def line_width(console: Console) -> int:
