@@ -23,7 +23,7 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) 
     while sum(widths) + _GAP * (len(widths) - 1) > max(width, 20 * len(widths)):
         widths[widths.index(max(widths))] -= 1
     for row in table:
-        cells = [textwrap.wrap(_printable(cell), size) or [""] for cell, size in zip(row, widths, strict=True)]
+        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
         for number in range(max(map(len, cells))):
             parts = (
                 (lines[number] if number < len(lines) else "").ljust(size)
@@ -32,6 +32,7 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) 
             yield (" " * _GAP).join(parts).rstrip()
 
 
-def _printable(text: str) -> str:
-    """Without what would act on a terminal."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def _wrapped(cell: str, size: int) -> list[str]:
+    """Its lines, without what would act on a terminal."""
+    printable = "".join(character if character.isprintable() else " " for character in cell)
+    return textwrap.wrap(printable, size) or [""]

@@ -31,4 +31,4 @@ def read_canonical(text: str, chaos_level: float = 1.0) -> FaultSet:
 
 @lru_cache(maxsize=16)  # a pure function of the text: runner and judge of one process share what is read
 def _read(text: str) -> FaultSet:
-    return load_set(text, "fault set", REGISTRY)
+    return load_set(text, "fault set", REGISTRY) if text else FaultSet()
