@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from windtunnel.core.user_errors import InputError
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -18,7 +19,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
-class SettingsError(ValueError):
+class SettingsError(InputError):
     """A setting that cannot be used; the message says which, where it stands and what would do."""
 
 
