@@ -4,5 +4,5 @@ import os
 import sys
 
 if __name__ == "__main__":
-    hand_over = [sys.executable, "-m", "windtunnel", "run", "--subject", "agent.subject:open_subject"]
+    hand_over = [sys.executable, "-m", "windtunnel", "run"]
     os.execv(sys.executable, [*hand_over, *sys.argv[1:]])  # one process: signals and open files stay

@@ -22,7 +22,7 @@ def lab_command() -> None:
 @lab_command.command("up")
 @click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
 def _up(toxiproxy: str) -> None:
-    """Start a lab and leave it running; then: python -m agent."""
+    """Start a lab and leave it running; then: windtunnel run."""
     configuration = load_configuration(os.environ)
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)

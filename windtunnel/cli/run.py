@@ -30,7 +30,7 @@ subject_option = click.option(
     metavar="MODULE:FACTORY",
     default=LAB_SUBJECT,
     show_default=True,
-    help="the agent under test: a function of a module, which may lie in this folder",
+    help="the agent under test: a function of a module, which may lie in this folder; lab: the lab's own",
 )
 
 
@@ -49,8 +49,6 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         loaded = load_prompts(configuration.prompts)
         check_version(configuration.state)
         interrupt_once(os.environ)
-        if str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
         opening = load_subject(subject)(configuration)
         if not hasattr(opening, "__enter__"):
             raise SettingsError(

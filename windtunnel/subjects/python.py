@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 
+from windtunnel.core.lab_files import lab_root
 from windtunnel.core.spelling import nearest
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.subject import SubjectFactory
 
-LAB_SUBJECT = "agent.subject:open_subject"  # the LangChain agent that the lab brings
+LAB_SUBJECT = "lab"  # the LangChain agent that the lab brings
+_OF_LAB = ("agent.subject", "open_subject")
 
 
 def split_subject_name(name: str) -> tuple[str, str]:
-    """The module's name and the factory's. Raises ``SettingsError`` for anything but ``module:factory``."""
+    """The module's name and the factory's.
+
+    Raises ``SettingsError`` for anything but ``module:factory`` and ``LAB_SUBJECT``.
+    """
+    if name == LAB_SUBJECT:
+        return _OF_LAB
     module, _, factory = name.partition(":")
     if not all(map(str.isidentifier, (*module.split("."), factory))):
-        raise SettingsError(f"--subject={name!r}: give MODULE:FACTORY, for example {LAB_SUBJECT}")
+        raise SettingsError(f"--subject={name!r}: give MODULE:FACTORY, or {LAB_SUBJECT} for the lab's own")
     return module, factory
 
 
 def load_subject(name: str) -> SubjectFactory:
     """Imports the module and returns its factory. Raises ``SettingsError`` that says what is missing."""
     module_name, factory_name = split_subject_name(name)
+    _find_modules_for(name)
     try:
         module = import_module(module_name)
     except (ImportError, SyntaxError) as error:
@@ -32,3 +42,13 @@ def load_subject(name: str) -> SubjectFactory:
         hint = nearest(factory_name, callables)
         raise SettingsError(f"--subject={name!r}: {module_name} has no function {factory_name}{hint}")
     return factory  # type: ignore[no-any-return]  # what it returns is known once it is called
+
+
+def _find_modules_for(name: str) -> None:
+    """Lets imports find the lab's modules if the subject is its own, else first those in this folder."""
+    lab = str(lab_root().resolve())
+    if name == LAB_SUBJECT:
+        sys.path.insert(0, lab)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        sys.path.append(lab)
