@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from windtunnel.cli.faults import print_set
+from windtunnel.cli.lab_extra import require_lab
 from windtunnel.cli.run import subject_option
 from windtunnel.faults.sets.presets import find_set
 from windtunnel.history.logs import log_error
@@ -54,6 +55,7 @@ def demo_command(
     **settings: str | None,
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
+    require_lab()
     try:
         configuration = _configuration(out, prompts, settings)
         choice = choose_toxiproxy(toxiproxy, configuration.environ)

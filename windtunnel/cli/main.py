@@ -12,7 +12,7 @@ from windtunnel.judging.prompts import PromptsError
 from windtunnel.lab.live import LiveFaultsError
 from windtunnel.settings.settings import SettingsError
 
-_COMMANDS = ("demo", "run", "lab", "faults", "judge", "toxiproxy")
+_COMMANDS = ("demo", "run", "lab", "faults", "judge", "toxiproxy", "init")
 
 
 class _Commands(click.Group):

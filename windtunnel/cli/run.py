@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.cli.lab_extra import require_lab
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, plain_console, print_summary
@@ -41,6 +42,8 @@ subject_option = click.option(
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
 def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str | None) -> None:
     """Send the prompts through the lab that is up, and show what happened."""
+    if subject == LAB_SUBJECT:
+        require_lab()
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
         configuration = load_configuration(os.environ)
