@@ -3,11 +3,11 @@
 import os
 import sys
 
-from windtunnel.core.lab_files import program_of_folder
-
 
 def main() -> None:
     """Runs the command that the command line names; in a folder of `init`'s with its library."""
+    from windtunnel.core.lab_files import program_of_folder
+
     program = program_of_folder()
     if program:
         os.execv(sys.executable, [sys.executable, "-P", str(program), "windtunnel", *sys.argv[1:]])

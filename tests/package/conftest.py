@@ -49,6 +49,13 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.fail(reason) if required("index") else pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def index_at_length(index: None) -> None:
+    """Skips what installs LangChain and all else anew, a minute of computing each time, unless it must run."""
+    if not required("index"):
+        pytest.skip("installs everything anew; `make release-check` runs it, and WINDTUNNEL_REQUIRE=index")
+
+
 @pytest.fixture
 def few(tmp_path: Path) -> str:
     """A prompts file with two of the samples: a question, and a message to send."""

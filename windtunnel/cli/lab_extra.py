@@ -30,9 +30,9 @@ def require_lab() -> None:
 
 
 def _lab_requirements(installed: Distribution) -> list[str]:
-    """The names of the extra's distributions."""
-    ofextra = [line for line in installed.requires or () if re.search(r"""extra == ['"]lab['"]""", line)]
-    return [line_name[0] for line in ofextra if (line_name := re.match(r"[\w.-]+", line))]
+    """The names of the distributions that the extra asks for, from lines like ``flask>=3.1; extra == "lab"``."""
+    lines = [re.match(r"""([\w.-]+).*extra == ['"]lab['"]$""", line) for line in installed.requires or ()]
+    return [line[1] for line in lines if line]
 
 
 def _is_installed(name: str) -> bool:

@@ -30,7 +30,9 @@ def write_lab(folder: Path) -> None:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", CARRIED))
+            unwanted = shutil.ignore_patterns("__pycache__", CARRIED)
+            # not the modes: an installation may be read-only
+            shutil.copytree(source, target, ignore=unwanted, copy_function=shutil.copyfile)
         else:
             shutil.copyfile(source, target)
     (folder / MARKER).write_text(_MARK, encoding="utf-8")
