@@ -28,14 +28,18 @@ def metadata(folder: Path, origin: str = "") -> None:
     ]
     (information / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if origin:
-        (information / "direct_url.json").write_text(f'{{"url": "{origin}"}}', encoding="utf-8")
+        (information / "direct_url.json").write_text(origin, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("origin", "requirement"),
     [
         ("", "'windtunnel[lab]'"),
-        ("file:///a%20b/windtunnel.whl", "'windtunnel[lab] @ file:///a%20b/windtunnel.whl'"),
+        ('{"url": "file:///a%20b/w.whl"}', "'windtunnel[lab] @ file:///a%20b/w.whl'"),
+        (
+            '{"url": "https://git.example/w", "vcs_info": {"vcs": "git"}}',
+            "'windtunnel[lab] @ git+https://git.example/w'",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_the_command_that_brings_it(

@@ -51,7 +51,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def index_at_length(index: None) -> None:
-    """Skips what installs LangChain and all else anew, a minute of computing each time, unless it must run."""
+    """Skips what installs LangChain and all else anew, a minute of computing, unless it must run."""
     if not required("index"):
         pytest.skip("installs everything anew; `make release-check` runs it, and WINDTUNNEL_REQUIRE=index")
 

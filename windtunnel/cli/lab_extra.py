@@ -30,7 +30,7 @@ def require_lab() -> None:
 
 
 def _lab_requirements(installed: Distribution) -> list[str]:
-    """The names of the distributions that the extra asks for, from lines like ``flask>=3.1; extra == "lab"``."""
+    """The names of the distributions that the extra asks for, by lines like ``flask>=3; extra == "lab"``."""
     lines = [re.match(r"""([\w.-]+).*extra == ['"]lab['"]$""", line) for line in installed.requires or ()]
     return [line[1] for line in lines if line]
 
@@ -46,4 +46,7 @@ def _is_installed(name: str) -> bool:
 def _requirement(installed: Distribution) -> str:
     """What pip is to install: from where this was installed from, if that was no package index."""
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
-    return f"{_DISTRIBUTION}[lab] @ {origin['url']}" if "url" in origin else f"{_DISTRIBUTION}[lab]"
+    if "url" not in origin:
+        return f"{_DISTRIBUTION}[lab]"
+    repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+    return f"{_DISTRIBUTION}[lab] @ {repository}{origin['url']}"
