@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from urllib.request import urlopen
@@ -87,19 +88,22 @@ def test_packages_called_like_the_lab_s_are_never_taken_for_it(
     assert traces(occupied) == set()
 
 
+@pytest.mark.parametrize("where", ["in the folder", "on the path"])
 def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
-    installed: Environment, occupied: Path, few: str
+    installed: Environment, occupied: Path, few: str, where: str, tmp_path: Path
 ) -> None:
     (occupied / "agent" / "__init__.py").write_text(TRACE, encoding="utf-8")
     (occupied / "agent" / "mine.py").write_text(TRACE + SUBJECT, encoding="utf-8")
     for name in MODULES:
         (occupied / f"{name}.py").unlink()  # for his own subject they are his own, too
+    shutil.rmtree(occupied / "windtunnel")
+    folder, path = (occupied, {}) if where == "in the folder" else (tmp_path, {"PYTHONPATH": str(occupied)})
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
-    said = installed.flies(occupied, "demo", *CALM, *words)
+    said = installed.flies(folder, "demo", *CALM, *words, **path)
     assert "--subject agent.mine:open_subject" in said
-    [run] = occupied.glob("logs/runs/*/agent-0.jsonl")
+    [run] = folder.glob("logs/runs/*/agent-0.jsonl")
     assert "I am mine." in run.read_text(encoding="utf-8")
-    assert traces(occupied) == {"agent", "agent.mine"}
+    assert traces(folder) == {"agent", "agent.mine"}
 
 
 def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(

@@ -17,9 +17,11 @@ def main() -> None:
     from windtunnel.core.lab_files import lab_root
 
     sys.path.remove(library)
-    sys.path.insert(0, str(lab_root().resolve()))
     del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    module = sys.argv[0]
+    if module.partition(".")[0] != "windtunnel":  # a run may be of a subject that is called like the lab's
+        sys.path.insert(0, str(lab_root().resolve()))
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
