@@ -26,6 +26,6 @@ def init_command(folder: Path) -> None:
     except FolderInUse as error:
         raise click.UsageError(str(error), None) from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+        raise click.ClickException(f"{error.filename or folder}: {error.strerror or error}") from None
     go = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     click.echo(_WRITTEN.format(folder="this folder" if folder == Path() else folder, go=go))
