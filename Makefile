@@ -8,7 +8,7 @@ WORKERS ?= 6
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -50,9 +50,17 @@ docs: setup      ## renew the generated pages
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
+dist: setup      ## the source distribution, and the wheel made from that
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	@ls dist/*
+
+release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown
+	@WINDTUNNEL_DIST=dist WINDTUNNEL_REQUIRE=index $(BIN)/python -m pytest tests/package $(ARGS)
+
 lock:            ## renew the lock files (needs uv)
-	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build pyproject.toml -o requirements.lock
-	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra dev pyproject.toml -o requirements-dev.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra dev pyproject.toml -o requirements-dev.lock
 
 clean:           ## remove what setup and the tools made; logs and state stay
-	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

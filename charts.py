@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from windtunnel.report.charts import ChartsError, pick, write_charts
+from windtunnel.cli.lab_extra import require_lab
 
 
 @click.command()
@@ -32,6 +32,9 @@ from windtunnel.report.charts import ChartsError, pick, write_charts
 )
 def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
+    require_lab()
+    from windtunnel.report.charts import ChartsError, pick, write_charts
+
     try:
         selection = pick(logs, run, warn=lambda message: click.echo(f"note: {message}", err=True))
         name = "all" if run == "all" else selection.runs[0].run_id

@@ -6,5 +6,5 @@ from windtunnel.core.interrupts import end_at_interrupt, hand_over
 
 if __name__ == "__main__":
     end_at_interrupt()
-    command = [sys.executable, "-m", "windtunnel", "run", "--subject", "agent.subject:open_subject"]
-    hand_over([*command, *sys.argv[1:]])  # one process: signals and open files stay
+    command = [sys.executable, "-m", "windtunnel", "run", *sys.argv[1:]]
+    hand_over(command)  # one process: signals and open files stay

@@ -3,12 +3,19 @@
 It takes care of Ctrl-C first: everything else is imported after that.
 """
 
-from windtunnel.core.interrupts import end_at_interrupt
+from windtunnel.core.interrupts import end_at_interrupt, hand_over
 
 
 def main() -> None:
-    """Runs the command that the command line names."""
+    """Runs the command that the command line names; in a folder of `init`'s with its library."""
     end_at_interrupt()
+    import sys
+
+    from windtunnel.core.lab_files import program_of_folder
+
+    program = program_of_folder()
+    if program:
+        hand_over([sys.executable, "-P", str(program), "windtunnel", *sys.argv[1:]])
     from windtunnel.cli.main import main as run_command_line
 
     run_command_line()

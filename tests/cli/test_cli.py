@@ -55,7 +55,7 @@ def test_a_wrong_setting_is_said_and_logged(
 def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
     (folder / "agent").mkdir()
     (folder / "agent" / "config.json").write_text('{"setings": {}}', encoding="utf-8")
-    result = call("demo")
+    result = call("demo", CONFIG_FILE="agent/config.json")
     assert result.exit_code == 2
     assert "config.json: setings" in result.output and "did you mean 'settings'?" in result.output
     assert logged(folder) == [result.output.removeprefix("Error: ").strip()]

@@ -24,8 +24,8 @@ def shell_lines() -> list[str]:
     return [line.split("#")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
 
 
-# those that need Docker are played by tests/compose
-PLAYED = [line for line in shell_lines() if not re.search(r"^make |\bdocker\b", line)]
+# those that need Docker are played by tests/compose, an installation by tests/package
+PLAYED = [line for line in shell_lines() if not re.search(r"^make |^pipx |\bdocker\b", line)]
 
 
 @pytest.fixture(scope="module")

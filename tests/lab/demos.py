@@ -60,8 +60,9 @@ def processes(folder: Path) -> dict[str, int]:
 
 
 def _part(words: list[str]) -> str:
-    if "-m" in words:
-        return PARTS.get(words[words.index("-m") + 1], " ".join(words))
+    for number, word in enumerate(words[:-1]):
+        if word == "-m" or word.endswith("/lab/program.py"):
+            return PARTS.get(words[number + 1], " ".join(words))
     return PARTS["toxiproxy"] if "toxiproxy" in words[0] else " ".join(words)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import ROOT
 from windtunnel.core import lock
+from windtunnel.core.lab_files import MARKER
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.links.topology import default_topology
 from windtunnel.settings.config_file import _INTERVALS, read_config_file
@@ -25,6 +26,7 @@ from windtunnel.settings.settings import NAMES, SettingsError
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
+    (tmp_path / MARKER).touch()  # a lab of its own, as `windtunnel init` makes one
     return tmp_path
 
 

@@ -12,6 +12,7 @@ import click
 
 from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.faults import print_set
+from windtunnel.cli.lab_extra import require_lab
 from windtunnel.cli.run import subject_option
 from windtunnel.faults.sets.presets import find_set
 from windtunnel.history.logs import log_error
@@ -55,6 +56,7 @@ def demo_command(
     **settings: str | None,
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
+    require_lab()
     try:
         configuration = _configuration(out, prompts, settings)
         choice = choose_toxiproxy(toxiproxy, configuration.environ)

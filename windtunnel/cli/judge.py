@@ -18,9 +18,7 @@ from windtunnel.settings.settings import Settings
 @click.command("judge")
 @click.argument("run")
 @click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
-@click.option(
-    "--prompts", metavar="PATH", default="agent/prompts.json", help="the run's, for the line that repeats it"
-)
+@click.option("--prompts", metavar="PATH", default="", help="the run's, for the line that repeats it")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
 def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
     """Score a run again from its history, to the same outcomes. RUN is its id, or latest."""

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from windtunnel.cli.lab_extra import require_lab
 from windtunnel.lab import daemon
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
@@ -22,7 +23,8 @@ def lab_command() -> None:
 @lab_command.command("up")
 @click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
 def _up(toxiproxy: str) -> None:
-    """Start a lab and leave it running; then: python -m agent."""
+    """Start a lab and leave it running; then: windtunnel run."""
+    require_lab()
     configuration = load_configuration(os.environ)
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)

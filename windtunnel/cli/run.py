@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
@@ -33,8 +34,8 @@ subject_option = click.option(
     metavar="NAME|MODULE:FACTORY",
     default=LAB_SUBJECT,
     show_default=True,
-    help="the agent under test: the name that an installed package gave it, or a function of a module,"
-    " which may lie in this folder",
+    help="the agent under test: lab is the lab's own; the name that an installed package gave it; or a"
+    " function of a module, which may lie in this folder",
 )
 
 
@@ -45,6 +46,8 @@ subject_option = click.option(
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
 def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str | None) -> None:
     """Send the prompts through the lab that is up, and show what happened."""
+    if subject == LAB_SUBJECT:
+        require_lab()
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
         configuration = load_configuration(os.environ)
@@ -53,8 +56,6 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         loaded = load_prompts(configuration.prompts)
         check_version(configuration.state)
         check_cassettes(configuration.settings)
-        if str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
         interrupt_once(os.environ)
         opening = open_subject(configuration)

@@ -63,7 +63,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         return 1
     if launcher.output:
         launcher.output.close()
-    say("the lab is up. Send prompts through it with: python -m agent. Stop it with: windtunnel lab down")
+    say("the lab is up. Send prompts through it with: windtunnel run. Stop it with: windtunnel lab down")
     return 0
 
 

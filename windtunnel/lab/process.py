@@ -57,7 +57,8 @@ class Process:
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", module, *arguments]
+    """The command that runs a module of the library or of the lab, whatever the working directory holds."""
+    return [sys.executable, "-P", str(Path(__file__).with_name("program.py")), module, *arguments]
 
 
 def start(

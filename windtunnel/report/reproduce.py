@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.fault_set import GROUPS
 from windtunnel.faults.sets.presets import preset_of
 from windtunnel.settings.settings import NAMES, Settings
@@ -19,11 +21,14 @@ COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
 
 def command(
     settings: Settings,
-    prompts: str = "agent/prompts.json",
+    prompts: str = "",
     lab_id: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Repeats a run of the lab ``lab_id``; ``environ`` is the agent's environment, where it is known."""
+    """Repeats a run of the lab ``lab_id``. ``prompts`` is their file, if not the lab's own.
+
+    ``environ`` is the agent's environment, where it is known.
+    """
     if lab_id == COMPOSE_LAB:
         return _compose(settings, environ or {})
     return _demo(settings, prompts)
@@ -34,7 +39,7 @@ def _demo(settings: Settings, prompts: str) -> str:
     words = ["windtunnel", "demo", "--seed", str(settings.seed)]
     for name, value in _not_default(settings, DEMO_PRESET).items():
         words += ["--" + name.replace("_", "-"), value]
-    if prompts != "agent/prompts.json":
+    if prompts and Path(prompts) != sample_prompts():
         words += ["--prompts", prompts]
     return shlex.join(words)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core import lock
+from windtunnel.core.lab_files import lab_root, sample_prompts
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
@@ -44,7 +45,7 @@ def load_configuration(
     """
     dotenv, others = from_dotenv(Path(".env"))
     merged = {**others, **environ}
-    config_path = Path(merged.get("CONFIG_FILE") or "agent/config.json")
+    config_path = Path(merged.get("CONFIG_FILE") or lab_root() / "agent" / "config.json")
     config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
     state = Path(merged.get("STATE_DB") or config.files.state or "state/state.db")
     if config.files.movies and not merged.get("MOVIES_FILE"):
@@ -66,7 +67,7 @@ def load_configuration(
         settings=settings,
         topology=_topology(merged, config, config_path, state.parent),
         environ=merged,
-        prompts=Path(merged.get("PROMPTS_FILE") or config.files.prompts or "agent/prompts.json"),
+        prompts=Path(merged.get("PROMPTS_FILE") or config.files.prompts or sample_prompts()),
         logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
         state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 
+from windtunnel.core.lab_files import lab_root
 from windtunnel.core.spelling import nearest
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.plugins import find_subject
 from windtunnel.subjects.subject import SubjectFactory
 
-LAB_SUBJECT = "agent.subject:open_subject"  # the LangChain agent that the lab brings
+LAB_SUBJECT = "lab"  # the LangChain agent that the lab brings
+_OF_LAB = ("agent.subject", "open_subject")
 
 
 def split_subject_name(name: str) -> tuple[str, str]:
-    """The module's name and the factory's. Raises ``SettingsError`` for anything but ``module:factory`` and
-    the name that an installed package gave its subject."""
+    """The module's name and the factory's.
+
+    Raises ``SettingsError`` for anything but ``module:factory``, ``LAB_SUBJECT``, and the name that an
+    installed package gave its subject.
+    """
+    if name == LAB_SUBJECT:
+        return _OF_LAB
     place, shown = find_subject(name)
     module, _, factory = place.partition(":")
     if not all(map(str.isidentifier, (*module.split("."), factory))):
-        raise SettingsError(f"{shown}: give MODULE:FACTORY, for example {LAB_SUBJECT}")
+        raise SettingsError(f"{shown}: give MODULE:FACTORY, or {LAB_SUBJECT} for the lab's own")
     return module, factory
 
 
 def load_subject(name: str) -> SubjectFactory:
     """Imports the module and returns its factory. Raises ``SettingsError`` that says what is missing."""
     module_name, factory_name = split_subject_name(name)
-    _, shown = find_subject(name)
+    shown = f"--subject={name!r}" if name == LAB_SUBJECT else find_subject(name)[1]
+    _find_modules_for(name)
     try:
         module = import_module(module_name)
     except (ImportError, SyntaxError) as error:
@@ -36,3 +46,13 @@ def load_subject(name: str) -> SubjectFactory:
         hint = nearest(factory_name, callables)
         raise SettingsError(f"{shown}: {module_name} has no function {factory_name}{hint}")
     return factory  # type: ignore[no-any-return]  # what it returns is known once it is called
+
+
+def _find_modules_for(name: str) -> None:
+    """Lets imports find the lab's modules if the subject is its own, else first those in this folder."""
+    lab = str(lab_root().resolve())
+    if name == LAB_SUBJECT:
+        sys.path.insert(0, lab)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        sys.path.append(lab)

@@ -5,33 +5,36 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from windtunnel.core.lab_files import lab_root
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import read_yaml, short_repr
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
 
-# beside the packages: in a checkout and, as their data, in an installation too
-_FOLDER = Path(__file__).parents[3] / "experiments" / "faults"
 _SUFFIX = ".yaml"
 # what a process can be handed in its environment is bounded by the system
 LARGEST = 100_000
 
 
 def preset_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
+    return tuple(sorted(path.stem for path in _folder().glob(f"*{_SUFFIX}")))
+
+
+def _folder() -> Path:
+    return lab_root() / "experiments" / "faults"
 
 
 def preset(name: str) -> FaultSet:
     """Raises ``FaultSetError`` that names the nearest preset."""
     if name not in preset_names():
         raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
-    return read_set(_FOLDER / f"{name}{_SUFFIX}")
+    return read_set(_folder() / f"{name}{_SUFFIX}")
 
 
 def describe_preset(name: str) -> str:
     """What a preset is for. Its faults are not read, since that takes longer."""
-    path = _FOLDER / f"{name}{_SUFFIX}"
+    path = _folder() / f"{name}{_SUFFIX}"
     return " ".join(str(read_yaml(path.read_text(encoding="utf-8"), str(path))["description"]).split())
 
 

@@ -1,0 +1,43 @@
+"""``windtunnel init`` from a checkout; tests/package has it from an installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windtunnel.cli.main import main
+from windtunnel.core.lab_files import LAB_FILES, MARKER
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*words: str) -> Result:
+    return CliRunner().invoke(main, ["init", *words])
+
+
+def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> None:
+    result = init("new/lab")
+    assert result.exit_code == 0 and "next: cd new/lab && windtunnel demo" in result.output
+    wanted = (*LAB_FILES, MARKER, "windtunnel/__main__.py", "agent/prompts.json")
+    assert [name for name in wanted if not (folder / "new/lab" / name).exists()] == []
+    assert not list(folder.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize("there", ["docker-compose.yaml", ".env.example", "windtunnel", MARKER])
+def test_what_is_there_is_named_and_nothing_is_written(folder: Path, there: str) -> None:
+    (folder / there).touch()
+    result = init()
+    assert result.exit_code == 2 and f"{there} is there already" in result.output
+    assert [path.name for path in folder.iterdir()] == [there]
+
+
+def test_a_file_is_no_folder(folder: Path) -> None:
+    (folder / "file").touch()
+    result = init("file")
+    assert result.exit_code == 1 and result.output.startswith("Error: file")

@@ -1,0 +1,58 @@
+"""What is said where the lab's requirements were not installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from windtunnel.cli.lab_extra import LabNotInstalled, require_lab
+
+
+def metadata(folder: Path, origin: str = "") -> None:
+    """An installation of the package that needs two distributions more, one of which is there."""
+    information = folder / "windtunnel-9.dist-info"
+    information.mkdir()
+    needs = (
+        "click>=8",
+        'pytest>=1 ; extra == "lab"',
+        'no-such-thing>=1; extra == "lab"',
+        'x; extra == "dev"',
+    )
+    lines = [
+        "Metadata-Version: 2.4",
+        "Name: windtunnel",
+        "Version: 9",
+        *map("Requires-Dist: {}".format, needs),
+    ]
+    (information / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if origin:
+        (information / "direct_url.json").write_text(origin, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        ("", "'windtunnel[lab]'"),
+        ('{"url": "file:///a%20b/w.whl"}', "'windtunnel[lab] @ file:///a%20b/w.whl'"),
+        (
+            '{"url": "https://git.example/w", "vcs_info": {"vcs": "git"}}',
+            "'windtunnel[lab] @ git+https://git.example/w'",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_the_command_that_brings_it(
+    origin: str, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata(tmp_path, origin)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(LabNotInstalled) as raised:
+        require_lab()
+    command = f"{sys.executable} -m pip install {requirement}"
+    assert raised.value.message == f"the lab needs no-such-thing: {command}"
+    assert raised.value.exit_code == 70
+
+
+def test_nothing_is_said_where_all_is_there() -> None:
+    require_lab()

@@ -1,0 +1,44 @@
+"""Which lab is the one of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from windtunnel.core.lab_files import (
+    LAB_FILES,
+    LIBRARY,
+    MARKER,
+    lab_root,
+    program_of_folder,
+    sample_prompts,
+)
+
+
+def test_in_this_checkout_its_files_are_named_as_they_lie() -> None:
+    assert (lab_root(), str(sample_prompts())) == (Path(), "agent/prompts.json")
+    assert [name for name in LAB_FILES if not (ROOT / name).exists()] == []
+
+
+def test_elsewhere_the_lab_is_the_one_beside_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent").mkdir()
+    assert lab_root() == LIBRARY.parent == ROOT
+
+
+def test_a_folder_with_the_mark_is_a_lab_and_may_have_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "windtunnel" / "lab" / "program.py"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert program_of_folder() is None
+    (tmp_path / MARKER).touch()
+    assert (lab_root(), program_of_folder()) == (Path(), program)
+    program.unlink()
+    assert program_of_folder() is None

@@ -1,0 +1,90 @@
+"""The wheel, virtual environments to install it into, and what a person then types there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+# what is built and installed serves all of them: side by side each worker would build its own
+MARKS = [pytest.mark.slow, pytest.mark.xdist_group("package")]
+PATIENCE_S = 600.0
+CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "7")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment. Nothing of this checkout is on the path of what runs in it."""
+
+    path: Path
+
+    @property
+    def python(self) -> str:
+        return str(self.path / "bin" / "python")
+
+    def windtunnel(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return run([str(self.path / "bin" / "windtunnel"), *words], folder, **more)
+
+    def flies(self, folder: Path, *words: str, **more: str) -> str:
+        """What a command says that must succeed; ``more`` is added to its environment."""
+        done = self.windtunnel(folder, *words, **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+def run(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environ(**more), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+
+def environ(**more: str) -> dict[str, str]:
+    """The user's, with no environment active and no Toxiproxy on the path."""
+    hidden = ("PYTHONPATH", "VIRTUAL_ENV", "TOXIPROXY_URL", "PIP_CONSTRAINT")
+    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    return {**kept, "PATH": "/usr/bin:/bin", **more}
+
+
+def must(command: list[str], folder: Path, **more: str) -> str:
+    done = run(command, folder, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def build(folder: Path) -> None:
+    """A source distribution of this checkout, and the wheel that is made from it."""
+    must([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)], folder)
+
+
+def empty_environment(path: Path) -> Environment:
+    must([sys.executable, "-m", "venv", "--without-pip", str(path)], path.parent)
+    return Environment(path)
+
+
+def install(environment: Environment, *requirements: str) -> None:
+    """By the pip of this environment, in the versions that are locked."""
+    pip = [sys.executable, "-m", "pip", "--python", environment.python, "install", "--quiet"]
+    must([*pip, *requirements], environment.path, **constraint(environment.path))
+
+
+def lend_packages(environment: Environment) -> None:
+    """Puts the packages of this environment behind its own, which spares installing them again."""
+    [own] = environment.path.glob("lib/python*/site-packages")
+    (own / "lent.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+
+
+def constraint(folder: Path) -> dict[str, str]:
+    """Keeps pip to the locked versions. Without their hashes: what was just built can have none."""
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    pins = re.findall(r"^([\w.-]+==[^\s;]+)(?: (;.*?))? \\$", lock, flags=re.MULTILINE)
+    file = folder / "constraints.txt"
+    file.write_text("".join(f"{pin} {condition}\n" for pin, condition in pins), encoding="utf-8")
+    return {"PIP_CONSTRAINT": str(file)}

@@ -1,0 +1,91 @@
+"""The wheel installed anew from a package index: first without the lab's requirements, then with them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.package.installing import (
+    CALM,
+    MARKS,
+    Environment,
+    constraint,
+    empty_environment,
+    install,
+    must,
+    run,
+)
+from tests.support import ROOT
+
+pytestmark = MARKS
+
+OF_THE_LAB = {"langchain", "langchain-core", "langchain-groq", "matplotlib", "numpy", "flask", "waitress"}
+
+
+@pytest.fixture(scope="module")
+def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    environment = empty_environment(tmp_path_factory.mktemp("core"))
+    install(environment, "pip", str(wheel))
+    return environment
+
+
+def packages(environment: Environment) -> set[str]:
+    listed = must([environment.python, "-m", "pip", "list", "--format", "json"], environment.path)
+    return {package["name"].lower() for package in json.loads(listed)}
+
+
+def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) -> None:
+    assert packages(core) & OF_THE_LAB == set()
+    for words in (["--help"], ["--version"], ["faults"], ["faults", "show", "light"], ["init", "lab"]):
+        core.flies(tmp_path, *words)
+    assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
+
+
+def test_a_run_is_judged_by_the_core(
+    core: Environment, installed: Environment, few: str, tmp_path: Path
+) -> None:
+    installed.flies(tmp_path, "demo", *CALM, "--prompts", few, "--no-charts")
+    assert "windtunnel demo --seed 7" in core.flies(tmp_path, "judge", "latest")
+
+
+@pytest.mark.parametrize("words", [["demo"], ["run"], ["lab", "up"]], ids=" ".join)
+def test_what_flies_says_in_a_line_what_is_missing(
+    core: Environment, words: list[str], tmp_path: Path
+) -> None:
+    done = core.windtunnel(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (70, "")
+    assert re.fullmatch(r"Error: the lab needs langchain, .*: .*\[lab\].*\n", done.stderr), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_that_it_names_makes_it_fly(
+    core: Environment, index_at_length: None, tmp_path: Path
+) -> None:
+    said = core.windtunnel(tmp_path, "demo").stderr
+    command = shlex.split(said.rpartition(": ")[2])
+    assert command[0] == core.python
+    must(command, tmp_path, **constraint(core.path))
+    assert packages(core) > OF_THE_LAB
+    assert "charts: " in core.flies(tmp_path, "demo", *CALM)
+    must([core.python, "-m", "pip", "check"], tmp_path)
+
+
+def test_the_readme_s_third_way(index_at_length: None, dist: Path, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [line] = re.findall(r"^(pipx install [^#\n]*)", readme, flags=re.MULTILINE)
+    tools = empty_environment(tmp_path / "tools")
+    install(tools, "pip", "pipx")
+    (tmp_path / "dist").symlink_to(dist)
+    places = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
+    environ = {**places, **constraint(tmp_path), "PIPX_DEFAULT_PYTHON": sys.executable}
+    must([tools.python, "-m", *shlex.split(line)], tmp_path, **environ)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = run([str(tmp_path / "bin" / "windtunnel"), "demo", *CALM], folder)
+    assert done.returncode == 0, done.stderr
+    assert list(folder.glob("logs/charts/*/overview.png"))

@@ -1,0 +1,28 @@
+"""``python -P program.py MODULE ...``: runs a module of this library or of the lab, like ``python -m``.
+
+What the working directory or ``PYTHONPATH`` may hold under the same name, an ``agent`` of the user's for
+example, is not taken for it.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    library = str(Path(__file__).resolve().parents[2])
+    sys.path.insert(0, library)  # for the next line alone: all the library is found through its package then
+    from windtunnel.core.lab_files import lab_root
+
+    sys.path.remove(library)
+    del sys.argv[0]
+    module = sys.argv[0]
+    if module.partition(".")[0] != "windtunnel":  # a run may be of a subject that is called like the lab's
+        sys.path.insert(0, str(lab_root().resolve()))
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
