@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from windtunnel.core.interrupts import end_at_interrupt
+
+if __name__ == "__main__":
+    end_at_interrupt()  # before the imports, which take a while
+
 import sys
 from pathlib import Path
 

@@ -1,8 +1,10 @@
 """``python -m agent``: hands over to ``windtunnel run``, which sends the prompts to this agent."""
 
-import os
 import sys
 
+from windtunnel.core.interrupts import end_at_interrupt, hand_over
+
 if __name__ == "__main__":
-    hand_over = [sys.executable, "-m", "windtunnel", "run", "--subject", "agent.subject:open_subject"]
-    os.execv(sys.executable, [*hand_over, *sys.argv[1:]])  # one process: signals and open files stay
+    end_at_interrupt()
+    command = [sys.executable, "-m", "windtunnel", "run", "--subject", "agent.subject:open_subject"]
+    hand_over([*command, *sys.argv[1:]])  # one process: signals and open files stay

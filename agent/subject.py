@@ -36,15 +36,15 @@ def _name(settings: Settings) -> str:
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:
-    """The key for the chosen model; the scripted one takes any. Raises ``SettingsError`` without one."""
-    if settings.model == "scripted":
-        return SecretStr("scripted")
-    if settings.model == "compatible":
+    """The key for the chosen model; the lab's own takes any. Raises ``SettingsError`` without one."""
+    if settings.model in ("scripted", "replay"):
+        return SecretStr(settings.model)
+    if not settings.asks_groq:
         return SecretStr(environ.get("MODEL_API_KEY") or _NO_KEY)  # Groq's key is not for others
     key = environ.get("GROQ_API_KEY")
     if not key:
         raise SettingsError(
-            "MODEL=groq needs a key: set GROQ_API_KEY in the environment or in .env,"
+            f"MODEL={settings.model} needs a key: set GROQ_API_KEY in the environment or in .env,"
             " or leave MODEL out to fly with the scripted model"
         )
     return SecretStr(key)

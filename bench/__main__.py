@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, gateway, lab, toxiproxy
+from bench import delay, faults, gateway, lab, startup, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -47,6 +47,8 @@ def main() -> None:
     print(f"200 armed faults: {matching} (target: at most 0.2 more than with one)")
     figures["delay"] = exact = delay.measure_delay()
     print(f"injected delay: {exact} (targets: error_ms p50 under 2, p99 under 10)")
+    figures["startup"] = starting = startup.measure_startup()
+    print(f"start-up: {starting} (target: each command under {startup.TARGET_MS} ms)")
     print(json.dumps(figures, default=str))
 
 

@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 
 from proxy_manager.access import ChangeRefused, check_access
 from proxy_manager.loop import Loop
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from windtunnel.faults.sets.presets import preset

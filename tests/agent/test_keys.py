@@ -11,10 +11,14 @@ KEY = "gsk_no_real_key_0123456789"
 
 def test_groq_without_a_key_is_an_error_that_says_what_to_do() -> None:
     for environ in ({}, {"GROQ_API_KEY": ""}, {"MODEL_API_KEY": KEY}):
-        with pytest.raises(
-            SettingsError, match=r"MODEL=groq needs a key: set GROQ_API_KEY .* or leave MODEL out"
-        ):
-            api_key(settings(model="groq"), environ)
+        for model in ("groq", "record"):
+            said = f"MODEL={model} needs a key: set GROQ_API_KEY .* or leave MODEL out"
+            with pytest.raises(SettingsError, match=said):
+                api_key(settings(model=model), environ)
+
+
+def test_a_recording_of_groq_takes_its_key() -> None:
+    assert api_key(settings(model="record"), {"GROQ_API_KEY": KEY}).get_secret_value() == KEY
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,9 @@ def test_groq_without_a_key_is_an_error_that_says_what_to_do() -> None:
         ("compatible", {"MODEL_API_KEY": KEY}, KEY),
         ("compatible", {"GROQ_API_KEY": KEY}, "none"),
         ("compatible", {}, "none"),
+        ("record", {"MODEL_API_KEY": KEY}, KEY),
+        ("record", {"GROQ_API_KEY": KEY}, "none"),
+        ("replay", {"GROQ_API_KEY": KEY, "MODEL_API_KEY": KEY}, "replay"),
     ],
 )
 def test_a_key_goes_to_its_own_server_only(model: str, environ: dict[str, str], key: str) -> None:

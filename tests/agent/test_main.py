@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
@@ -43,18 +44,22 @@ class ModelReply:
         return self.out + self.err + "".join(path.read_text(errors="replace") for path in files)
 
 
-def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
+def _start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
     base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning"}
-    done = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "agent", *arguments],
         cwd=folder,
         env={**base, **CALM, **environ},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=RUN_PATIENCE_S,
-        check=False,
     )
-    return ModelReply(done.returncode, done.stdout, done.stderr, folder)
+
+
+def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
+    with _start(folder, *arguments, **environ) as agent:
+        out, err = agent.communicate(timeout=RUN_PATIENCE_S)
+    return ModelReply(agent.returncode, out, err, folder)
 
 
 def _prompts(folder: Path, *entries: object) -> None:
@@ -124,12 +129,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
     """In the lab, its databases included, with logs of its own."""
-    of_lab = {
-        name: value
-        for name, value in lab.environ().items()
-        if name in ("WINDTUNNEL_TOPOLOGY", "LAB_ID", "STATE_DB", "EFFECTS_DB")
-    }
-    return _run(folder, *arguments, **{**of_lab, **environ})
+    return _run(folder, *arguments, **{**_of_lab(lab), **environ})
+
+
+def _of_lab(lab: Lab) -> dict[str, str]:
+    names = ("WINDTUNNEL_TOPOLOGY", "LAB_ID", "STATE_DB", "EFFECTS_DB")
+    return {name: value for name, value in lab.environ().items() if name in names}
 
 
 def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_path: Path) -> None:
@@ -157,6 +162,17 @@ def test_with_json_the_last_thing_on_standard_output_is_one_object(lab: Lab, tmp
     assert "self-test subject: scripted model" in summary["subject"]
     assert "self-test subject: scripted model" in done.err
     assert SECRET not in done.everything
+
+
+def test_ctrl_c_in_mid_run_ends_it_with_its_summary_and_130(lab: Lab, tmp_path: Path) -> None:
+    _prompts(tmp_path, *[{"prompt": "What is 6 * 7?"}] * 50)
+    with _start(tmp_path, **_of_lab(lab), TOXIC_PROB="1", TOXICS="latency:300") as agent:
+        history = tmp_path / "logs" / "runs"
+        until(lambda: any(b"attempt_armed" in file.read_bytes() for file in history.glob("*/*")), patience=60)
+        agent.send_signal(signal.SIGINT)
+        out, err = agent.communicate(timeout=RUN_PATIENCE_S)
+    assert (agent.returncode, err) == (130, "error: the run ended early: interrupted\n")
+    assert "history: logs/runs/" in out
 
 
 def test_a_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ def logged(folder: Path) -> list[str]:
         ([], {"TOOL_LIMIT": "many"}, "environment: TOOL_LIMIT='many'"),
         (["--toxics", "latncy:3"], {}, "did you mean 'latency'?"),
         (["--prompts", "none.json"], {}, "none.json: no such file; name one with --prompts or PROMPTS_FILE"),
+        (
+            ["--model", "replay"],
+            {},
+            "MODEL=replay: state/cassettes (CASSETTES) has no cassettes: record some",
+        ),
         (["--toxiproxy", "nonsense"], {}, "--toxiproxy='nonsense': give auto, embedded, or a URL"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
 from windtunnel.dialects.http import json_reply
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
 from windtunnel.report.fault_catalogue import fault_page
 
@@ -78,7 +78,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The page's module, its fault registered as the page says."""
     names: dict[str, Any] = {"__name__": "the_page", "a_try": a_try, "json_reply": json_reply}
     exec(compile(CODE, "adding-a-fault.md", "exec", dont_inherit=True), names)
-    monkeypatch.setitem(REGISTRY, "rounded", names["Rounded"])  # type: ignore[misc]
+    monkeypatch.setitem(REGISTRY.own, "rounded", names["Rounded"])
     return names
 
 

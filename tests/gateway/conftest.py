@@ -4,7 +4,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 import waitress
@@ -15,8 +14,7 @@ from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.faults.base import Fault
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 
 
 def _flask_app() -> Flask:
@@ -70,7 +68,7 @@ def lab(lab_of_session: Lab) -> Lab:
 def scripted_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     """The faults of ``scripted`` stand in the real registry, so that fault sets can name them."""
     for kind in SCRIPTED:
-        monkeypatch.setitem(cast(dict[str, type[Fault]], REGISTRY), kind.name, kind)
+        monkeypatch.setitem(REGISTRY.own, kind.name, kind)
 
 
 @pytest.fixture

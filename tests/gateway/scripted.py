@@ -128,10 +128,12 @@ class ScriptedUpstream:
 
     def __init__(self, reply: bytes | None = None) -> None:
         self.requests: list[bytes] = []
+        self.connections: list[socket.socket] = []
         self.reply = reply or sized(UPSTREAM_REPLY)
         self.upstream = Upstream(self._serve)
 
     def _serve(self, connection: socket.socket) -> None:
+        self.connections.append(connection)
         for request in requests_of(connection):
             self.requests.append(request.raw)
             connection.sendall(self.reply)

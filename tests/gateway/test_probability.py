@@ -15,8 +15,8 @@ from tests.upstream import FREE
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.dialects.http import Request
-from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
 
 REQUESTS = 10_000

@@ -75,6 +75,14 @@ def test_an_episode_that_the_lab_did_not_carry_through_is_invalid(events, why):
     assert why in judged.why
 
 
+def test_a_model_that_is_unavailable_makes_the_episode_invalid_and_no_crash():
+    missed = exchange(link="model", status=404, unavailable=True, error="no answer for this request")
+    judged = judge_episode(episode(missed, missed, ended(ended_by="exception"), expect={}))
+    assert judged.outcome == "invalid"
+    assert judged.why == "model_unavailable: no answer for this request"
+    assert judged.unexplained == ()
+
+
 def test_one_invalid_attempt_makes_the_episode_invalid():
     second = [armed(attempt=2), ended(attempt=2), healed(attempt=2)]
     assert outcome(ended("failed"), healed(invalid="disturbed"), *second, expect={}) == "invalid"

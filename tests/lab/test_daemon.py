@@ -127,8 +127,8 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     call = folder.start("windtunnel", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
-    call.communicate(timeout=RUN_PATIENCE_S)
-    assert call.returncode != 0
+    said, _ = call.communicate(timeout=RUN_PATIENCE_S)
+    assert (call.returncode, said) == (130, "interrupted; no lab is up\n")
     folder.await_end()
 
 

@@ -1,54 +1,74 @@
-"""Helpers: requests over the development tool sets, and canned conversations."""
+"""Conversations with the scripted model: the lab's tools as the agent offers them, and canned results."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from tests.model_server.score_blind import REPORT, SYSTEM
-from windtunnel.model_server.decide import Decision, decide
+from agent.tools import TOOLS
+from windtunnel.model_server.answer import Answer
+from windtunnel.model_server.decide import Engine
 from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.playbooks import load_playbooks
 
-DEV = Path(__file__).parent / "dev"
-LAB: list[dict[str, Any]] = [
-    tool if "function" in tool else {"type": "function", "function": tool}
-    for tool in json.loads((DEV / "toolset_a.json").read_text(encoding="utf-8"))
+ENGINE = Engine(load_playbooks())
+SYSTEM = "Today is Monday, 2 March 2026."
+TIMEOUT_READ = {"error": {"code": "timeout", "message": "no answer in time", "side_effect": "none"}}
+TIMEOUT_WRITE = {"error": {"code": "timeout", "message": "no answer in time", "side_effect": "unknown"}}
+REFUSED = {"error": {"code": "not_reached", "message": "could not be reached", "side_effect": "none"}}
+
+
+def tool(name: str, description: str = "", required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+    """A tool in the form of chat completions; all its parameters are required, or those named."""
+    schema = {"type": "object", "properties": properties, "required": list(required or properties)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+LAB = [
+    {
+        "type": "function",
+        "function": {
+            "name": each.name,
+            "description": each.description,
+            "parameters": each.arguments.model_json_schema(),
+        },
+    }
+    for each in TOOLS
 ]
-TIMEOUT_READ = {"error": {"code": "timeout", "message": "the tool timed out", "side_effect": "none"}}
-TIMEOUT_WRITE = {"error": {"code": "timeout", "message": "the tool timed out", "side_effect": "unknown"}}
-REFUSED = {"error": {"code": "refused", "message": "connection refused", "side_effect": "none"}}
-
-
-def request_of(prompt: str, tools: Sequence[Mapping[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
-    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
-    return {"messages": messages, "tools": [*LAB, REPORT] if tools is None else list(tools), **more}
 
 
 def converse(
-    prompt: str, answers: Sequence[Any], persona: Persona = Persona.DILIGENT, seed: int = 1, **more: Any
-) -> tuple[list[tuple[str, dict[str, Any]]], Decision]:
-    """Plays the prompt, giving the answers in turn to the calls; returns the calls and the last decision."""
-    request = request_of(prompt, **more)
-    left = list(answers)
-    made: list[tuple[str, dict[str, Any]]] = []
+    prompt: str,
+    results: Sequence[Any],
+    persona: Persona = Persona.DILIGENT,
+    seed: int = 1,
+    tools: Sequence[Any] = LAB,
+    parallel: bool = True,
+) -> tuple[list[tuple[str, dict[str, Any]]], Answer | None]:
+    """Plays the prompt, giving the results in turn to the calls; returns the calls, and the answer if any."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": prompt},
+    ]
+    left, made = list(results), []
     while True:
-        decision = decide(request, persona, seed)
-        if not decision.tool_calls or decision.tool_calls[0].name == "Report" or not left:
-            return made, decision
-        calls, results = [], []
-        for index, call in enumerate(decision.tool_calls):
+        decision = ENGINE.decide(messages, list(tools), persona, seed, parallel)
+        if decision.answer is not None or len(left) < len(decision.calls):
+            return made, decision.answer
+        calls, replies = [], []
+        for call in decision.calls:
             made.append((call.name, dict(call.arguments)))
-            identity = f"c{len(made)}_{index}"
             function = {"name": call.name, "arguments": json.dumps(call.arguments)}
-            calls.append({"id": identity, "type": "function", "function": function})
-            answer = left.pop(0)
-            content = answer if isinstance(answer, str) else json.dumps(answer)
-            results.append({"role": "tool", "tool_call_id": identity, "content": content})
-        request["messages"] += [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+            calls.append({"id": f"c{len(made)}", "type": "function", "function": function})
+            content = left.pop(0)
+            content = content if isinstance(content, str) else json.dumps(content)
+            replies.append({"role": "tool", "tool_call_id": f"c{len(made)}", "content": content})
+        messages += [{"role": "assistant", "content": None, "tool_calls": calls}, *replies]
 
 
-def report_of(decision: Decision) -> dict[str, Any]:
-    assert decision.tool_calls[0].name == "Report"
-    return dict(decision.tool_calls[0].arguments)
+def answer_to(prompt: str, results: Sequence[Any], *given: Any, **more: Any) -> Answer:
+    """The answer that a conversation ends with."""
+    answer = converse(prompt, results, *given, **more)[1]
+    assert answer is not None
+    return answer

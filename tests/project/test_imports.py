@@ -12,7 +12,8 @@ from tests.support import ROOT
 
 PROGRAMS = ("agent", "proxy_manager", "flask_tools")
 ROOMS = (
-    *("core", "dialects", "toxiproxy", "links", "faults", "settings", "history", "state", "stats", "judging"),
+    *("core", "dialects", "toxiproxy", "links", "faults", "settings", "cassettes", "history", "state"),
+    *("stats", "judging"),
     *("gateway", "model_server", "recovery", "subjects", "lab", "runner", "report", "cli"),
 )
 SEEN_BY_PROGRAMS = {*ROOMS[: ROOMS.index("state") + 1], "recovery", "subjects"}

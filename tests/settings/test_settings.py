@@ -122,6 +122,12 @@ def test_the_model_follows_from_what_is_given():
     assert one(model_base_url="http://h/v1/").model == "compatible"
     assert one(model_base_url="http://h/v1/").model_base_url == "http://h/v1"
     assert one(model="groq", groq_model="m").model_name == "m"
+    assert one(model="replay", groq_model="m").model_name == "m"
+
+
+def test_a_recording_asks_groq_unless_there_is_an_address():
+    assert one(model="record").asks_groq
+    assert not one(model="record", model_base_url="http://h/v1").asks_groq
 
 
 def test_a_compatible_model_needs_an_address():

@@ -24,7 +24,7 @@ COPIED = ("tests/__init__.py", "tests/support.py", "tests/conformance", "tests/t
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
 from windtunnel.cli.reference import toxics_page
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
 from windtunnel.report.charts.palette import fault_color
 from windtunnel.settings.settings import Settings

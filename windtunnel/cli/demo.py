@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.faults import print_set
 from windtunnel.cli.run import subject_option
 from windtunnel.faults.sets.presets import find_set
@@ -59,6 +60,7 @@ def demo_command(
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
         # a mistake in what the run will read is reported before the lab starts
         split_subject_name(subject)
+        check_cassettes(configuration.settings)
         load_prompts(configuration.prompts)
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:

@@ -6,26 +6,26 @@ import inspect
 import json
 import math
 import os
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.base import Fault
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
-from windtunnel.faults.sets.presets import find_set, is_text, names_set, preset_names
-from windtunnel.lab.live import LiveFaultsClient
-from windtunnel.report.console import plain_console
-from windtunnel.report.fault_catalogue import description_of, list_rows, parameter_rows, place_of, set_rows
-from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
+from windtunnel.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
+from windtunnel.report.plain_table import table_lines, width_of
 from windtunnel.toxiproxy.toxics import TOXICS
+
+if TYPE_CHECKING:
+    from windtunnel.lab.live import LiveFaultsClient
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -48,11 +48,17 @@ _level = click.option(
 def faults_command(context: click.Context) -> None:
     """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
-        rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
-        _print(("fault", "where", "family", "what it does"), rows)
-        click.echo()
-        _print(("preset", "meaning"), [(name, description_of(name)) for name in preset_names()])
-        click.echo("\nmore: windtunnel faults show NAME")
+        context.invoke(_list)
+
+
+@faults_command.command("list")
+def _list() -> None:
+    """List the faults and the presets; the same as without a subcommand."""
+    rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
+    _print(("fault", "where", "family", "what it does"), rows)
+    click.echo()
+    _print(("preset", "meaning"), [(name, describe_preset(name)) for name in preset_names()])
+    click.echo("\nmore: windtunnel faults show NAME")
 
 
 @faults_command.command("show")
@@ -73,7 +79,7 @@ def _show(name: str, chaos_level: float) -> None:
         raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
     fault_set = find_set(name)
     if fault_set.description:
-        plain_console().print(Text(" ".join(fault_set.description.split()) + "\n"))
+        click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
     print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
@@ -84,7 +90,8 @@ def _show(name: str, chaos_level: float) -> None:
 
 def _print_fault(kind: type[Fault]) -> None:
     """Its page in the catalogue, without the marks of Markdown."""
-    click.echo(f"{kind.name}   ({place_of(kind)})\n\n{_unmarked(inspect.getdoc(kind) or '')}\n")
+    click.echo(f"{kind.name}   ({place_of(kind)}){from_package(kind.name)}\n")
+    click.echo(f"{_unmarked(inspect.getdoc(kind) or '')}\n")
     rows = [[_unmarked(cell) for cell in row] for row in parameter_rows(kind)]
     if rows:
         _print(("parameter", "default", "range", "meaning"), rows)
@@ -139,7 +146,12 @@ def _status() -> None:
 
 
 def _live() -> LiveFaultsClient:
-    configuration: Configuration = load_configuration(os.environ)
+    # an HTTP client and the settings take longer to import than the catalogue takes to be shown
+    from windtunnel.core.sockets import Address
+    from windtunnel.lab.live import LiveFaultsClient
+    from windtunnel.settings.configuration import load_configuration
+
+    configuration = load_configuration(os.environ)
     manager = configuration.topology.manager
     published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
     if published.isdecimal():
@@ -159,9 +171,7 @@ def _tell(answer: dict[str, Any]) -> None:
 
 
 def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    plain_console(err).print(table)
+    first, *others = table_lines(head, rows, width_of(sys.stderr if err else sys.stdout))
+    click.secho(first, bold=True, err=err)
+    for line in others:
+        click.echo(line, err=err)

@@ -9,8 +9,9 @@ import click
 
 from windtunnel.history.reader import Torn, latest_run, read_run
 from windtunnel.judging.summary import summarise
-from windtunnel.report.console import episode_line, line_width, plain_console, print_summary
+from windtunnel.report.console import episode_line, print_summary
 from windtunnel.report.reproduce import command
+from windtunnel.report.terminal import line_width, plain_console
 from windtunnel.settings.settings import Settings
 
 

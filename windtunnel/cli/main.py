@@ -7,34 +7,50 @@ from typing import Any
 
 import click
 
-from windtunnel.faults.sets.checks import FaultSetError
-from windtunnel.judging.prompts import PromptsError
-from windtunnel.lab.live import LiveFaultsError
-from windtunnel.settings.settings import SettingsError
+from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
+from windtunnel.core.user_errors import InputError, UserError
 
-_COMMANDS = ("demo", "run", "lab", "faults", "judge", "toxiproxy")
+# what each does stands here too, so that --help imports none of them
+COMMANDS = {
+    "demo": "Start a lab, send the prompts through it under chaos, show what happened, take the lab down.",
+    "run": "Send the prompts through the lab that is up, and show what happened.",
+    "lab": "A lab that stays up, to play with.",
+    "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",
+    "judge": "Score a run again from its history, to the same outcomes.",
+    "toxiproxy": "Run the embedded Toxiproxy by itself, for clients of every language.",
+}
 
 
 class _Commands(click.Group):
     """Imports a command's module, ``windtunnel.cli.NAME``, only when the command is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
+        if name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"windtunnel.cli.{name}"), f"{name}_command")
         return command
 
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
     def invoke(self, context: click.Context) -> Any:
-        """Turns errors that are meant for people into one line; exit code 2, or 1 if no lab answers."""
+        """Turns errors that are meant for people, and Ctrl-C, into one line.
+
+        The exit code is 2 for what was given wrongly, 130 for Ctrl-C, else 1.
+        """
         try:
             return super().invoke(context)
-        except (SettingsError, PromptsError, FaultSetError) as error:
+        except InputError as error:
             raise click.UsageError(str(error), None) from None
-        except LiveFaultsError as error:
+        except UserError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt as end:
+            click.echo(str(end) or INTERRUPTED_LINE, err=True)
+            context.exit(INTERRUPTED)
 
 
 @click.group(cls=_Commands)

@@ -128,6 +128,8 @@ def dotenv_example() -> str:
         "#CONFIG_FILE=agent/config.json",
         "#MOVIES_FILE=flask_tools/movies.json",
         "#LIBRE_URL=",
+        "# playbooks of your own for the scripted model (docs/scripted-model.md)",
+        "#PLAYBOOKS=",
         "",
         "# without Compose: a Toxiproxy that runs already; else one on PATH, else the embedded one",
         "#TOXIPROXY_URL=http://127.0.0.1:8474",

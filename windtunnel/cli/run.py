@@ -10,10 +10,13 @@ from pathlib import Path
 
 import click
 
+from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
-from windtunnel.report.console import ConsoleAudience, plain_console, print_summary
+from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import command
+from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
 from windtunnel.runner.run import new_run_id
@@ -27,10 +30,11 @@ _USAGE_ERROR, _RUN_FAILED = 2, 1
 
 subject_option = click.option(
     "--subject",
-    metavar="MODULE:FACTORY",
+    metavar="NAME|MODULE:FACTORY",
     default=LAB_SUBJECT,
     show_default=True,
-    help="the agent under test: a function of a module, which may lie in this folder",
+    help="the agent under test: the name that an installed package gave it, or a function of a module,"
+    " which may lie in this folder",
 )
 
 
@@ -48,10 +52,12 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts)
         check_version(configuration.state)
-        interrupt_once(os.environ)
+        check_cassettes(configuration.settings)
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))  # as python -m does: the subject may lie in this folder
-        opening = load_subject(subject)(configuration)
+        open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
+        interrupt_once(os.environ)
+        opening = open_subject(configuration)
         if not hasattr(opening, "__enter__"):
             raise SettingsError(
                 f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
@@ -85,6 +91,8 @@ def _run(
         return _RUN_FAILED
     if flight.failure:
         _complain(logs, flight.failure)
+    if flight.record.interrupted:
+        return INTERRUPTED
     return _RUN_FAILED if flight.failure else 0
 
 

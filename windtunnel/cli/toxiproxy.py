@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import sys
+from pathlib import Path
 
 import click
 
-from windtunnel.core.sockets import LOOPBACK
-from windtunnel.lab.process import python
+from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.links.catalog import TOXIPROXY_PORT
 
 
@@ -20,15 +20,16 @@ from windtunnel.links.catalog import TOXIPROXY_PORT
     show_default=True,
     help="its port; 0: any",
 )
-@click.option("--config", metavar="FILE", help="proxies to start with: what POST /populate takes")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="proxies to start with: what POST /populate takes",
+)
 @click.option("--proxy-metrics", is_flag=True, help="count bytes, for Prometheus at /metrics")
-def toxiproxy_command(host: str, port: int, config: str | None, proxy_metrics: bool) -> None:
+def toxiproxy_command(host: str, port: int, config: Path | None, proxy_metrics: bool) -> None:
     """Run the embedded Toxiproxy by itself, for clients of every language. Ctrl-C ends it."""
-    arguments = ["--host", host, "--port", str(port)]
-    if config:
-        arguments += ["--config", config]
-    if proxy_metrics:
-        arguments.append("--proxy-metrics")
-    # in place of this process, so that a terminal's signals reach the server
-    serve = python("windtunnel.toxiproxy.embedded", *arguments)
-    os.execv(serve[0], serve)
+    # the server is imported only by who starts it, not by --help
+    from windtunnel.toxiproxy.embedded.__main__ import serve_proxies
+
+    sys.exit(serve_proxies(Address(host, port), config, proxy_metrics=proxy_metrics))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from typing import Any, ClassVar
-
-import yaml
+from typing import Any
 
 from windtunnel.core.strict_json import unique
 
 _DEEPEST = 100
-_TAG = "tag:yaml.org,2002:"
 
 
 class PlainDataError(ValueError):
@@ -29,54 +25,17 @@ def read_yaml(text: str, where: str) -> Any:
         raise PlainDataError(f"{where}: nested too deep") from None
     except ValueError as error:  # a key given twice, a number too long
         raise PlainDataError(f"{where}: {_without_advice(error)}") from None
+    from windtunnel.core.yaml_text import YamlError, load_yaml  # what is JSON needs no PyYAML
+
     try:
-        return yaml.load(text, _Loader)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise PlainDataError(f"{where}:{line}: not YAML: {error.reason}") from None
-    except yaml.MarkedYAMLError as error:
-        place = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        prefix = "" if isinstance(error, _DuplicateKey) else "not YAML: "
-        raise PlainDataError(f"{where}{place}: {prefix}{error.problem}") from None
+        return load_yaml(text)
+    except YamlError as error:
+        place = f":{error.line}" if error.line else ""
+        raise PlainDataError(f"{where}{place}: {error}") from None
     except RecursionError:
         raise PlainDataError(f"{where}: nested too deep") from None
     except (ValueError, TypeError, AttributeError) as error:  # a number too long, a value not of its !!tag
         raise PlainDataError(f"{where}: not YAML: {_without_advice(error)}") from None
-
-
-class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """Told apart from PyYAML's own errors, since such a text is YAML."""
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # no types come with it
-    """Knows only the plain words of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise _DuplicateKey(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
-                seen.add(key.value)
-        return node
-
-
-for _name, _words, _starts in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    (
-        "float",
-        r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)",
-        "-+0123456789.",
-    ),
-    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("merge", r"<<", "<"),
-):
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_words})$"), list(_starts))
 
 
 def plain_data(value: Any, where: str, depth: int = 0) -> Any:

@@ -5,6 +5,5 @@ Pure; it may import ``core`` alone.
 
 from __future__ import annotations
 
-from typing import Literal
-
-Dialect = Literal["tool", "openai", "anthropic"]
+Dialect = str
+"""A dialect's name; ``windtunnel.dialects.registry`` has all of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from windtunnel.dialects.errors import LinkDialect
 from windtunnel.dialects.event_stream import split_events
@@ -16,6 +16,7 @@ EventKind = Literal["text", "call", "arguments", "finish", "end", "other"]
 TOKENS: frozenset[EventKind] = frozenset(("text", "call", "arguments"))
 
 
+@runtime_checkable
 class ModelDialect(LinkDialect, Protocol):
     """One API's requests, replies (as JSON) and event streams. ``read_reply`` and ``collect`` raise
     ``ValueError`` for what is no reply.

@@ -1,9 +1,13 @@
-"""Every dialect that a link may speak. A new one is a module, its name in ``Dialect``, and a line here."""
+"""Every dialect that a link may speak: our own, and those of installed packages (``windtunnel.dialects``).
+
+A new one of our own is a module and a line here. A dialect of a package is one of a model's API.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windtunnel.core.plugins import WithPlugins
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.anthropic import ANTHROPIC
 from windtunnel.dialects.errors import LinkDialect
@@ -12,14 +16,32 @@ from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.dialects.tool import TOOL
 
 _MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, ANTHROPIC)
+_GROUP = "windtunnel.dialects"
 
-MODEL_DIALECTS: Mapping[Dialect, ModelDialect] = {dialect.name: dialect for dialect in _MODEL_DIALECTS}
-DIALECTS: Mapping[Dialect, LinkDialect] = {TOOL.name: TOOL, **MODEL_DIALECTS}
+
+def _of_models() -> Mapping[str, ModelDialect]:
+    return {dialect.name: dialect for dialect in _MODEL_DIALECTS}
+
+
+def _of_all_links() -> Mapping[str, LinkDialect]:
+    return {TOOL.name: TOOL, **_of_models()}
+
+
+def _checked(name: str, loaded: object) -> ModelDialect:
+    if isinstance(loaded, type) or not isinstance(loaded, ModelDialect):
+        raise TypeError("is no object with all that windtunnel.dialects.model_dialect.ModelDialect names")
+    if loaded.name != name:
+        raise TypeError(f"is called {loaded.name!r} itself, and must be called so by its entry point")
+    return loaded
+
+
+MODEL_DIALECTS: WithPlugins[ModelDialect] = WithPlugins(_GROUP, _of_models, _checked)
+DIALECTS: WithPlugins[LinkDialect] = WithPlugins(_GROUP, _of_all_links, _checked)
 
 
 def dialect_of(path: str, *, of_model: bool) -> Dialect:
     """What is spoken on a link, by the path of a request; chat completions if no model API has that path."""
     if not of_model:
         return TOOL.name
-    named = (dialect.name for dialect in _MODEL_DIALECTS if path.endswith(dialect.path_end))
+    named = (dialect.name for dialect in MODEL_DIALECTS.values() if path.endswith(dialect.path_end))
     return next(named, OPENAI_CHAT.name)

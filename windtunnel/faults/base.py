@@ -133,7 +133,7 @@ class Fault(BaseModel):
     - ``chooses``: its ``act`` may return None, which lets the try pass.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: ClassVar[str]
     family: ClassVar[_Family]

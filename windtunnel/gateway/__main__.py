@@ -11,7 +11,10 @@ from pathlib import Path
 
 import uvloop
 
+import windtunnel.faults.catalogue  # noqa: F401  # its import would hold up the first request with a fault
 from windtunnel.core.lifeline import watch
+from windtunnel.core.plugins import PluginError
+from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.gateway.server import Gateway
 from windtunnel.links.topology import topology_from
 
@@ -33,14 +36,22 @@ async def _serve() -> None:
 
 def main() -> int:
     """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    try:
+        list(MODEL_DIALECTS.values())  # a dialect that cannot be loaded is told now, not in mid-run
+    except PluginError as error:
+        return _fail(error)
     gc.collect()
     gc.freeze()  # what is imported stays: going through it again would hold a request up by 20 ms and more
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"gateway: {error}\n")
-        return 1
+        return _fail(error)
     return 0
+
+
+def _fail(error: Exception) -> int:
+    sys.stderr.write(f"gateway: {error}\n")
+    return 1
 
 
 if __name__ == "__main__":

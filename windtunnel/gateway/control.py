@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run
 from windtunnel.history.writer import Writer, history_file
-from windtunnel.settings.settings import Settings, load_frozen
+from windtunnel.settings.settings import Settings, SettingsError, load_frozen
 from windtunnel.state.state import State
 
 
@@ -78,9 +78,10 @@ class Runs:
             raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
             return Run(run_id, settings, writer, self._model(settings))
-        except ForeignLink as error:
+        except (ForeignLink, SettingsError) as error:
             writer.close()
-            raise ControlError(409, "foreign_link", str(error)) from None
+            code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
+            raise ControlError(409, code, str(error)) from None
 
     def _frozen(self, run_id: str, settings_hash: str) -> str:
         try:
@@ -196,6 +197,8 @@ def _check_history(run: Run) -> None:
     run.flush()
     if run.failure:
         raise ControlError(503, "history_failed", run.failure)
+    if run.model.recorder is not None and run.model.recorder.failure:
+        raise ControlError(503, "recording_failed", run.model.recorder.failure)
 
 
 def _status(lane: Lane) -> dict[str, object]:

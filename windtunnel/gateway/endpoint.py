@@ -1,16 +1,18 @@
 """Where a link's requests go: the upstreams, and the four rewrites of a request's header block.
 
 Host, the model link's path prefix, the world and translator headers towards lab tools, and lab headers
-stripped towards anything that is not the lab's. All else stays byte for byte. Pure.
+stripped towards anything that is not the lab's. All else stays byte for byte.
 """
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from windtunnel.core.identity import TRACEPARENT_HEADER, foreign_members, parse_baggage
 from windtunnel.core.sockets import Address
 from windtunnel.gateway.http1.heads import RequestHead
@@ -26,7 +28,8 @@ _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 class Endpoint:
     """An upstream. ``base_path`` replaces the client's on the model link; None leaves the path alone.
 
-    ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP.
+    ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP. ``recorder``
+    keeps what it answers; a ``player`` answers in its place.
     """
 
     host: str
@@ -35,6 +38,8 @@ class Endpoint:
     base_path: str | None = None
     is_lab: bool = True
     tls: ssl.SSLContext | None = None
+    recorder: CassetteRecorder | None = None
+    player: CassettePlayer | None = None
 
 
 def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:
@@ -56,10 +61,14 @@ def url_endpoint(url: str, context: Callable[[], ssl.SSLContext]) -> Endpoint:
 
 
 def model_endpoint(settings: Settings, topology: Topology, context: Callable[[], ssl.SSLContext]) -> Endpoint:
-    """Who answers the model link under these settings."""
+    """Who answers the model link in a run with these settings. Raises ``SettingsError`` for bad cassettes."""
     if settings.model == "scripted":
         return lab_endpoint(topology.services["model"], LAB_BASE_PATH)
-    return url_endpoint(GROQ_BASE_URL if settings.model == "groq" else settings.model_base_url, context)
+    if settings.model == "replay":
+        return Endpoint("", 0, b"cassettes", "", player=CassettePlayer(Path(settings.cassettes)))
+    real = url_endpoint(GROQ_BASE_URL if settings.asks_groq else settings.model_base_url, context)
+    recorder = CassetteRecorder(Path(settings.cassettes)) if settings.model == "record" else None
+    return replace(real, recorder=recorder)
 
 
 def rewrite(head: RequestHead, endpoint: Endpoint, lab_headers: bytes) -> bytes:

@@ -278,6 +278,7 @@ class Exchange:
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
+    ``unavailable``: nobody was there who could answer it, and no fault of ours is why; ``error`` says more.
     """
 
     start: float
@@ -302,6 +303,7 @@ class Exchange:
     configuration: int = 0
     error: str | None = None
     eligible: list[str] = field(default_factory=list)
+    unavailable: bool = False
     event: Literal["exchange"] = "exchange"
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.spelling import nearest
+from windtunnel.core.user_errors import InputError
 from windtunnel.judging.oracle.expect import parse_expect
 
 _KEYS = ("prompt", "expect")
 
 
-class PromptsError(ValueError):
+class PromptsError(InputError):
     """A prompts file of which nothing can be used; the message says what to do."""
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 import requests
 
 from windtunnel.core import lock
+from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
-from windtunnel.lab.process import Process, print_to_stderr, python, start
+from windtunnel.lab.process import Process, interruptible, print_to_stderr, python, start
 from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
@@ -31,7 +32,15 @@ _STOP_BOUND_S = 20.0
 
 
 def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
-    """Starts the launcher and waits until its lab is ready; exit code 0, or 1 with what went wrong."""
+    """Starts the launcher and waits until its lab is ready.
+
+    Exit code 0, 1 with what went wrong, or 130 for Ctrl-C, after which no lab is up.
+    """
+    with interruptible() as interrupted:
+        return _bring_up(configuration, toxiproxy, say, interrupted)
+
+
+def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupted: threading.Event) -> int:
     state = configuration.state.parent
     if lock.is_held(state):
         return _refuse_second_lab(state, say)
@@ -43,8 +52,11 @@ def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
     except OSError as error:
         say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
         return 1
-    if not _wait_until_up(launcher, state):
+    if not _wait_until_up(launcher, state, interrupted):
         launcher.stop()
+        if interrupted.is_set():
+            say("interrupted; no lab is up")
+            return INTERRUPTED
         if lock.is_held(state):
             return _refuse_second_lab(state, say)
         say(f"error: the lab did not start; its log is {log}\n{launcher.last_words()}")
@@ -62,17 +74,13 @@ def _refuse_second_lab(state: Path, say: _Say) -> int:
     return 1
 
 
-def _wait_until_up(launcher: Process, state: Path) -> bool:
+def _wait_until_up(launcher: Process, state: Path, interrupted: threading.Event) -> bool:
     end = time.monotonic() + READY_BOUND_S + 5
-    try:
-        while launcher.poll() is None and time.monotonic() < end:
-            lab = running_lab(state)
-            if lab and lab["pid"] == launcher.popen.pid:
-                return True
-            time.sleep(0.02)
-    except KeyboardInterrupt:
-        launcher.stop()
-        raise
+    while launcher.poll() is None and time.monotonic() < end and not interrupted.is_set():
+        lab = running_lab(state)
+        if lab and lab["pid"] == launcher.popen.pid:
+            return True
+        time.sleep(0.02)
     return False
 
 

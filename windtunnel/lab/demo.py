@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from threading import Event
 
+from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.lab.launcher import Lab, LabError
-from windtunnel.lab.process import Process, python, start
+from windtunnel.lab.process import Process, interruptible, python, start
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import Configuration
 
 _RUN_STOP_BOUND_S = 12.0
-_INTERRUPTED = 130
 
 
 def run_demo(
@@ -24,7 +23,7 @@ def run_demo(
     say: Callable[[str], None],
 ) -> int:
     """Starts the lab, runs ``windtunnel run`` with the arguments in it, takes the lab down; the exit code."""
-    with _interruptible() as interrupted:
+    with interruptible() as interrupted:
         started = time.monotonic()
         try:
             with Lab(configuration, toxiproxy, interrupted.is_set) as lab:
@@ -39,7 +38,7 @@ def run_demo(
             return 1
         except KeyboardInterrupt:
             say("interrupted; the lab is down")
-            return _INTERRUPTED
+            return INTERRUPTED
 
 
 def _run_subject(
@@ -57,7 +56,7 @@ def _run_subject(
             if interrupted.is_set():
                 say("interrupted: healing and stopping")
                 _end(agent)
-                return _INTERRUPTED
+                return INTERRUPTED
             try:
                 lab.check()
             except LabError as error:
@@ -78,16 +77,3 @@ def _run_subject(
 def _end(agent: Process) -> None:
     agent.signal(signal.SIGTERM)
     agent.wait(_RUN_STOP_BOUND_S)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Event]:
-    """SIGINT and SIGTERM only set the event, so that no process is lost while it is started."""
-    interrupted = Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in signals}
-    try:
-        yield interrupted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

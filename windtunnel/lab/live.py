@@ -9,13 +9,14 @@ from typing import Any
 import requests
 
 from windtunnel.core.sockets import Address
+from windtunnel.core.user_errors import UserError
 from windtunnel.settings.configuration import running_lab
 from windtunnel.state.api_token import TOKEN_FILE
 
 _TIMEOUT_S = 10.0
 
 
-class LiveFaultsError(Exception):
+class LiveFaultsError(UserError):
     """The lab did not answer or refused; the message says which and what to do."""
 
 

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import IO
 
 _STOP_BOUND_S = 5.0
@@ -80,6 +82,19 @@ def start(
         start_new_session=True,
     )
     return Process(name, popen, log, output)
+
+
+@contextmanager
+def interruptible() -> Iterator[Event]:
+    """SIGINT and SIGTERM only set the event, so that no process is lost while it is started."""
+    interrupted = Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in signals}
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def print_to_stderr(message: str) -> None:

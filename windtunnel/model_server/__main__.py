@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
+from contextlib import suppress
+from pathlib import Path
 
-from waitress.server import create_server
+import uvicorn
 
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import listen
 from windtunnel.links.topology import topology_from
+from windtunnel.model_server.decide import Engine
+from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
 from windtunnel.model_server.server import create_app
 
 
 def main() -> int:
-    """Serves until it is told to stop or the launcher ends; 1 if the port is taken."""
+    """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
+    name, names = os.environ.get("PERSONA") or Persona.DILIGENT.value, [each.value for each in Persona]
+    if name not in names:
+        sys.stderr.write(f"PERSONA is {name!r}; it must be one of {', '.join(names)}\n")
+        return 64
+    try:
+        own = os.environ.get("PLAYBOOKS")
+        playbooks = load_playbooks(Path(own)).before(load_playbooks()) if own else load_playbooks()
+    except PlaybookError as error:
+        sys.stderr.write(f"{error}\n")
+        return 64
     address = topology_from(os.environ).services["model"]
     try:
         listener = listen("model", address)
@@ -24,17 +38,20 @@ def main() -> int:
             f"the scripted model cannot listen on {address}: {error.strerror}; free the port or set another\n"
         )
         return 1
-    # accepted connections inherit it: a reply must not wait for a delayed acknowledgement
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # a reply, stream or not, is there at once: it is written in one go
-    server = create_server(create_app(), sockets=[listener], threads=8, ident=None, send_bytes=1 << 16)
     watch(os.environ, lambda: os._exit(0))
-    try:
-        server.run()
-    except (KeyboardInterrupt, SystemExit):
-        pass
-    finally:
-        server.close()
+    app = create_app(Engine(playbooks).decide, Persona(name))
+    # connections stay open between the requests of an agent that thinks for long
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=1,
+    )
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
     return 0
 
 

@@ -33,11 +33,15 @@ class Reaction(Enum):
     PRETEND = "pretend"
 
 
-def persona_of(model: str) -> Persona | None:
-    """The persona of a model name (``scripted`` alone is diligent); None for a name that is not ours."""
-    if model == PREFIX:
-        return Persona.DILIGENT
-    return next((each for each in Persona if model == f"{PREFIX}-{each.value}"), None)
+def persona_of(model: str, default: Persona) -> Persona | None:
+    """The persona that a model's name says (``scripted-quitter``), the default for any other name.
+
+    None for a persona that does not exist.
+    """
+    prefix, dash, name = model.rpartition("/")[2].partition("-")
+    if prefix != PREFIX or not dash:
+        return default
+    return next((persona for persona in Persona if persona.value == name), None)
 
 
 def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:

@@ -1,4 +1,7 @@
-"""What a tool answered, read from the text of its message: data or a failure."""
+"""What a tool answered, read from the text of its message: data, or a failure. Pure.
+
+What cannot be told from an error is one: a reader that takes a refusal for success reports what never was.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects.conversation import content_text
+from windtunnel.model_server.words import WORDS, any_of, words_of
 
-_FAILED_TEXT = re.compile(
-    r"^\W*(?:\w+ )?(?:error|exception|traceback|failed|failure|fatal|cannot|could not|unable)\b"
-    r"|\b\w+(?:Error|Exception)\b:|^HTTP(?:/[\d.]+)? [45]\d\d\b|^[45]\d\d [A-Z]\w+",
-    re.IGNORECASE,
+_BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
+_ERROR_KEY = re.compile(WORDS["error_key"], re.IGNORECASE)
+_SAYS, _MESSAGES, _STATES, _FLAGS = (
+    frozenset(WORDS[name].split()) for name in ("saying_keys", "message_keys", "state_keys", "good_flags")
 )
-_BROKEN_LINK = re.compile(
-    r"tim(?:ed|e)[ -]?out|connection (?:was )?(?:refused|reset|error|aborted|closed|lost)|deadline exceeded|"
-    r"no (?:response|reply)|service unavailable|bad gateway|gateway timeout|internal "
-    r"server error|unreachable",
-    re.IGNORECASE,
-)
-_NOT_DONE = re.compile(
-    r"refused|unavailable|not found|invalid|missing|unknown (?:tool|argument|city|id)"
-    r"|denied|forbidden|unauthori[sz]ed|"
-    r"bad request|not sent|not created|rate.?limit|too many requests|no side effect|not "
-    r"executed|\b4\d\d\b|\b503\b",
-    re.IGNORECASE,
-)
-_STATUS_FAILED = ("error", "failed", "failure", "timeout", "unavailable")
+_COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
+_NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
+_HEAD = 400  # characters in which an error would say so
 
 
 @dataclass(frozen=True)
@@ -41,6 +34,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Result:
+    """What a call gave: ``data``, or ``failure`` where that is set."""
+
     data: Any = None
     failure: Failure | None = None
 
@@ -48,47 +43,103 @@ class Result:
 NO_ANSWER = Result(failure=Failure("the tool gave no answer", True))
 
 
-def parse_result(content: object) -> Result:
-    """Reads a tool message's content, JSON or plain text."""
+def read_result(content: object, writes: bool, known: bool = False) -> Result:
+    """Reads a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
+
+    ``known``: whoever asks knows the tool's results, so that a text in one may hold any words.
+    """
     text = content_text(content).strip()
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        return _plain(text)
-    if isinstance(data, str):
-        return _plain(data)
-    failure = _failure_in(data) if isinstance(data, dict) else None
-    return Result(data=data, failure=failure)
+        data = text
+    reason = _refusal(data, text) or (
+        "" if known and not isinstance(data, str) else _doubt(data, text, writes)
+    )
+    return (
+        Result(failure=_failure(reason, data if isinstance(data, Mapping) else {}))
+        if reason
+        else Result(data)
+    )
 
 
-def _plain(text: str) -> Result:
-    broken = len(text) < 300 and _BROKEN_LINK.search(text)
-    if not text or _FAILED_TEXT.search(text) or (broken and len(text) < 120):
-        return Result(failure=Failure(text or "an empty answer", _is_unknown(text, "")))
-    return Result(data=text)
+def _refusal(data: Any, text: str) -> str:
+    """Why this result reports a failure, or the empty text."""
+    if isinstance(data, Mapping):
+        return _reason_in(data)
+    if data in (None, ""):
+        return "the tool's answer is empty"
+    rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
+    refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in rows)
+    return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
 
 
-def _failure_in(data: Mapping[str, Any]) -> Failure | None:
-    error = data.get("error") or data.get("errors")
-    if isinstance(error, Mapping):
-        message = str(error.get("message") or error.get("code") or "an error")
-        side_effect = str(error.get("side_effect") or data.get("side_effect") or "")
-        return Failure(message, _is_unknown(f"{error.get('code', '')} {message}", side_effect))
-    if error:
-        extra = str(data.get("message") or data.get("detail") or "")
-        message = f"{error} {extra}".strip() if error is not True else extra or "an error"
-        return Failure(message, _is_unknown(message, str(data.get("side_effect") or "")))
-    flags = [data.get("success"), data.get("ok")]
-    status = str(data.get("status") or "").lower()
-    if any(flag is False for flag in flags) or (status in _STATUS_FAILED and len(data) <= 4):
-        message = str(
-            data.get("message") or data.get("reason") or data.get("detail") or status or "it failed"
+def _reason_in(data: Mapping[str, Any]) -> str:
+    for key, value in data.items():
+        if _ERROR_KEY.fullmatch(key) and value not in _NO_ERROR:
+            return _message_of(data, value)
+        plain = key.lower().strip("_")
+        if plain in _FLAGS and (value is False or value in ("false", "no")):
+            return _message_of(data, f"{key} is {value}")
+        if plain in _STATES and _is_bad_state(value, len(data)):
+            return _message_of(data, f"{key} is {value}")
+    said = " ".join(str(value) for value in _under(data, _SAYS).values())
+    # an object that is little but a message is a server's way of saying no; one with data may quote anything
+    if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
+        return said or "the tool's answer is empty"
+    nested = [value for value in data.values() if isinstance(value, Mapping) and value and len(data) <= 2]
+    return next((reason for value in nested if (reason := _reason_in(value))), "")
+
+
+def _doubt(data: Any, text: str, writes: bool) -> str:
+    """Why this result of a tool that nobody knows may be a failure, or the empty text."""
+    if isinstance(data, Mapping):
+        said = _spaced(" ".join(value for value in data.values() if isinstance(value, str)))
+        beside = set(data) - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
+        bare = writes or all(data[key] in _NO_ERROR for key in beside)
+        only_text = all(isinstance(value, str | None) for value in data.values())
+        idle = [key for key, value in data.items() if value is False or (value == 0 and value != "")]
+        nothing = any(_GOOD.fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key))
+        doubtful = (only_text and (not said or _BAD.search(said))) or (
+            bare and _under(data, _MESSAGES) and not _GOOD.search(said)
         )
-        return Failure(message, _is_unknown(message, str(data.get("side_effect") or "")))
-    return None
+        return text if doubtful or (writes and nothing) else ""
+    if isinstance(data, str):
+        # a sentence without a figure may say anything: "Recipe was removed by its author."
+        shows = len(data) > _HEAD / 2 or re.search(r"\d|:|\n", data) or len(data.split()) <= 2
+        return "" if (_GOOD.search(_spaced(data)) if writes else shows) else text
+    return text if writes and not (data is True or (isinstance(data, list) and data)) else ""
 
 
-def _is_unknown(text: str, side_effect: str) -> bool:
-    if side_effect:
-        return side_effect.lower() != "none"
-    return not _NOT_DONE.search(text)
+def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """What stands under keys of these names, and is something."""
+    return {
+        key: value for key, value in data.items() if key.lower().strip("_") in names and value is not None
+    }
+
+
+def _spaced(text: str) -> str:
+    """The head of a text, its camel-case words apart."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text[:_HEAD])
+
+
+def _is_bad_state(value: object, size: int) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return 400 <= value < 600 or value < 0
+    return isinstance(value, str) and size <= 5 and bool(_BAD.search(_spaced(value)))
+
+
+def _message_of(data: Mapping[str, Any], error: object) -> str:
+    if isinstance(error, Mapping):
+        return str(error.get("message") or error.get("code") or json.dumps(error, ensure_ascii=False))
+    said = " ".join(value for value in _under(data, _SAYS).values() if isinstance(value, str))
+    return f"{error} {said}".strip() if error is not True else said or "an error"
+
+
+def _failure(message: str, data: Mapping[str, Any]) -> Failure:
+    """The effect is what the error says of it; else it is known where the words say that nothing was done."""
+    error = data.get("error")
+    nested = error if isinstance(error, Mapping) else {}
+    effect = str(nested.get("side_effect") or data.get("side_effect") or "").lower()
+    words = " ".join([message, *(str(value) for value in (*data.values(), *nested.values()))])
+    return Failure(message[:300], effect != "none" if effect else not _NOT_DONE.search(words))

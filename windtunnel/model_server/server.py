@@ -1,65 +1,83 @@
-"""The HTTP side of the scripted model: a Flask app that speaks like Groq and like OpenAI."""
+"""The HTTP side of the scripted model: an app that speaks like Groq and like OpenAI."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from flask import Flask, Response, jsonify, request
-from werkzeug.exceptions import HTTPException
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-from windtunnel.model_server.decide import decide
-from windtunnel.model_server.personas import MODELS
-from windtunnel.model_server.wire import BadRequest, ScriptedReply, error_body, parse_request
+from windtunnel.model_server.personas import MODELS, Persona, persona_of
+from windtunnel.model_server.wire import BadRequest, ChatRequest, Engine, ScriptedReply, reply_to
+
+Pace = Callable[[], Awaitable[None]]
 
 _GROQ = "/openai/v1"
 _OPENAI = "/v1"
-_MAX_BODY = 16 * 1024 * 1024
+_CODES = {404: "unknown_url", 405: "method_not_allowed"}
 
 
-def create_app(clock: Callable[[], float] = time.time) -> Flask:
-    """The app; ``clock`` gives the ``created`` of replies, in seconds since the epoch."""
-    app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
-    app.json.sort_keys = False  # type: ignore[attr-defined]
+async def _next_turn() -> None:
+    """Lets the loop write what it has: events that are handed over in one turn may leave in one write."""
+    await asyncio.sleep(0)
 
-    @app.get("/")
-    def health() -> Response:
-        return jsonify(status="OK")
 
-    @app.get(f"{_GROQ}/models")
-    @app.get(f"{_OPENAI}/models")
-    def models() -> Response:
-        listed = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "windtunnel", "active": True}
-            for name in MODELS
-        ]
-        return jsonify(object="list", data=listed)
+def create_app(
+    engine: Engine,
+    persona: Persona = Persona.DILIGENT,
+    clock: Callable[[], float] = time.time,
+    pace: Pace = _next_turn,
+) -> Starlette:
+    """The app. ``persona`` is that of model names that say none; ``clock`` gives the ``created`` of replies,
+    in seconds since the epoch; ``pace`` is awaited before each event of a stream."""
 
-    @app.post(f"{_GROQ}/chat/completions")
-    @app.post(f"{_OPENAI}/chat/completions")
-    def chat() -> Response:
-        return _answer(groq=request.path.startswith(_GROQ), created=int(clock()))
-
-    @app.errorhandler(BadRequest)
-    def bad_request(error: BadRequest) -> tuple[Response, int]:
-        return jsonify(error.body()), error.status
-
-    @app.errorhandler(HTTPException)
-    def http_error(error: HTTPException) -> tuple[Response, int]:
-        status = error.code or 500
-        code = {404: "unknown_url", 405: "method_not_allowed", 413: "request_too_large"}.get(
-            status, "invalid_request"
+    async def chat(request: Request) -> Response:
+        asked = ChatRequest.parse(await request.body())
+        meant = persona_of(asked.model, persona)
+        if meant is None:
+            raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
+        groq, created = request.url.path.startswith(_GROQ), int(clock())
+        reply = ScriptedReply.of(asked, await run_in_threadpool(reply_to, asked, engine, meant), created)
+        if not asked.stream:
+            return JSONResponse(reply.completion(groq))
+        events = _paced(reply.events(groq), pace)
+        return StreamingResponse(
+            events, media_type="text/event-stream", headers={"Cache-Control": "no-cache"}
         )
-        return jsonify(error_body(f"{request.method} {request.path}: {error.name}", code, status)), status
 
-    return app
+    routes = [Route("/", _health)]
+    for base in (_GROQ, _OPENAI):
+        routes += [
+            Route(f"{base}/models", _models),
+            Route(f"{base}/chat/completions", chat, methods=["POST"]),
+        ]
+    return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 
-def _answer(groq: bool, created: int) -> Response:
-    chat = parse_request(request.get_data())
-    reply = ScriptedReply.of(chat, decide(chat.body, chat.persona, chat.seed), created)
-    if not chat.stream:
-        return jsonify(reply.completion(groq))
-    headers = {"Cache-Control": "no-cache"}
-    return Response(reply.events(groq), mimetype="text/event-stream", headers=headers)
+async def _health(request: Request) -> Response:
+    return JSONResponse({"status": "OK"})
+
+
+async def _models(request: Request) -> Response:
+    own = {"object": "model", "created": 0, "owned_by": "windtunnel", "active": True}
+    return JSONResponse({"object": "list", "data": [{"id": name, **own} for name in MODELS]})
+
+
+async def _paced(events: Iterable[bytes], pace: Pace) -> AsyncIterator[bytes]:
+    for event in events:
+        await pace()
+        yield event
+
+
+async def _render(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        code = _CODES.get(error.status_code, "invalid_request")
+        error = BadRequest(f"{request.method} {request.url.path}: {error.detail}", code, error.status_code)
+    assert isinstance(error, BadRequest)
+    return JSONResponse(error.body, error.status)

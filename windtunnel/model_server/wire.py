@@ -1,114 +1,189 @@
-"""What the scripted model is asked and replies, as chat completions of Groq and OpenAI."""
+"""What the scripted model is asked and replies, as chat completions of Groq and OpenAI.
+
+What would change the reply and cannot be done is a ``BadRequest``. Ignored is what has no meaning for short
+replies that are always the same: temperature, top_p, penalties, max_tokens, stop and the like.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Self
 
-from windtunnel.dialects.conversation import content_text
-from windtunnel.dialects.json_values import compact
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from windtunnel.dialects.json_values import as_object, compact, parsed
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.model_server.decide import Decision
-from windtunnel.model_server.personas import Persona, persona_of
+from windtunnel.model_server.answer import Answer, Decision
+from windtunnel.model_server.filling import CannotFill, fill, plain_form, tells_failure
+from windtunnel.model_server.forms import split_tools
+from windtunnel.model_server.personas import Persona
 
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+# messages, tools that work, persona, seed, whether calls may be made in parallel
+Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
+
+_CANNOT = {
+    "functions": "send 'tools'",
+    "function_call": "send 'tool_choice'",
+    "audio": "it writes text only",
+    "web_search_options": "it searches by tools only",
+    "logprobs": "a script has no probabilities",
+    "logit_bias": "a script has no probabilities",
+}
 
 
 class BadRequest(Exception):
     """A request that is answered with an error in the provider's form."""
 
-    def __init__(self, message: str, status: int = 400, code: str = "invalid_request") -> None:
+    def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
         super().__init__(message)
-        self.message = message
         self.status = status
-        self.code = code
-
-    def body(self) -> dict[str, Any]:
-        return error_body(self.message, self.code, self.status)
+        self.body = OPENAI_CHAT.error_body("invalid_request_error", message, code=code)
 
 
-def error_body(message: str, code: str, status: int) -> dict[str, Any]:
-    """An error in the provider's form."""
-    kind = "invalid_request_error" if status < 500 else "internal_server_error"
-    return OPENAI_CHAT.error_body(kind, message, code=code)
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
 
-@dataclass(frozen=True)
-class ChatRequest:
-    """A checked request; ``body`` is the whole of it."""
+def _read(part: dict[str, Any]) -> dict[str, Any]:
+    if part.get("type") not in ("text", "refusal"):
+        raise ValueError(f"the scripted model reads text only, not {part.get('type')}")
+    return part
 
-    body: Mapping[str, Any]
+
+class _Message(_Strict):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Annotated[dict[str, Any], AfterValidator(_read)]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Self:
+        if self.content is None and self.role in ("system", "user", "tool"):
+            raise ValueError("content is missing")
+        return self
+
+
+class _Function(_Strict):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(_Strict):
+    type: Literal["function"] = "function"
+    function: _Function
+
+
+class _PlainFormat(_Strict):
+    type: Literal["text", "json_object"]
+
+
+class _JsonSchema(_Strict):
+    content: dict[str, Any] = Field(alias="schema")
+
+
+class _SchemaFormat(_Strict):
+    type: Literal["json_schema"]
+    json_schema: _JsonSchema
+
+
+class ChatRequest(_Strict):
+    """A checked request. Whatever else it has is kept, and ignored."""
+
     model: str
-    persona: Persona
-    seed: int
-    stream: bool
-    include_usage: bool
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[_Tool] | None = None
+    tool_choice: Literal["none", "auto", "required", "any"] | _Tool | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: _PlainFormat | _SchemaFormat | None = None
+    n: Literal[1] | None = None
+    seed: int | None = None
+    stream: bool | None = None
+    stream_options: dict[str, bool] | None = None
+    modalities: list[Literal["text"]] | None = None
+
+    @classmethod
+    def parse(cls, raw: bytes) -> ChatRequest:
+        """Raises ``BadRequest`` that names what is wrong."""
+        try:
+            body = parsed(raw)
+        except ValueError as error:
+            raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
+        for name in _CANNOT.keys() & (body.keys() if isinstance(body, dict) else set()):
+            if body[name]:
+                raise BadRequest(f"'{name}' is not supported: {_CANNOT[name]}")
+        try:
+            request = cls.model_validate(body)
+        except ValidationError as error:
+            deepest = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+            # pydantic names the branch of a union too, by its type
+            keys = [str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key))]
+            where = ".".join(keys) or "body"
+            raise BadRequest(f"'{where}': {deepest['msg'].removeprefix('Value error, ')}") from None
+        names = [tool.function.name for tool in request.tools or []]
+        if isinstance(request.tool_choice, _Tool) and request.choice not in names:
+            raise BadRequest(f"'tool_choice': no tool of 'tools' is called {request.choice}")
+        return request
+
+    @property
+    def choice(self) -> str:
+        """``none``, ``auto``, ``required``, or the name of the tool to call."""
+        choice = self.tool_choice or "auto"
+        return choice.function.name if isinstance(choice, _Tool) else choice.replace("any", "required")
+
+    @property
+    def must_call(self) -> bool:
+        return self.choice not in ("none", "auto")
+
+    def sent(self, name: Literal["messages", "tools"]) -> list[dict[str, Any]]:
+        """The messages, or the tools, as they were sent."""
+        return [each.model_dump(exclude_unset=True) for each in getattr(self, name) or []]
 
 
-def parse_request(raw: bytes) -> ChatRequest:
-    """Checks a request's body; raises ``BadRequest`` that names what is wrong."""
+def reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelReply:
+    """The engine's decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
+    working, forms = split_tools(request.sent("tools"), request.choice)
+    parallel = request.parallel_tool_calls is not False
+    decision = engine(request.sent("messages"), working, persona, request.seed or 0, parallel)
+    if decision.calls:
+        return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision.calls))
+    answer = decision.answer or Answer("failed", "The scripted model decided nothing.")
+    if request.must_call and not forms:
+        raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body is not JSON: {error}", code="invalid_json") from None
-    if not isinstance(body, dict):
-        raise BadRequest("the body must be a JSON object")
-    model = body.get("model")
-    if not isinstance(model, str):
-        raise BadRequest("'model' must be a string")
-    persona = persona_of(model)
-    if persona is None:
-        raise BadRequest(
-            f"The model `{model}` does not exist or you do not have access to it.", 404, "model_not_found"
+        return _final(request, forms, answer)
+    except CannotFill as error:
+        reason = (
+            f"the scripted model cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
         )
-    _check_messages(body.get("messages"))
-    _check_tools(body.get("tools"))
-    options = body.get("stream_options") or {}
-    seed = body.get("seed")
-    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
-        raise BadRequest("'seed' must be an integer")
-    for name in ("stream", "parallel_tool_calls"):
-        if not isinstance(body.get(name), bool | None):
-            raise BadRequest(f"'{name}' must be a boolean")
-    if not isinstance(options, dict):
-        raise BadRequest("'stream_options' must be an object")
-    return ChatRequest(
-        body, model, persona, seed or 0, bool(body.get("stream")), bool(options.get("include_usage"))
-    )
+        raise BadRequest(reason, "cannot_fill") from None
 
 
-def _check_messages(messages: object) -> None:
-    if not isinstance(messages, list) or not messages:
-        raise BadRequest("'messages' must be a list with at least one message")
-    for index, message in enumerate(messages):
-        where = f"'messages.{index}'"
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            raise BadRequest(f"{where} must be an object whose role is one of {', '.join(_ROLES)}")
-        content = message.get("content")
-        if not isinstance(content, str | list | None):
-            raise BadRequest(f"{where}: content must be a string or a list of parts")
-        if content is None and message["role"] in ("system", "user", "tool"):
-            raise BadRequest(f"{where}: content is missing")
-        if not isinstance(message.get("tool_calls"), list | None):
-            raise BadRequest(f"{where}: tool_calls must be a list")
+def _final(request: ChatRequest, forms: Sequence[dict[str, Any]], answer: Answer) -> ModelReply:
+    """The answer as a call of the first form that can be filled, else as text; raises ``CannotFill``."""
+    reasons, form = [], request.response_format
+    functions = [tool["function"] for tool in forms]
+    # what is named after an error is the last form to take, and the first one for a failure
+    for function in sorted(functions, key=lambda f: tells_failure(f["name"]) == (answer.status == "done")):
+        try:
+            arguments = fill(as_object(function.get("parameters")), answer)
+            return ModelReply().with_calls(ToolCall(function["name"], compact(arguments)))
+        except CannotFill as error:
+            reasons.append(f"{function['name']}: {error}")
+    if reasons and request.must_call:
+        raise CannotFill("; ".join(reasons))
+    if isinstance(form, _SchemaFormat):
+        return ModelReply(compact(fill(form.json_schema.content, answer)))
+    return ModelReply(compact(plain_form(answer)) if form and form.type == "json_object" else answer.text)
 
 
-def _check_tools(tools: object) -> None:
-    if not isinstance(tools, list | None):
-        raise BadRequest("'tools' must be a list")
-    for index, tool in enumerate(tools or []):
-        function = tool.get("function") if isinstance(tool, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise BadRequest(f"'tools.{index}' must be an object with a function that has a name")
-
-
-def _estimate_tokens(text: str) -> int:
+def _estimate_tokens(*parts: Any) -> int:
     """A stand-in for a tokenizer: one token for every four characters, rounded up."""
-    return (len(text) + 3) // 4
+    return (len(json.dumps(parts)) + 3) // 4
 
 
 @dataclass(frozen=True)
@@ -121,29 +196,20 @@ class ScriptedReply:
     digest: str
 
     @classmethod
-    def of(cls, request: ChatRequest, decision: Decision, created: int) -> ScriptedReply:
+    def of(cls, request: ChatRequest, reply: ModelReply, created: int) -> ScriptedReply:
         """``created`` is in seconds since the epoch."""
-        known = json.dumps([request.seed, request.body["messages"]], sort_keys=True)
+        known = json.dumps([request.seed or 0, request.sent("messages")], sort_keys=True)
         digest = hashlib.blake2b(known.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        calls = tuple(
-            ToolCall(call.name, compact(call.arguments), f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}")
-            for index, call in enumerate(decision.tool_calls)
+        calls = (
+            replace(call, id=f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}")
+            for index, call in enumerate(reply.calls)
         )
-        reply = ModelReply().with_calls(*calls) if calls else ModelReply(decision.text)
-        return cls(request, reply, created, digest)
+        return cls(request, replace(reply, calls=tuple(calls)), created, digest)
 
     def usage(self) -> dict[str, int]:
         """The tokens of request and reply, estimated."""
-        body = self.request.body
-        prompt = sum(
-            4
-            + _estimate_tokens(content_text(message.get("content")))
-            + _estimate_tokens(json.dumps(message.get("tool_calls") or ""))
-            for message in body["messages"]
-        )
-        prompt += _estimate_tokens(json.dumps(body["tools"])) if body.get("tools") else 0
-        calls = "".join(call.name + call.arguments for call in self.reply.calls)
-        return OPENAI_CHAT.usage(prompt, _estimate_tokens(self.reply.text + calls))
+        prompt = _estimate_tokens(self.request.sent("messages"), self.request.sent("tools"))
+        return OPENAI_CHAT.usage(prompt, _estimate_tokens(self.reply.as_json()))
 
     def completion(self, groq: bool) -> dict[str, Any]:
         """The whole reply, not streamed; ``groq`` adds what only Groq sends."""
@@ -154,7 +220,8 @@ class ScriptedReply:
         """The reply as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
         usage = self.usage()
         last = {"x_groq": {"id": f"req_{self.digest}", "usage": usage}} if groq else {}
-        on_request = {"usage": usage} if self.request.include_usage else {}
+        options = self.request.stream_options or {}
+        on_request = {"usage": usage} if options.get("include_usage") else {}
         return OPENAI_CHAT.spread({**self._body(), **last, **on_request})
 
     def _body(self) -> dict[str, Any]:

@@ -22,10 +22,9 @@ from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from windtunnel.judging.summary import Rate, Summary
 from windtunnel.report.tables import fault_tables, new_table, one_line
+from windtunnel.report.terminal import line_width
 
 _WIDTH = 100
-_WIDEST = 140
-_PIPED = 110
 _LEAST_PROMPT = 26
 
 STYLES: Mapping[Tone, str] = {
@@ -36,16 +35,6 @@ STYLES: Mapping[Tone, str] = {
     "unknown": "dim",
     "lab": "bold magenta",
 }
-
-
-def plain_console(stderr: bool = False) -> Console:
-    """As wide as the terminal; where there is none, wide enough for the lines."""
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPED)
-
-
-def line_width(console: Console) -> int:
-    return min(console.width, _WIDEST)
 
 
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:

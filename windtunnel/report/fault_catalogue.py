@@ -11,9 +11,10 @@ from pydantic import BaseModel
 
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import Marginal, marginals, scaled
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
-from windtunnel.faults.sets.presets import preset, preset_names
+from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When, Window
 from windtunnel.links.catalog import LINKS, MODEL_LINK
@@ -41,8 +42,17 @@ def place_of(kind: type[Fault]) -> str:
 
 
 def list_rows() -> list[Row]:
-    """name, where, family, what it does; in the catalogue's order."""
-    return [(kind.name, place_of(kind), kind.family, summary_of(kind)) for kind in FAULTS]
+    """name, where, family, what it does; in the catalogue's order, and after it what packages bring."""
+    return [
+        (name, place_of(kind), kind.family, summary_of(kind) + from_package(name))
+        for name, kind in REGISTRY.items()
+    ]
+
+
+def from_package(name: str) -> str:
+    """Which package a fault is from, to follow what is said of it; nothing for the catalogue's."""
+    package = REGISTRY.package_of(name)
+    return f" (from {package})" if package else ""
 
 
 def fault_page(kind: type[Fault], level: int = 2) -> str:
@@ -79,7 +89,7 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
             "## Presets",
-            *_table([(f"`{name}`", description_of(name)) for name in preset_names()], ("preset", "meaning")),
+            *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
             "## What clients see",
             *_seen(seen),
@@ -99,11 +109,6 @@ def _families() -> Iterator[str]:
         pages = [fault_page(kind, 3).rstrip() for kind in FAULTS if kind.family == family]
         if pages:
             yield from (f"## {title}", *pages)
-
-
-def description_of(name: str) -> str:
-    """What a preset is for."""
-    return " ".join(preset(name).description.split())
 
 
 def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from windtunnel.settings.settings import NAMES, Settings
 DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
-COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE")
+COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
 
 
 def command(
@@ -58,7 +58,7 @@ def _files(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _not_default(settings: Settings, preset: Mapping[str, Any]) -> dict[str, str]:
     # what "auto" became under the scripted model, it becomes again
-    decided = {"translator_backend": "offline"} if settings.model == "scripted" else {}
+    decided = {"translator_backend": "offline"} if settings.translates_offline else {}
     defaults = Settings(**{"seed": settings.seed, **preset, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _shown(settings, name) for name in differ}

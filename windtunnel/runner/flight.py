@@ -66,12 +66,13 @@ def fly(
 def decide_backend(settings: Settings, topology: Topology) -> tuple[Settings, str | None]:
     """The settings with ``auto`` replaced, and a sentence on how that was decided (None if it was given).
 
-    Under the scripted model ``auto`` is the offline phrasebook, so that a seed repeats itself. Else the
-    translator service is asked, through its link before any fault, for the first backend that works.
+    Under the scripted model, and with cassettes, ``auto`` is the offline phrasebook, so that a seed repeats
+    itself. Else the translator service is asked, through its link before any fault, for the first backend
+    that works.
     """
     if settings.translator_backend != "auto":
         return settings, None
-    if settings.model == "scripted":
+    if settings.translates_offline:
         return settings.model_copy(update={"translator_backend": "offline"}), None
     backend, reason = _probe(topology.proxies["translator"].url)
     sentence = f"translator: {backend} for this run ({reason})"

@@ -19,13 +19,17 @@ _EventT = TypeVar("_EventT", bound=Event)
 
 @dataclass
 class RunRecord:
-    """What the run left in memory, for its summary; the same is in its history."""
+    """What the run left in memory, for its summary; the same is in its history.
+
+    ``reason``: why it is not ``completed``; ``interrupted``: a person ended it.
+    """
 
     run_id: str
     events: list[Event] = field(default_factory=list)
     judgements: dict[str, EpisodeJudgement] = field(default_factory=dict)
     completed: bool = False
     reason: str = ""
+    interrupted: bool = False
     toxics_left: int | None = None
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from windtunnel.core.interrupts import INTERRUPTED_LINE
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
@@ -79,7 +80,8 @@ class Runner:
         except OSError as error:
             record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
         except KeyboardInterrupt as end:
-            record.reason = str(end) or "interrupted"
+            record.interrupted = not str(end)
+            record.reason = str(end) or INTERRUPTED_LINE
         finally:
             record.toxics_left = self._manager.release()
             self._finish()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from windtunnel.core.user_errors import InputError
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -18,7 +19,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
-class SettingsError(ValueError):
+class SettingsError(InputError):
     """A setting that cannot be used; the message says which, where it stands and what would do."""
 
 
@@ -47,9 +48,14 @@ class Settings(BaseModel):
     attempt_time: Seconds = Field(30.0, description="seconds per attempt")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of an injected 429")
     retry_after_max: float = Field(1.0, ge=0, le=60, description="seconds of Retry-After that are honoured")
-    model: Literal["scripted", "groq", "compatible"] = Field("scripted", description="who plans")
+    model: Literal["scripted", "groq", "compatible", "record", "replay"] = Field(
+        "scripted", description="who plans; record keeps a real model's answers, replay gives them again"
+    )
     groq_model: str = Field("openai/gpt-oss-120b", min_length=1, description="the model's name at the server")
-    model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible")
+    model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible or record")
+    cassettes: str = Field(
+        "state/cassettes", min_length=1, description="the folder of what MODEL=record keeps and replay gives"
+    )
     persona: Literal["diligent", "stubborn", "quitter", "fabricator"] = Field(
         "diligent", description="character of the scripted model"
     )
@@ -100,6 +106,16 @@ class Settings(BaseModel):
     @property
     def toxic_specs(self) -> Sequence[ToxicSpec]:
         return parse_list(self.toxics)
+
+    @property
+    def asks_groq(self) -> bool:
+        """Whether Groq is the model's server: ``record`` asks it too, unless another address is given."""
+        return self.model == "groq" or (self.model == "record" and not self.model_base_url)
+
+    @property
+    def translates_offline(self) -> bool:
+        """Whether the translator's ``auto`` is its phrasebook, since the run shall repeat itself."""
+        return self.model in ("scripted", "record", "replay")
 
     @property
     def model_name(self) -> str:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.faults.matching.test_draws import draw
 from windtunnel.core.digest import digest
 from windtunnel.dialects.http import Request
-from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.matching.draws import chance_of
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.faults.sets.triggers import Moment, When
 

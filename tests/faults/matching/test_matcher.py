@@ -9,9 +9,9 @@ import pytest
 
 from tests.faults.planned_errors import plan_error
 from windtunnel.dialects.http import Reply, Request
-from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.catalogue.http.http_error import HttpError
 from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, build_set
 
 

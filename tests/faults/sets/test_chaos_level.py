@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from windtunnel.dialects.http import Request
-from windtunnel.faults.catalogue import REGISTRY
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import conditions_of, marginals, only_delays, scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set
 

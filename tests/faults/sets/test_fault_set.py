@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windtunnel.faults.base import Fault
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
 from windtunnel.faults.sets.triggers import Window
 from windtunnel.links.catalog import LINKS, TOOL_LINKS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of

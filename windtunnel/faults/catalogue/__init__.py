@@ -5,8 +5,6 @@ Adding one is a class with a docstring and an entry here: see docs/adding-a-faul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
@@ -14,5 +12,3 @@ from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
 
 FAULTS: tuple[type[Fault], ...] = (*HTTP_FAULTS, *MEANING_FAULTS, *MODEL_FAULTS, *CONTEXT_FAULTS)
-
-REGISTRY: Mapping[str, type[Fault]] = {fault.name: fault for fault in FAULTS}

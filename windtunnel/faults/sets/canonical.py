@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set, load_set
 
@@ -31,4 +31,4 @@ def read_canonical(text: str, chaos_level: float = 1.0) -> FaultSet:
 
 @lru_cache(maxsize=16)  # a pure function of the text: runner and judge of one process share what is read
 def _read(text: str) -> FaultSet:
-    return load_set(text, "fault set", REGISTRY)
+    return load_set(text, "fault set", REGISTRY) if text else FaultSet()

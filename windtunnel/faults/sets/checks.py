@@ -10,11 +10,12 @@ from pydantic import BaseModel, ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
+from windtunnel.core.user_errors import InputError
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class FaultSetError(ValueError):
+class FaultSetError(InputError):
     """A fault set that cannot be used; the message says which file, which key and what would do."""
 
 

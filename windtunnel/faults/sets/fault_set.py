@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from windtunnel.core.plugins import PluginError
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
 from windtunnel.faults.base import Fault
@@ -155,7 +156,10 @@ def _checked_data(read: Callable[[Any, str], Any], given: Any, where: str) -> An
 def _entry(value: Any, where: str, registry: Registry) -> Entry:
     given = checked_mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
     name = required_name(given, "fault", registry, where)
-    kind = registry.get(name)
+    try:
+        kind = registry.get(name)
+    except PluginError as error:
+        raise FaultSetError(f"{where}: {error}") from None
     if kind is None:
         raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(name, registry)}")
     fault = checked_model(kind, given.get("with"), f"{where}: {name}: with")

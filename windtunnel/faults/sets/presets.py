@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from windtunnel.core.spelling import nearest
-from windtunnel.core.strict_yaml import short_repr
-from windtunnel.faults.catalogue import REGISTRY
+from windtunnel.core.strict_yaml import read_yaml, short_repr
+from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
 
@@ -27,6 +27,12 @@ def preset(name: str) -> FaultSet:
     if name not in preset_names():
         raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
     return read_set(_FOLDER / f"{name}{_SUFFIX}")
+
+
+def describe_preset(name: str) -> str:
+    """What a preset is for. Its faults are not read, since that takes longer."""
+    path = _FOLDER / f"{name}{_SUFFIX}"
+    return " ".join(str(read_yaml(path.read_text(encoding="utf-8"), str(path))["description"]).split())
 
 
 def read_set(path: Path) -> FaultSet:

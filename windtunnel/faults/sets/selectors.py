@@ -28,7 +28,7 @@ class Readable(Protocol):
 class Only(BaseModel):
     """All conditions that are given must hold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     method: str | None = Field(None, description="the request's method")
     path: str | None = Field(None, description="its path without the query; * stands for anything")

@@ -39,7 +39,7 @@ CountRange = Annotated[tuple[int, int | None], BeforeValidator(_parse_range), Af
 class Window(BaseModel):
     """An outage: seconds since the run's start. Within ``ramp`` seconds the chance rises fully."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     start: float = Field(0.0, ge=0, description="seconds since the run's start")
     end: float | None = Field(None, gt=0, description="seconds since the run's start; without it, to its end")
@@ -77,7 +77,7 @@ class Moment(NamedTuple):
 class When(BaseModel):
     """All conditions that are given must hold. Counts are of logical calls, or of tries (``of: try``)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     probability: float = Field(1.0, ge=0, le=1, description="chance, drawn anew for every try")
     nth: CountRange | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")

@@ -44,7 +44,8 @@ def _exchange_line(request: RequestInProgress) -> str:
         f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
         f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
-        f',"error":{"null" if request.error is None else _quote(request.error)},"event":"exchange"}}'
+        f',"error":{"null" if request.error is None else _quote(request.error)}'
+        f',"unavailable":{_BOOL[request.unavailable]},"event":"exchange"}}'
     )
 
 

@@ -64,6 +64,7 @@ class RequestInProgress:
     reply_done = False
     status: int | None = None
     error: str | None = None
+    unavailable = False
     held: list[bytes] | None = None
     decided = False
     forwarding = False

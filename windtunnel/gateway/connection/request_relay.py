@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from windtunnel.dialects.http import Ending
+from windtunnel.dialects.http import Ending, Reply
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.exchange_record import record_exchange
 from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
@@ -108,6 +108,17 @@ class RequestRelay:
             self._owner.leave()
 
     def on_unreachable(self, reason: str) -> None:
+        self._answer_instead(reason, refusal(502, "bad_gateway", reason))
+
+    def on_unavailable(self, reason: str) -> None:
+        if self.request is not None:
+            self.request.unavailable = True
+            self.request.forwarded = False
+        # not a 5xx: clients would ask again, and wait between
+        self._answer_instead(reason, refusal(404, "model_unavailable", reason))
+
+    def _answer_instead(self, reason: str, reply: Reply) -> None:
+        """The upstream gives no reply: the client gets this one."""
         request = self.request
         self.upstream.drop()
         if request is None:
@@ -119,7 +130,7 @@ class RequestRelay:
             self.give_up(reason)
             self._owner.leave()
         else:
-            self.reply.answer(request, refusal(502, "bad_gateway", reason))
+            self.reply.answer(request, reply)
             self._finish(request)
 
     def on_full(self, full: bool) -> None:

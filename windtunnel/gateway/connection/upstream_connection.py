@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
+from windtunnel.gateway.connection.recorded_exchanges import RecordedExchanges
 from windtunnel.gateway.endpoint import Endpoint
 
 _OUTBOX_LIMIT = 64 * 1024
+_RECORDING_LIMIT_S = 120.0
 
 
 class UpstreamEvents(Protocol):
@@ -16,6 +18,9 @@ class UpstreamEvents(Protocol):
     def on_connected(self) -> None: ...
 
     def on_unreachable(self, reason: str) -> None: ...
+
+    def on_unavailable(self, reason: str) -> None:
+        """Nobody is there who could answer the request, and no fault of ours is why."""
 
     def on_reply(self, data: bytes) -> None: ...
 
@@ -27,7 +32,14 @@ class UpstreamEvents(Protocol):
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """Opens itself. What is sent before it is open waits, and is sent first."""
+    """Opens itself. What is sent before it is open waits, and is sent first.
+
+    If its endpoint is recorded, a reply that nobody waits for any more is read to its end, for two minutes
+    at most: a replay shall find what a fault, or the client's time limit, kept from the client.
+    """
+
+    _recorded: RecordedExchanges | None = None
+    _reads_on = False
 
     def __init__(self, events: UpstreamEvents, endpoint: Endpoint, connect_timeout: float) -> None:
         self.endpoint = endpoint
@@ -36,6 +48,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._outbox: list[bytes] = []
         self._outbox_size = 0
         self._eof_wanted = self._close_wanted = self._ended = self._reading_paused = False
+        if endpoint.recorder is not None:
+            self._recorded = RecordedExchanges(endpoint.recorder, endpoint.base_path)
         self._opening = asyncio.ensure_future(self._open(connect_timeout))
 
     @property
@@ -64,6 +78,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Sends the bytes, at once or when the connection is open."""
+        if self._recorded is not None:
+            self._recorded.sent(data)
         if self._transport is not None:
             self._transport.write(data)
         elif not self._ended:
@@ -74,6 +90,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def send_eof(self) -> None:
         """Passes on that the client will send no more; over TLS that can only be a close."""
+        if self._recorded is not None and self._recorded.reply_expected:
+            return  # many a server takes it for a client that has left, and stops its reply
         if self._transport is None:
             self._eof_wanted = True
         elif self._transport.can_write_eof():
@@ -83,6 +101,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Closes in order: what was sent still goes out, even before the connection is open."""
+        if self._stays_for_recording():
+            return
         if self._transport is None:
             self._close_wanted = True
         else:
@@ -91,11 +111,23 @@ class UpstreamConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Closes at once; nothing more is reported."""
         self._ended = True
+        if self._stays_for_recording():
+            return
         self._outbox.clear()
         if self._transport is not None:
             self._transport.abort()
         elif not self._opening.done():
             self._opening.cancel()
+
+    def _stays_for_recording(self) -> bool:
+        """Whether the connection is kept until its reply is recorded."""
+        if self._recorded is None or self._transport is None or not self._recorded.reply_expected:
+            return False
+        if not self._reads_on:
+            self._reads_on = True
+            self.pause(False)
+            asyncio.get_running_loop().call_later(_RECORDING_LIMIT_S, self._transport.abort)
+        return True
 
     def pause(self, paused: bool) -> None:
         """Stops or resumes reading from the upstream."""
@@ -121,11 +153,15 @@ class UpstreamConnection(asyncio.Protocol):
         if self._reading_paused:
             self._transport.pause_reading()
         if self._close_wanted:
-            self._transport.close()
+            self.close()
         elif self._eof_wanted:
             self.send_eof()
 
     def data_received(self, data: bytes) -> None:
+        if self._recorded is not None:
+            self._recorded.received(data)
+            if self._reads_on and self._transport is not None and not self._recorded.reply_expected:
+                self._transport.abort()
         if not self._ended:
             self._events.on_reply(data)
 
@@ -136,6 +172,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._end(str(error) if error else None)
 
     def _end(self, reason: str | None) -> None:
+        if self._recorded is not None:
+            self._recorded.closed(in_order=reason is None)
         if not self._ended:
             self._ended = True
             self._events.on_upstream_end(reason)

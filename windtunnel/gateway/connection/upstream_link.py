@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from windtunnel.faults.plan import Plan
+from windtunnel.gateway.connection.replayed_upstream import ReplayedUpstream
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.upstream_connection import UpstreamConnection, UpstreamEvents
 from windtunnel.gateway.endpoint import Endpoint, rewrite
@@ -24,16 +25,20 @@ class UpstreamLink:
         self._events = events
         self._connect_timeout = connect_timeout
         self._client_is_behind = client_is_behind
-        self.connection: UpstreamConnection | None = None
+        self.connection: UpstreamConnection | ReplayedUpstream | None = None
 
-    def open(self, endpoint: Endpoint) -> UpstreamConnection:
+    def open(self, endpoint: Endpoint) -> UpstreamConnection | ReplayedUpstream:
         """The connection to that endpoint: the one there is, or a new one. One to another is dropped."""
         connection = self.connection
         if connection is not None and connection.endpoint is not endpoint:
             self.drop()
             connection = None
         if connection is None:
-            connection = self.connection = UpstreamConnection(self._events, endpoint, self._connect_timeout)
+            if endpoint.player is not None:
+                connection = ReplayedUpstream(self._events, endpoint, endpoint.player)
+            else:
+                connection = UpstreamConnection(self._events, endpoint, self._connect_timeout)
+            self.connection = connection
             self.throttle()
         return connection
 
@@ -77,6 +82,8 @@ def message_for(
     head = request.head
     if request.plan is not None:
         head, body = _changed(head, request.plan, body)
+    if endpoint.recorder is not None:
+        ask_for_identity(head)  # what is recorded can then be read, and compared in a diff
     lab_headers = request.attempt.lab_headers if is_tool and request.attempt else b""
     return head, rewrite(head, endpoint, lab_headers) + body
 

@@ -115,9 +115,13 @@ class Episode:
                 reasons.append(f"attempt {attempt} has no end in the history")
         if not self.attempts:
             reasons.append("no attempt was made")
-        if any(isinstance(e, Exchange) and e.identity == "mismatch" for e in self.events):
+        if any(exchange.identity == "mismatch" for exchange in self._exchanges()):
             reasons.append("a request named another attempt than the one in progress")
-        return "; ".join(reasons)
+        reasons += [f"model_unavailable: {e.error}" for e in self._exchanges() if e.unavailable]
+        return "; ".join(dict.fromkeys(reasons))
+
+    def _exchanges(self) -> list[Exchange]:
+        return [event for event in self.events if isinstance(event, Exchange)]
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or the empty text."""
@@ -145,11 +149,10 @@ class Episode:
     def _flags(self, value: ValueJudgement) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
         calls = [event for event in self.events if isinstance(event, ToolCalled)]
-        exchanges = [event for event in self.events if isinstance(event, Exchange)]
         read = last(self.events, WorldRead)
         flags = {
             "late": any(is_late(effect, tries) for effect in (read.effects if read else [])),
-            "misled": value.axis == "wrong" and is_misled(value.slots, calls, exchanges),
+            "misled": value.axis == "wrong" and is_misled(value.slots, calls, self._exchanges()),
             "ungrounded": value.axis == "right" and is_ungrounded(value.slots, calls),
         }
         return sorted(name for name, there in flags.items() if there)

@@ -62,7 +62,7 @@ Options = Annotated[list[Option], Field(min_length=1)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def _exactly_one(given: BaseModel, names: Iterable[str]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 
+from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, listen
 from windtunnel.toxiproxy.embedded.api import VERSION
@@ -19,9 +21,18 @@ _DEFAULT_PORT = 8474
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    address = Address(options.host, options.port)
+    return serve_proxies(
+        Address(options.host, options.port), options.config, proxy_metrics=options.proxy_metrics
+    )
+
+
+def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool) -> int:
+    """Serves until SIGTERM, SIGINT or the end of the launcher; what goes wrong is said on standard error.
+
+    The exit code: 130 after SIGINT, 1 if it cannot serve. ``config``: a file with the proxies to start with.
+    """
     try:
-        rows = read_starting_proxies(options.config) if options.config else []
+        rows = read_starting_proxies(config) if config else []
         listener = listen("toxiproxy", address)
     except ConfigFileError as error:
         return _failed(str(error))
@@ -30,17 +41,20 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed(f"cannot listen on {address}: {reason}; choose another --port or --host")
     server = EmbeddedServer(
         listener,
-        proxy_metrics=options.proxy_metrics,
-        populate=partial(create_proxies, path=options.config, rows=rows),
+        proxy_metrics=proxy_metrics,
+        populate=partial(create_proxies, path=config, rows=rows) if config else None,
         ready=partial(_say, f"embedded Toxiproxy {VERSION} listens on {address_of(listener).url}"),
     )
     watch(os.environ, server.stop)
     try:
-        server.run()
+        ended_by = server.run()
     except ConfigFileError as error:
         listener.close()
         return _failed(str(error))
-    return 0
+    if ended_by != signal.SIGINT:
+        return 0
+    sys.stderr.write(f"{INTERRUPTED_LINE}\n")
+    return INTERRUPTED
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -33,6 +33,7 @@ class EmbeddedServer:
         self._proxies = ProxyCollection(metrics)
         self._populate = populate
         self._ready = ready
+        self._ended_by: signal.Signals | None = None
         config = uvicorn.Config(
             create_api(self._proxies, metrics),
             http="httptools",
@@ -46,14 +47,25 @@ class EmbeddedServer:
         )
         self._server = uvicorn.Server(config)
 
-    def run(self) -> None:
-        """Blocks. Call it from the main thread, which the signals reach. Raises what ``populate`` raises."""
-        before = _ignore_after(signal.SIGTERM), _ignore_after(signal.SIGINT)
+    def run(self) -> signal.Signals | None:
+        """Blocks. Call it from the main thread, which the signals reach. Raises what ``populate`` raises.
+
+        Returns the signal that ended it, None for ``stop``.
+        """
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self._end) for number in numbers}
         try:
             uvloop.run(self._serve())
         finally:
-            for restore in before:
-                restore()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return self._ended_by
+
+    def _end(self, number: int, _frame: object) -> None:
+        """Takes a signal that comes before uvicorn listens to signals, and the one that ended uvicorn, which
+        raises it once more."""
+        self._ended_by = signal.Signals(number)
+        self.stop()
 
     def stop(self) -> None:
         self._server.should_exit = True
@@ -66,16 +78,3 @@ class EmbeddedServer:
             await self._server.serve(sockets=[self._listener])
         finally:
             self._proxies.stop()
-
-
-def _ignore_after(number: signal.Signals) -> Callable[[], None]:
-    """Ignores that signal once uvicorn is done: it raises the signal that ended it once more.
-
-    Returns what restores the handler that was set before.
-    """
-    previous = signal.signal(number, lambda *_: None)
-
-    def restore() -> None:
-        signal.signal(number, previous)
-
-    return restore

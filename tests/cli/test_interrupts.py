@@ -1,0 +1,93 @@
+"""Ctrl-C at any moment from our first line on ends every program with one line and exit code 130."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+WINDTUNNEL = [sys.executable, "-m", "windtunnel"]
+# each ends by itself, with an error, once it has imported what it needs
+FLIGHTS: dict[str, tuple[Sequence[str], int]] = {
+    "script": ([str(Path(sysconfig.get_path("scripts"), "windtunnel")), "judge", "nope"], 1),
+    "module": ([*WINDTUNNEL, "--nonsense"], 1),
+    "faults": ([*WINDTUNNEL, "faults", "show", "nope"], 4),
+    "toxiproxy": ([*WINDTUNNEL, "toxiproxy", "--config", "nope.json"], 3),
+    "lab up": ([*WINDTUNNEL, "lab", "up", "--toxiproxy", "nonsense"], 4),
+    "demo": ([*WINDTUNNEL, "demo", "--toxic-prob", "2"], 4),
+    "agent": ([sys.executable, "-m", "agent"], 12),  # LangChain's imports are very many
+    "charts": ([sys.executable, str(ROOT / "charts.py"), "--run", "nope"], 5),
+}
+# what is imported before Ctrl-C can be taken care of
+BEFORE = (
+    *("runpy", "re", "enum", "types", "signal", "agent"),
+    *("windtunnel", "windtunnel.__main__", "windtunnel.core", "windtunnel.core.interrupts"),
+)
+Row = tuple[str, int, str]
+
+
+def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
+    """For each import the module's name, and the exit code and words of the copy interrupted there."""
+    folder.mkdir()
+    (folder / "prompts.json").write_text('[{"prompt": "Hello there!"}]')
+    report = folder / "report"
+    environ = {
+        **{name: value for name, value in os.environ.items() if name != "GROQ_API_KEY"},
+        "PYTHONPATH": f"{Path(__file__).parent / 'interrupter'}{os.pathsep}{ROOT}",
+        "INTERRUPTED": str(report),
+        "INTERRUPT_EVERY": str(every),
+        "PROMPTS_FILE": "prompts.json",
+        "MODEL": "groq",  # without a key: the run ends when the agent is imported
+    }
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done.stderr
+    rows = (line.split("\t") for line in report.read_text().splitlines())
+    return [(module, int(code), str(said)) for module, code, said in rows]
+
+
+@pytest.fixture(scope="module")
+def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Row]]]]:
+    folder = tmp_path_factory.mktemp("interrupted")
+    with ThreadPoolExecutor(2) as pool:
+        yield {name: pool.submit(fly, folder / name, *FLIGHTS[name]) for name in FLIGHTS}
+
+
+@pytest.mark.parametrize("name", FLIGHTS)
+def test_ctrl_c_at_any_import_is_one_line_and_130(flown: dict[str, Future[list[Row]]], name: str) -> None:
+    rows = flown[name].result()
+    ended_otherwise = [row for row in rows if row[1:] != (130, repr("interrupted\n"))]
+    assert [row for row in ended_otherwise if row[0] not in BEFORE] == []
+    assert len(rows) - len(ended_otherwise) > 20
+
+
+def test_a_signal_that_is_held_back_by_who_hands_over_comes_through() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from windtunnel.core.interrupts import hand_over\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "hand_over([sys.executable, '-m', 'windtunnel', '--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_background_job_goes_on_ignoring_it() -> None:
+    code = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from windtunnel.core.interrupts import end_at_interrupt\n"
+        "end_at_interrupt()\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "print('goes on')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "goes on\n")

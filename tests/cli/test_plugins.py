@@ -1,0 +1,86 @@
+"""docs/plugins.md, followed word by word: somebody's package is built, installed, listed and flown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.demos import environ_in
+from tests.support import ROOT
+
+DOCS = ROOT / "docs"
+PACKAGE = "package my-windtunnel-parts 1.0"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package is installed in its folder ``installed``; beside it lie the prompts and the fault set."""
+    folder = tmp_path_factory.mktemp("plugins")
+    source = folder / "source"
+    source.mkdir()
+    (source / "rounded.py").write_text(blocks("adding-a-fault.md", "python")[0])
+    (source / "my_subject.py").write_text(*blocks("adding-a-subject.md", "python"))
+    (source / "my_dialect.py").write_text(*blocks("plugins.md", "python"))
+    (source / "pyproject.toml").write_text(*blocks("plugins.md", "toml"))
+    (folder / "prompts.json").write_text(*blocks("plugins.md", "json"))
+    (folder / "rounded.yaml").write_text(*blocks("plugins.md", "yaml"))
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation"]
+    subprocess.run([*install, "--target", str(folder / "installed"), str(source)], check=True, timeout=120)
+    return folder
+
+
+def call(folder: Path, *command: str) -> str:
+    """What it prints, in an environment that has the package."""
+    environ = environ_in(folder, PYTHONPATH=f"{folder / 'installed'}:{ROOT}", COLUMNS="200")
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_listed_shown_and_flown(folder: Path) -> None:
+    [lines] = blocks("plugins.md", "sh")
+    install, *commands = (shlex.split(line) for line in lines.splitlines())
+    assert install == ["pip", "install", "."]
+    listed, shown, flown = (call(folder, sys.executable, "-m", *words) for words in with_json(commands))
+    assert f"The numbers of a JSON reply have lost their digits. (from {PACKAGE})" in " ".join(listed.split())
+    assert shown.startswith(f"rounded   (tool links) (from {PACKAGE})\n")
+    summary = json.loads(flown)
+    assert summary["outcomes"] == {"false_success": 1}
+    [fault] = summary["faults"]
+    assert (fault["entry"], fault["links"], fault["injected"]) == ("rounded", ["calculator"], 1)
+
+
+def with_json(commands: list[list[str]]) -> list[list[str]]:
+    *others, demo = commands
+    return [*others, [*demo, "--no-charts", "--json"]]
+
+
+def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
+    code = (
+        "from windtunnel.dialects.registry import DIALECTS, MODEL_DIALECTS, dialect_of\n"
+        "name = dialect_of('/house/talk', of_model=True)\n"
+        "print(name, DIALECTS[name] is MODEL_DIALECTS[name], dialect_of('/v1/messages', of_model=True))"
+    )
+    assert call(folder, sys.executable, "-c", code) == "house True anthropic\n"
+
+
+def test_what_is_not_asked_for_is_not_imported(folder: Path) -> None:
+    code = (
+        "import sys, windtunnel.settings.configuration\n"
+        "from windtunnel.faults.registry import REGISTRY\n"
+        "from windtunnel.dialects.registry import dialect_of\n"
+        "from windtunnel.subjects.python import split_subject_name\n"
+        "REGISTRY['delay'], 'rounded' in REGISTRY, dialect_of('/', of_model=False)\n"
+        "print(split_subject_name('calculating'), {'rounded', 'my_subject', 'my_dialect'} & set(sys.modules))"
+    )
+    assert call(folder, sys.executable, "-c", code) == "('my_subject', 'open_subject') set()\n"

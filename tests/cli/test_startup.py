@@ -1,0 +1,62 @@
+"""What a command imports, most of the time that it takes to start; bench/startup.py has the times."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from windtunnel.cli.main import COMMANDS, main
+from windtunnel.history.events import RunFinished, RunStarted
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.settings.settings import Settings
+
+NETWORK = ("requests", "urllib3", "http.client", "httptools", "uvloop", "starlette", "uvicorn")
+MODELS = ("rich", "pydantic", "yaml", "windtunnel.faults", "windtunnel.settings")
+ROOMS = ("windtunnel.settings", "windtunnel.judging", "windtunnel.lab")
+NEVER = (
+    *("agent", "flask_tools", "proxy_manager", "windtunnel.gateway", "windtunnel.model_server", "requests"),
+    *("langchain", "langchain_core", "langchain_groq", "groq", "matplotlib", "flask", "waitress"),
+)
+# the command, its exit code, and what it does without besides
+FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "help": ("--help", 0, (*NETWORK, *MODELS)),
+    "version": ("--version", 0, (*NETWORK, *MODELS)),
+    "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
+    "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),
+    "judge": ("judge latest", 0, (*NETWORK, "yaml", "windtunnel.faults.catalogue", "windtunnel.lab")),
+    "toxiproxy": ("toxiproxy --config none.json", 1, (*MODELS, "windtunnel.lab")),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Holds the history of a small run."""
+    writer = Writer(history_file(tmp_path / "logs", "20260101-000000-abc", "agent", 0))
+    settings = Settings(seed=1).model_dump()
+    writer.write(RunStarted(1.0, "20260101-000000-abc", "lab", 0, 1, settings, "a subject", 0))
+    writer.write(RunFinished(2.0, True, "", 0))
+    writer.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FLIGHTS)
+def test_a_command_imports_no_more_than_it_needs(folder: Path, name: str) -> None:
+    words, code, without = FLIGHTS[name]
+    command = [sys.executable, "-X", "importtime", "-m", "windtunnel", *words.split()]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr[-300:]
+    imported = re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE)
+    assert "windtunnel.cli.main" in imported
+    assert {module for module in imported if module in (*NEVER, *without)} == set()
+
+
+def test_the_help_of_all_says_what_each_command_says_of_itself() -> None:
+    said = {name: CliRunner().invoke(main, [name, "--help"]).output for name in COMMANDS}
+    missing = [name for name, text in COMMANDS.items() if text not in " ".join(said[name].split())]
+    assert missing == []
+    assert set(COMMANDS) <= set(CliRunner().invoke(main, ["--help"]).output.split())

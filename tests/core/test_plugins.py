@@ -1,0 +1,118 @@
+"""Entry points of installed packages: found by name, and what is wrong with one is said of its package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.plugins import PluginError, WithPlugins, find_plugins
+from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.fault_set import FaultSetError, build_set
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.python import load_subject
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Lays down an installed package: ``install("acme", "windtunnel.faults", "name = module:object")``."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def lay_down(package: str, group: str, *lines: str) -> None:
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]) + "\n")
+
+    return lay_down
+
+
+@pytest.fixture
+def mapping() -> WithPlugins[str]:
+    def checked(name: str, loaded: object) -> str:
+        if not isinstance(loaded, str):
+            raise TypeError("is no text")
+        return loaded
+
+    return WithPlugins("test.group", lambda: {"own": "ours"}, checked)
+
+
+def test_without_any_package_there_are_the_own_ones(mapping: WithPlugins[str]) -> None:
+    assert dict(mapping) == {"own": "ours"}
+    assert mapping.get("other") is None and mapping.package_of("own") == ""
+
+
+def test_a_package_s_come_behind_and_are_imported_by_who_asks(
+    install: Install, mapping: WithPlugins[str]
+) -> None:
+    install("acme", "test.group", "theirs = string:digits", "broken = not_there:x")
+    assert list(mapping) == ["own", "broken", "theirs"] and len(mapping) == 3 and "broken" in mapping
+    assert mapping["theirs"] == "0123456789" and mapping.package_of("theirs") == "package acme 1.0"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("broken = not_there:x", "cannot be loaded: ModuleNotFoundError: No module named 'not_there'"),
+        ("broken = string:nothing", "cannot be loaded: AttributeError: "),
+        ("broken = string:capwords", "is no text"),
+    ],
+)
+def test_a_broken_one_is_told_with_its_package(
+    install: Install, mapping: WithPlugins[str], line: str, problem: str
+) -> None:
+    install("acme", "test.group", line)
+    said = f"package acme 1.0 (test.group: {line}) {problem}"
+    with pytest.raises(PluginError, match=re.escape(said)):
+        mapping["broken"]
+
+
+@pytest.mark.parametrize(("name", "whose"), [("own", "one of Windtunnel's own"), ("x", "(acme|bolt) 1.0")])
+def test_a_clash_of_names_is_told_whatever_is_asked_for(
+    install: Install, mapping: WithPlugins[str], name: str, whose: str
+) -> None:
+    install("acme", "test.group", f"{name} = string:digits")
+    install("bolt", "test.group", "x = string:digits")
+    with pytest.raises(PluginError, match=f"has the name of .*{whose}"):
+        mapping.get("anything")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("theirs = string:digits", "is no subclass of windtunnel.faults.base.Fault"),
+        ("theirs = windtunnel.faults.base:Fault", "has no name and no family"),
+        ("theirs = windtunnel.faults.catalogue.http.flap:Flap", "is called 'flap' in its class"),
+        ("flap = windtunnel.faults.catalogue.http.flap:Flap", "has the name of one of Windtunnel's own"),
+    ],
+)
+def test_what_is_no_fault_is_an_error_of_the_fault_set(
+    install: Install, monkeypatch: pytest.MonkeyPatch, line: str, problem: str
+) -> None:
+    install("acme", "windtunnel.faults", line)
+    registry = WithPlugins("windtunnel.faults", lambda: REGISTRY.own, REGISTRY._checked)
+    with pytest.raises(FaultSetError, match=rf"^f: faults\[1\]: package acme 1.0 .*{problem}"):
+        build_set({"faults": [{"fault": "theirs"}]}, "f", registry)
+
+
+@pytest.mark.parametrize("value", ["string:digits", "windtunnel.dialects.openai_chat:OpenAIChat"])
+def test_what_is_no_dialect_is_an_error(install: Install, value: str) -> None:
+    install("acme", "windtunnel.dialects", f"theirs = {value}")
+    dialects = WithPlugins("windtunnel.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
+    with pytest.raises(PluginError, match=r"package acme 1.0 .* is no object with all"):
+        dialects["theirs"]
+
+
+def test_a_subject_is_loaded_by_its_name(install: Install) -> None:
+    install("acme", "windtunnel.subjects", "theirs = string:capwords", "broken = not_there:x")
+    assert load_subject("theirs").__name__ == "capwords"
+    with pytest.raises(SettingsError, match=r"'broken' .*package acme 1.0.*not_there cannot be imported"):
+        load_subject("broken")
+    with pytest.raises(SettingsError, match=r"'thiers'.*did you mean 'theirs'"):
+        load_subject("thiers")
+    assert set(find_plugins("windtunnel.subjects")) == {"theirs", "broken"}

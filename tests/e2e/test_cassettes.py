@@ -1,0 +1,100 @@
+"""Runs against a model's server are recorded, and flown again without that server and without a key."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import waitress
+from flask import Response
+
+from tests.e2e.flight import SAMPLES, Hangar, sample
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.history.events import Exchange
+from windtunnel.model_server.server import create_app
+
+PROMPTS = [sample("temperature in Paris"), sample("Send Bob a message")]
+
+
+def with_random_ids(response: Response) -> Response:
+    """Ids as real models give them: others each time."""
+    response.data = re.sub(
+        rb'"id": ?"call_[^"]*"', lambda _: b'"id":"call_%s"' % secrets.token_hex(8).encode(), response.data
+    )
+    return response
+
+
+@contextmanager
+def real_model() -> Iterator[str]:
+    """The address of a second server, which stands for a real model's."""
+    app = create_app()
+    app.after_request(with_random_ids)
+    listener = bind(FREE)
+    server = waitress.create_server(app, sockets=[listener], threads=4)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield address_of(listener).url + "/v1"
+    finally:
+        server.close()
+        thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def folder(hangar: Hangar, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cassettes of a run without faults."""
+    folder = tmp_path_factory.mktemp("cassettes")
+    with real_model() as url:
+        recorded = hangar.fly(*PROMPTS, model="record", model_base_url=url, **given(folder))
+    assert recorded.outcomes == ["success", "success"]
+    return folder
+
+
+def given(folder: Path) -> dict[str, Any]:
+    return {"cassettes": str(folder), "groq_model": "scripted-diligent"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_replay_repeats_the_outcomes(hangar: Hangar, folder: Path, seed: int) -> None:
+    flight = hangar.fly(*PROMPTS, model="replay", seed=seed, **given(folder))
+    assert flight.outcomes == ["success", "success"]
+    assert len([exchange for exchange in flight.of(Exchange) if exchange.link == "model"]) == 4
+
+
+def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(hangar: Hangar, folder: Path) -> None:
+    paris, bob = PROMPTS
+    flight = hangar.fly(sample("the square root"), paris, bob, model="replay", **given(folder))
+    assert flight.outcomes == ["invalid", "success", "success"]
+    assert flight.summary.episodes[0].why == (
+        "model_unavailable: the cassettes have no answer for this request: record it (MODEL=record)"
+    )
+    assert flight.summary.success.n == 2
+
+
+def test_a_fault_that_makes_the_agent_ask_something_else_leaves_the_cassettes(
+    hangar: Hangar, folder: Path
+) -> None:
+    faults = {"faults": [{"fault": "unavailable", "links": "weather"}]}
+    flight = hangar.fly(*PROMPTS, model="replay", faults=faults, **given(folder))
+    assert flight.outcomes == ["invalid", "success"]
+
+
+def test_under_the_same_faults_a_replay_ends_as_its_recording(hangar: Hangar, tmp_path: Path) -> None:
+    lost = {"fault": "lose_reply", "links": "model", "when": {"probability": 0.2}}
+    chaos = {"toxic_prob": 0.3, "toxics": "timeout:50", "error_prob": 0.6, "tool_timeout": 20, "seed": 5}
+    chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **given(tmp_path)}
+    prompts = SAMPLES[:8]
+    with real_model() as url:
+        recorded = hangar.fly(*prompts, model="record", model_base_url=url, **chaos)
+    replayed = hangar.fly(*prompts, model="replay", **chaos)
+    assert replayed.outcomes == recorded.outcomes
+    assert len(set(replayed.outcomes)) > 1 and "invalid" not in replayed.outcomes
+    assert max(episode.attempts for episode in replayed.summary.episodes) == 2
+    assert any(exchange.faults for exchange in replayed.of(Exchange) if exchange.link == "model")

@@ -1,0 +1,83 @@
+"""The improviser: a call of a tool that it has never seen, from the schema alone, or an honest no."""
+
+import pytest
+
+from tests.model_server.conversations import answer_to, converse, tool
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+PRIORITY = {"type": "string", "enum": ["low", "high"]}
+TOOLS = [
+    tool("get_ticket", "Get a ticket by its number.", ticket_id=NUMBER),
+    tool("close-ticket", "Close a ticket.", ticket_id=NUMBER),
+    tool("tickets.create", "Create a ticket.", ["title"], title=TEXT, priority=PRIORITY),
+    tool("searchDocs", "Search the documentation.", ["query"], query=TEXT, limit=NUMBER),
+    tool("list_messages", "List messages.", ["unread"], unread={"type": "boolean"}),
+    tool("sendMail", "Send an email.", to={"type": "string", "format": "email"}, body=TEXT),
+    tool("book_room", "Book a meeting room.", room=TEXT, date={"type": "string", "format": "date"}),
+]
+
+
+def call(prompt):
+    calls = converse(prompt, [{"id": 1}], tools=TOOLS)[0]
+    return calls[0] if calls else None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("Show me ticket 4711", ("get_ticket", {"ticket_id": 4711})),
+        ("Please close ticket #4711.", ("close-ticket", {"ticket_id": 4711})),
+        (
+            'Create a high priority ticket titled "Printer on fire"',
+            ("tickets.create", {"title": "Printer on fire", "priority": "high"}),
+        ),
+        ("Search the docs for retry budgets", ("searchDocs", {"query": "retry budgets"})),
+        (
+            "Send an email to ann@example.com saying the build is green",
+            ("sendMail", {"to": "ann@example.com", "body": "the build is green"}),
+        ),
+        ("Book room Aurora on 12 March 2026", ("book_room", {"room": "Aurora", "date": "2026-03-12"})),
+    ],
+)
+def test_every_word_accounted_for_makes_a_call(prompt, expected):
+    assert call(prompt) == expected
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Close ticket 4711 if it is old",
+        "Don't close ticket 4711",
+        "Close tickets 4711 and 4712",
+        "Close ticket 4711 and tell Bob",
+        "Close the ticket",
+        "Reopen ticket 4711",
+        "How do I close ticket 4711?",
+        "Which ticket is the oldest?",
+        "Show me my unread messages",
+        "Book room Aurora",
+        "Delete ticket 4711",
+        "Close ticket 4711 with 3 hours",
+    ],
+)
+def test_anything_more_is_declined_and_nothing_is_called(prompt):
+    assert call(prompt) is None
+    answer = answer_to(prompt, [], tools=TOOLS)
+    assert answer.status == "failed"
+    assert "docs/scripted-model.md" in answer.text
+
+
+def test_two_tools_that_fit_alike_are_no_choice():
+    twins = [tool("find_a", "Find a thing.", query=TEXT), tool("find_b", "Find a thing.", query=TEXT)]
+    assert converse("Find the thing Aurora", ["x"], tools=twins)[0] == []
+
+
+def test_a_read_must_speak_of_what_was_asked():
+    prompt = "What is the assignee of ticket 4711?"
+    assert answer_to(prompt, [{"id": 4711, "assignee": "Ann"}], tools=TOOLS).values[0].value == "Ann"
+    assert answer_to(prompt, [{"id": 4711, "title": "x"}] * 2, tools=TOOLS).status == "failed"
+
+
+def test_an_error_of_a_foreign_tool_is_never_success():
+    for error in ("Permission denied", '{"isError": true}', "close-ticket is not a valid tool", ""):
+        assert answer_to("Close ticket 4711", [error] * 2, tools=TOOLS).status != "done"

@@ -1,0 +1,34 @@
+"""docs/scripted-model.md: its playbook works as it says, its figures are today's."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.model_server.score import endings
+from tests.support import ROOT
+from windtunnel.model_server.playbooks import load_playbooks
+
+PAGE = (ROOT / "docs" / "scripted-model.md").read_text(encoding="utf-8")
+_TODAY = {"blind": "playbooks and improviser", "heldout": "what it taught mended"}
+
+
+@pytest.mark.parametrize("prompt", ["What is the stock of 'red paint'?", "How many screws do we have?"])
+def test_the_playbook_of_the_page_works(tmp_path: Path, prompt: str) -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "own.yaml").write_text(block)
+    [step] = (
+        load_playbooks(tmp_path / "own.yaml").before(load_playbooks()).plan(prompt, ["stock_level"], None)
+    )
+    finding = step.reading.read({"levels": [{"quantity": 7}]})
+    assert finding is not None
+    assert finding.sentence == f"There are 7 pieces of {step.arguments['product']}."
+
+
+@pytest.mark.parametrize("name", _TODAY)
+def test_the_published_figures_are_todays(name: str) -> None:
+    counts = Counter(ending for _, ending, _ in endings(name))
+    figures = " | ".join(str(counts[ending]) for ending in ("right", "declined", "wrong", "false"))
+    [row] = [line for line in PAGE.splitlines() if f"| {_TODAY[name]} |" in line]
+    assert row.endswith(f"| {figures} |")

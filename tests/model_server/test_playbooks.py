@@ -1,0 +1,126 @@
+"""Playbooks: what a prompt is understood as, what is read from results, and files that are wrong."""
+
+import json
+
+import pytest
+
+from tests.model_server.conversations import ENGINE, TIMEOUT_READ, answer_to, converse
+from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
+
+WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}
+SENT = {"id": 1, "status": "sent"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name", "arguments"),
+    [
+        ("Search for information about chaos engineering", "search_web", {"query": "chaos engineering"}),
+        (
+            "Translate 'Hello, how are you?' to Spanish",
+            "translate",
+            {"text": "Hello, how are you?", "source_language": "en", "target_language": "es"},
+        ),
+        ("What events do I have on 2026-03-12?", "get_event", {"date": "2026-03-12"}),
+        ("could you please calculate 2 to the power of 10?", "calculate_expr", {"expression": "2 ** 10"}),
+        ("what's on my calendar on Friday", "get_event", {"date": "2026-03-06"}),
+        ("Clear my calendar for the day after tomorrow", "delete_event_by_date", {"date": "2026-03-04"}),
+        ("Tell Bob “it’s late”", "send_message", {"to": "Bob", "body": "it’s late"}),
+        (
+            "Put dinner with Eva in my calendar on March 20th at 7pm, please",
+            "add_event",
+            {"title": "dinner with Eva", "date": "2026-03-20", "time": "19:00"},
+        ),
+    ],
+)
+def test_a_sentence_with_slots_becomes_a_call(prompt, name, arguments):
+    assert converse(prompt, [TIMEOUT_READ])[0][0] == (name, arguments)
+
+
+def test_independent_calls_are_made_at_once_unless_the_client_forbids_it():
+    prompt = "What is the temperature in Oslo, Rome and New York?"
+    assert [call["city"] for _, call in converse(prompt, [WEATHER] * 3)[0]] == ["Oslo", "Rome", "New York"]
+    assert len(converse(prompt, [WEATHER], parallel=False)[0]) == 1
+    assert len(converse(prompt, [WEATHER])[0]) == 0  # three at once, and results for one only
+
+
+def test_then_waits_and_it_takes_what_was_found():
+    calls, answer = converse("Get the weather in Oslo, then send it to Bob.", [WEATHER, SENT])
+    assert calls[1] == ("send_message", {"to": "Bob", "body": "It is 8.4 celsius in Oslo."})
+    assert answer.values == ()  # what was only passed on was not asked for
+
+
+def test_a_lying_tool_misleads_it():
+    lie = {**WEATHER, "main": {"temp": 31.0}}
+    assert answer_to("What is the temperature in Oslo?", [lie]).values[0].value == 31.0
+
+
+def test_a_result_that_does_not_say_it_is_a_failure():
+    answer = answer_to("What is the temperature in Oslo?", [{"main": {}}] * 2)
+    assert answer.status == "failed"
+    assert "does not say it" in answer.text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        'Don\'t send Bob a message saying "hi"',
+        'If it rains in Oslo, send Bob a message saying "hi"',
+        "What is the temperature in Oslo and who is the king?",
+        "Translate it to Klingon",
+        'Add "Gym" to my calendar on 2026-02-30 at 10:00',
+    ],
+)
+def test_what_is_not_understood_as_a_whole_is_declined(prompt):
+    calls, answer = converse(prompt, [SENT] * 3)
+    assert (calls, answer.status) == ([], "failed")
+    assert "no playbook for this" in answer.text
+
+
+def test_a_playbook_for_a_tool_that_is_not_offered_is_not_used():
+    assert answer_to("What is the temperature in Oslo?", [], tools=[]).status == "failed"
+
+
+def test_the_answer_stands_when_the_tools_are_no_longer_offered():
+    call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+    messages = [
+        {"role": "user", "content": "What is the temperature in Oslo?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(WEATHER)},
+    ]
+    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0).answer
+    assert (answer.status, answer.values[0].value) == ("done", 8.4)
+
+
+def test_playbooks_of_ones_own_come_first(tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("playbooks:\n  - {ask: ['how tall is {who}'], call: measure, with: {person: '{who}'}}\n")
+    steps = (
+        load_playbooks(own).before(load_playbooks()).plan("How tall is Ann?", ["measure", "search_web"], None)
+    )
+    assert [(step.tool, step.arguments) for step in steps] == [("measure", {"person": "Ann"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("playbooks: [{ask: [x], cal: y}]", "playbooks.0.call"),
+        ("playbooks: [{ask: ['{a:colour}'], call: y}]", "no kind of slot is 'colour'"),
+        ("playbooks: [{ask: ['(a'], call: y}]", "unterminated"),
+        ("playbooks: [{ask: [], call: y}]", "ask"),
+        ("playbooks: [", ":1: not YAML"),
+        ("[]", "valid dictionary"),
+    ],
+)
+def test_a_wrong_file_says_where_and_why(tmp_path, text, said):
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(PlaybookError) as error:
+        load_playbooks(path)
+    assert str(path) in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_missing_file_says_so(tmp_path):
+    with pytest.raises(PlaybookError, match=r"nowhere\.yaml: cannot be read: No such file"):
+        load_playbooks(tmp_path / "nowhere.yaml")

@@ -1,0 +1,37 @@
+"""Ctrl-C while there is nothing to clean up: one line and exit code 130, whatever is being imported.
+
+It imports next to nothing, so that an entry point can import it before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+INTERRUPTED = 130  # 128 and the number of SIGINT: what a shell reports for a program that Ctrl-C ended
+INTERRUPTED_LINE = "interrupted"
+
+
+def end_at_interrupt() -> None:
+    """From now on SIGINT ends this process at once. One that is ignored, as in a background job, stays so.
+
+    No exception is raised, since code that is being imported may catch it. Whoever starts what must be ended
+    puts a handler of its own in this one's place. A SIGINT that ``hand_over`` held back arrives now.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def hand_over(command: list[str]) -> None:
+    """Becomes that command, which must call ``end_at_interrupt``: until it does, SIGINT is held back."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    os.execv(command[0], command)
+
+
+def _end(*_: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatient fingers: still one line
+    try:
+        os.write(2, f"{INTERRUPTED_LINE}\n".encode())
+    finally:
+        os._exit(INTERRUPTED)

@@ -1,0 +1,66 @@
+"""YAML with the plain words of version 1.2, every key once; apart, since PyYAML is slow to import. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import yaml
+
+_TAG = "tag:yaml.org,2002:"
+
+
+class YamlError(ValueError):
+    """A text that is no YAML, or has a key twice. ``line`` counts from 1; None if it is not known."""
+
+    def __init__(self, problem: str, line: int | None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def load_yaml(text: str) -> Any:
+    """Raises ``YamlError``, and what Python raises for a value that is not of its tag."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(f"not YAML: {error.reason}", line) from None
+    except yaml.MarkedYAMLError as error:
+        prefix = "" if isinstance(error, _DuplicateKey) else "not YAML: "
+        mark = error.problem_mark
+        raise YamlError(f"{prefix}{error.problem}", mark.line + 1 if mark else None) from None
+
+
+class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
+    """Told apart from PyYAML's own errors, since such a text is YAML."""
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # no types come with it
+    """Knows only the plain words of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a text."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise _DuplicateKey(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+                seen.add(key.value)
+        return node
+
+
+for _name, _words, _starts in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)",
+        "-+0123456789.",
+    ),
+    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", r"<<", "<"),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_words})$"), list(_starts))

@@ -1,0 +1,206 @@
+"""Playbooks: sentences with slots, the calls that they ask for, and what to read from the results.
+
+A prompt is understood if all of it is sentences of playbooks, joined by "and", "then" or punctuation.
+docs/scripted-model.md explains the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from windtunnel.core.strict_yaml import PlainDataError, read_yaml
+from windtunnel.model_server.reading import PlaybookReading, ValueRule
+from windtunnel.model_server.slots import PATTERNS, QUOTED, NotThisKind, bare, read_slot
+from windtunnel.model_server.steps import RESULTS, Step
+
+SHIPPED = Path(__file__).with_name("playbooks.yaml")
+_LONGEST_PROMPT = 600
+_JOINT = re.compile(
+    r"(?P<mark>[,;.?!:]+)?\s+"
+    r"(?P<words>(?:and|then|also|afterwards)\b(?:,? (?:then|also|afterwards)\b)?,?\s+)?",
+    re.IGNORECASE,
+)
+
+
+class PlaybookError(ValueError):
+    """A file of playbooks that cannot be used; the message says where and why."""
+
+
+class _Entry(BaseModel):
+    """What has sentences to be asked by."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+    ask: list[str] = Field(min_length=1)
+
+    @cached_property
+    def sentences(self) -> list[re.Pattern[str]]:
+        return [compile_sentence(sentence) for sentence in self.ask]
+
+    @model_validator(mode="after")
+    def _compiled(self) -> _Entry:
+        assert self.sentences
+        return self
+
+
+class SmallTalk(_Entry):
+    """What needs no tool, and what to say to it."""
+
+    say: str
+
+
+class Playbook(_Entry):
+    """One kind of request: ``call`` is the tool, ``with`` its arguments, made of slots."""
+
+    call: str
+    arguments: dict[str, str] = Field(default_factory=dict, alias="with")
+    writes: bool = False
+    values: list[ValueRule] = Field(default_factory=list)
+    say: str = ""
+
+    def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> list[Step]:
+        """The step for these slots; one for each item of a slot that holds several."""
+        several = next((name for name, value in slots.items() if isinstance(value, list)), None)
+        variants = [{**slots, several: item} for item in slots[several]] if several else [dict(slots)]
+        return [
+            Step(
+                asked,
+                self.call,
+                {name: _filled(value, variant) for name, value in self.arguments.items()},
+                PlaybookReading(self.values, self.say, variant),
+                self.writes,
+                True,
+                after_all,
+            )
+            for variant in variants
+        ]
+
+
+class Playbooks(BaseModel):
+    """A file of playbooks. ``languages`` gives the code of a language's name in lower case."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    languages: dict[str, str] = Field(default_factory=dict)
+    small_talk: list[SmallTalk] = Field(default_factory=list)
+    playbooks: list[Playbook] = Field(default_factory=list)
+
+    def reply_to(self, prompt: str) -> str:
+        """What to say to a prompt that needs no tool; empty for any other."""
+        said = bare(prompt)
+        return next((talk.say for talk in self.small_talk for s in talk.sentences if s.fullmatch(said)), "")
+
+    def plan(self, prompt: str, tools: Sequence[str], today: date | None) -> list[Step]:
+        """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
+        text = " ".join(prompt.split())
+        return _Parser(self, text, frozenset(tools), today).parse() if len(text) <= _LONGEST_PROMPT else []
+
+    def before(self, other: Playbooks) -> Playbooks:
+        """These playbooks, and after them the other's."""
+        return Playbooks(
+            languages={**other.languages, **self.languages},
+            small_talk=[*self.small_talk, *other.small_talk],
+            playbooks=[*self.playbooks, *other.playbooks],
+        )
+
+
+def load_playbooks(path: Path = SHIPPED) -> Playbooks:
+    """Reads a file. Raises ``PlaybookError`` that names the file, the key and what is wrong."""
+    try:
+        return Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path)))
+    except OSError as error:
+        raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (PlainDataError, UnicodeDecodeError) as error:
+        raise PlaybookError(str(error) if isinstance(error, PlainDataError) else f"{path}: {error}") from None
+
+
+def compile_sentence(sentence: str) -> re.Pattern[str]:
+    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``.
+
+    Raises ``PlaybookError`` for a kind that there is not, and for brackets that do not close.
+    """
+    pattern = ""
+    for slot, kind, sign, literal in re.findall(
+        r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)", sentence
+    ):
+        kind = kind or (slot if slot in PATTERNS else "text")
+        if kind not in PATTERNS:
+            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(PATTERNS)}")
+        if slot:
+            pattern += f"(?P<{slot}__{kind}>{PATTERNS[kind]})"
+        else:
+            pattern += {"[": "(?:", "]": ")?", "(": "(?:", "": re.escape(literal)}.get(sign, sign).replace(
+                "'", "['’]"
+            )
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise PlaybookError(f"{sentence!r}: {error}") from None
+
+
+def _filled(template: str, slots: Mapping[str, Any]) -> str:
+    """The template with its slots; the slot ``results`` becomes the mark of earlier results."""
+    return re.sub(
+        r"\{(\w+)\}", lambda slot: RESULTS if slot[1] == "results" else str(slots[slot[1]]), template
+    )
+
+
+@dataclass(frozen=True)
+class _Parser:
+    """Finds the joints at which the prompt falls into sentences of playbooks, the shortest first."""
+
+    playbooks: Playbooks
+    text: str
+    tools: frozenset[str]
+    today: date | None
+    dead_ends: set[int] = field(default_factory=set)
+
+    def parse(self) -> list[Step]:
+        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), self.text)
+        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
+        return self._rest(0, joints, False) or []
+
+    def _rest(self, start: int, joints: Sequence[re.Match[str]], after_all: bool) -> list[Step] | None:
+        ahead = [joint for joint in joints if joint.start() > start]
+        for joint in [*ahead, None] if start not in self.dead_ends else []:
+            steps = self._sentence(self.text[start : joint.start() if joint else None], after_all)
+            if steps is None or joint is None:
+                if steps:
+                    return steps
+                continue
+            then = bool(re.search(r"then|after", joint["words"] or "", re.IGNORECASE))
+            if (rest := self._rest(joint.end(), joints, then)) is not None:
+                return steps + rest
+        self.dead_ends.add(start)
+        return None
+
+    def _sentence(self, clause: str, after_all: bool) -> list[Step] | None:
+        said = bare(clause)
+        for playbook in self.playbooks.playbooks:
+            for sentence in playbook.sentences if playbook.call in self.tools else []:
+                match = sentence.fullmatch(said)
+                if match and (slots := self._slots(match)) is not None:
+                    return playbook.steps(slots, said, after_all)
+        return None
+
+    def _slots(self, match: re.Match[str]) -> dict[str, Any] | None:
+        slots = {}
+        for group, text in match.groupdict().items():
+            name, _, kind = group.partition("__")
+            try:
+                if text is not None:
+                    slots[name] = read_slot(kind, text, self.today, self.playbooks.languages)
+            except NotThisKind:
+                return None
+        return slots

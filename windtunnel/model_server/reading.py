@@ -1,0 +1,124 @@
+"""How a playbook reads a tool's result: by paths, and by patterns in the texts that they lead to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from windtunnel.model_server.answer import Value
+from windtunnel.model_server.steps import Finding, scalars
+
+_MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
+
+
+class ValueRule(BaseModel):
+    """Where a value stands in a result.
+
+    ``at`` is a path of keys; ``*`` is every item of a list, ``0`` the first, ``[key=slot]`` the item whose
+    key is that slot's text, or else the first. ``find`` is a pattern with ``(?P<value>...)`` and perhaps
+    ``(?P<unit>...)`` in the text at the path, in which ``{slot}`` stands for a slot's text. ``unit`` is the
+    unit, ``unit_at`` a path to it, ``units`` its name for what stands there. ``is_text``: no number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at: str
+    find: str = ""
+    unit: str | None = None
+    unit_at: str = ""
+    units: dict[str, str] = Field(default_factory=dict)
+    is_text: bool = False
+
+    def read(self, data: Any, slots: Mapping[str, Any]) -> list[Value] | None:
+        """The values there, in order; None if the result has no such place, or no text there matches."""
+        reached = list(_reach(data, self.at.split("."), slots))
+        name = [part for part in self.at.split(".") if part[0] not in "[*"][-1]
+        if not reached:
+            list_at = self.at.partition(".*")[0].split(".")
+            return [] if next(_reach(data, list_at, slots), None) == [] else None
+        if self.find:
+            return self._find(reached, slots, name)
+        unit = self._unit(data, slots)
+        return [Value(value, unit, name) for value in reached if isinstance(value, str | int | float)] or None
+
+    def _unit(self, data: Any, slots: Mapping[str, Any]) -> str | None:
+        if not self.unit_at:
+            return self.unit
+        written = next(_reach(data, self.unit_at.split("."), slots), None)
+        return self.units.get(str(written), str(written)) if written is not None else None
+
+    def _find(self, texts: Sequence[Any], slots: Mapping[str, Any], name: str) -> list[Value] | None:
+        quoted = {slot: re.escape(str(value)) for slot, value in slots.items()}
+        pattern = re.sub(r"\{(\w+)\}", lambda slot: quoted.get(slot[1], slot[0]), self.find)
+        matches = (re.search(pattern, str(text), re.IGNORECASE) for text in texts)
+        groups = next((match.groupdict() for match in matches if match), None)
+        return (
+            [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
+            if groups
+            else None
+        )
+
+
+def _reach(data: Any, path: Sequence[str], slots: Mapping[str, Any]) -> Iterator[Any]:
+    if not path:
+        yield data
+        return
+    first, rest = path[0], path[1:]
+    chosen = re.fullmatch(r"\[(\w+)=(\w+)\]", first)
+    if isinstance(data, list) and first == "*":
+        for item in data:
+            yield from _reach(item, rest, slots)
+    elif isinstance(data, list) and data and chosen:
+        wanted = str(slots.get(chosen[2])).casefold()
+        named = [
+            row for row in data if isinstance(row, Mapping) and str(row.get(chosen[1])).casefold() == wanted
+        ]
+        yield from _reach((named or data)[0], rest, slots)
+    elif isinstance(data, list) and first.isdigit():
+        for item in data[int(first) : int(first) + 1]:
+            yield from _reach(item, rest, slots)
+    elif isinstance(data, Mapping) and first in data:
+        yield from _reach(data[first], rest, slots)
+
+
+def _number_or_text(text: str) -> float | int | str:
+    plain = text.replace(",", "")
+    if re.fullmatch(r"-?\d+", plain):
+        return int(plain)
+    return float(plain) if re.fullmatch(r"-?\d+\.\d+", plain) else text.strip()
+
+
+@dataclass(frozen=True)
+class PlaybookReading:
+    """Reads by a playbook's rules. ``say`` is the sentence, with ``{value}``, ``{unit}`` and the slots."""
+
+    rules: Sequence[ValueRule]
+    say: str
+    slots: Mapping[str, Any]
+
+    def read(self, data: Any) -> Finding | None:
+        read = [rule.read(data, self.slots) for rule in self.rules]
+        if self.rules and all(values is None for values in read):
+            return None
+        values = tuple(value for listed in read for value in listed or [])
+        return Finding(values, self._sentence(values), {**self.slots, **scalars(data)})
+
+    def pretend(self, drawn: int) -> Finding:
+        values = tuple(self._made_up(rule, drawn + at) for at, rule in enumerate(self.rules))
+        return Finding(values, self._sentence(values), self.slots)
+
+    @staticmethod
+    def _made_up(rule: ValueRule, drawn: int) -> Value:
+        if rule.is_text:
+            return Value(_MADE_UP[drawn % len(_MADE_UP)])
+        return Value(round(4 + drawn % 240 / 10, 1), rule.unit or next(iter(rule.units.values()), None))
+
+    def _sentence(self, values: Sequence[Value]) -> str:
+        unit = next((value.unit for value in values if value.unit), "")
+        shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
+        filled = re.sub(r"\{(\w+)\}", lambda slot: str({**self.slots, **shown}.get(slot[1], "")), self.say)
+        return re.sub(r" +(?=[ .])", "", filled)

@@ -1,0 +1,49 @@
+"""What the scripted model knows of English: ``words.yaml``, stems, and the words of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from windtunnel.core.strict_yaml import read_yaml
+
+_FILE = Path(__file__).with_name("words.yaml")
+WORDS: Mapping[str, Any] = read_yaml(_FILE.read_text(encoding="utf-8"), str(_FILE))
+
+
+def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for any of these, as whole words."""
+    return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
+
+
+def stem(word: str) -> str:
+    """A word without the endings in which a tool's name and a sentence differ."""
+    word = word.casefold().replace("’", "'").removesuffix("'s")
+    for ending, least in (("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
+        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
+            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
+            break
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def stems(words: str) -> frozenset[str]:
+    """The stems of the words in a text."""
+    return frozenset(stem(word) for word in re.findall(r"[\w'’]+", words))
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, whatever its style: ``getOrderStatus``, ``get-order``, ``orders.get``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return [word.casefold() for word in re.findall(r"[A-Za-z]+|\d+", spaced)]
+
+
+_VERB_CLASSES: dict[str, str] = {
+    stem(verb): kind for kind, verbs in WORDS["verbs"].items() for verb in verbs.split()
+}
+
+
+def verb_class(word: str) -> str:
+    """``read``, ``create``, ``delete``, ``send`` or ``change``; empty for what is no verb known here."""
+    return _VERB_CLASSES.get(stem(word), "")
