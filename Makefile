@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= 6
 # a compiled module is kept, else every worker and every process of every lab compiles it anew
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance dist release-check lock clean
 
@@ -36,10 +36,10 @@ test-fast: setup  ## the linters, and the tests that start no process: about a m
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) -m "not slow" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -n auto -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench

@@ -1,5 +1,6 @@
 """For all tests."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "lab", "package"}
-COMPOSE = "tests/compose/"
 LONGEST_FIRST = ("compose", "e2e", "lab", "package")
 _started = pytest.StashKey[list[str]]()
 
@@ -39,10 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FileByFile(LoadFileScheduling):
-    """One worker runs the tests of a file, which share what it sets up; one all those of Compose's lab."""
+    """One worker runs the tests of a file, which share what it sets up.
+
+    One runs all of ``tests/compose``, which share a lab, and one all of ``tests/conformance`` if they share a
+    server that was given: one of them resets it.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return COMPOSE if nodeid.startswith(COMPOSE) else super()._split_scope(nodeid)
+        given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
+        shared = ("tests/compose/", "tests/conformance/") if given else ("tests/compose/",)
+        return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -25,6 +25,7 @@ from tests.agent.support import (
     silence,
     then_reset,
 )
+from tests.support import PATIENCE_S
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.history.events import Event, ToolTry
@@ -88,7 +89,7 @@ def _fails(call: Call, route: Route = "proxy") -> ToolFailure:
 @pytest.mark.parametrize("how", BADLY)
 def test_what_goes_wrong_is_recorded_by_its_name(how: str, wire: Callable[..., Wire]) -> None:
     answer, error, status = BADLY[how]
-    timeout = 0.5 if error == "read_timeout" else 10
+    timeout = 2 if error == "read_timeout" else PATIENCE_S
     call, events = _call(lab_of(wire(answer).address), tool_timeout=timeout)
     assert _fails(call).cause == error
     [seen] = events

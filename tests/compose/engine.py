@@ -12,8 +12,9 @@ from tests.support import ROOT
 PROJECT = "windtunnel-test-"  # and the process id of the session
 IMAGE = "windtunnel-under-test"
 V1, V2 = ("docker-compose",), ("docker", "compose")
-PATIENCE_S = 120.0
-BUILD_PATIENCE_S = 600.0
+# how long one command of the engine may take on a busy machine, and a build that fetches its packages
+PATIENCE_S = 600.0
+BUILD_PATIENCE_S = 1800.0
 
 
 def docker(*arguments: str, check: bool = True) -> str:

@@ -50,7 +50,7 @@ def copy_clone(folder: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():

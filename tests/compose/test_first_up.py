@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from tests.compose.conftest import FirstUp, readme_lines
-from tests.compose.engine import ROOT, docker
+from tests.compose.engine import BUILD_PATIENCE_S, ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
 from windtunnel.history.events import EpisodeStarted
 from windtunnel.history.reader import read_run
@@ -94,7 +94,7 @@ def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> N
         env=os.environ | settings,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=BUILD_PATIENCE_S,
     )
     here = json.loads(done.stdout.splitlines()[-1])
     assert [episode["outcome"] for episode in here["episodes"]] == [

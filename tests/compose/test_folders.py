@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.conftest import OWNER
-from tests.compose.engine import base_images
+from tests.compose.engine import PATIENCE_S, base_images
 from tests.compose.rig import Lab
 
 pytestmark = pytest.mark.compose
@@ -25,7 +25,7 @@ def as_user(lab: Lab, uid: int, script: str) -> subprocess.CompletedProcess[str]
         ["docker", "run", *options, base_images()[0], "sh", "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.engine import ROOT, V1, V2, has
+from tests.compose.engine import PATIENCE_S, ROOT, V1, V2, has
 from tests.compose.rig import LONG_LIVED, Lab, copy_clone, environment
 from tests.support import required
 
@@ -29,7 +29,7 @@ def config(generation: tuple[str, ...], *arguments: str) -> str:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -14,7 +14,7 @@ import urllib3
 
 from tests.conformance.page import Results, page
 from tests.conformance.servers import Line, Recorder, Rig, embedded_server, real_server, real_server_path
-from tests.support import ROOT, required
+from tests.support import PATIENCE_S, ROOT, required
 from tests.upstream import Upstream
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
@@ -84,7 +84,7 @@ def _server(which):
 
 @pytest.fixture(scope="session")
 def client(server_url):
-    with ToxiproxyClient(server_url) as client:
+    with ToxiproxyClient(server_url, PATIENCE_S) as client:
         yield client
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.conformance.bodies import PROXIES, TOXICS, VALUES, arrays, damaged, words
 from tests.conformance.conftest import URL_VARIABLE, real_or_skip
 from tests.conformance.servers import Line, embedded_server, real_server
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 HEADERS = ("content-type", "location", "x-content-type-options", "content-length")
@@ -152,7 +152,11 @@ def test_metrics_under_their_flag(two):
     final = {(counted, stream): passed[stream] for counted in ("received", "sent") for stream in passed}
     texts = []
     for server in (embedded_server(0, "--proxy-metrics"), real_server(real_or_skip(), "-proxy-metrics")):
-        with server as url, ToxiproxyClient(url) as client, socket.create_server(("127.0.0.1", 0)) as end:
+        with (
+            server as url,
+            ToxiproxyClient(url, PATIENCE_S) as client,
+            socket.create_server(("127.0.0.1", 0)) as end,
+        ):
             address = f"127.0.0.1:{end.getsockname()[1]}"
             line = Line(client, client.ensure_proxy("metered", "127.0.0.1:0", address), listener=end)
             for size in sizes:

@@ -120,7 +120,7 @@ def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: ScriptedU
         until(lambda: lab.control("GET", "/lanes/0").json()["open"])
         lab.settle(0)
         assert read_all(client, len(service.reply)) == service.reply
-    assert 0 < only(lab).delay_ms < 5000
+    assert 0 < only(lab).delay_ms < 60_000
 
 
 @pytest.mark.parametrize(("does", "reset"), [("cut", False), ("reset", True), ("garbage", False)])

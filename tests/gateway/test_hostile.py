@@ -142,6 +142,7 @@ CHUNK = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
 PUT = b"PUT / HTTP/1.1\r\nHost: x\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error_prob", [0, 1e-12], ids=["quiet", "armed"])
 @pytest.mark.parametrize(
     ("request_", "poured", "reply", "poured_back"),

@@ -99,6 +99,7 @@ def reborn(plane: Plane, loop: Loop, stop_server) -> None:
     until(lambda: loop.error and "Toxiproxy" in loop.error, "not ready")
 
 
+@pytest.mark.slow
 def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
     server = embedded_server()
     url = server.__enter__()
