@@ -20,7 +20,7 @@ next: {go}windtunnel demo        or, in containers: {go}docker compose up"""
 @click.command("init")
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 def init_command(folder: Path) -> None:
-    """Write the lab into a folder to play with: its agent, services, prompts, fault sets, Compose files."""
+    """Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files."""
     try:
         write_lab(folder)
     except FolderInUse as error:

@@ -18,7 +18,7 @@ COMMANDS = {
     "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",
     "judge": "Score a run again from its history, to the same outcomes.",
     "toxiproxy": "Run the embedded Toxiproxy by itself, for clients of every language.",
-    "init": "Write the lab into a folder, to play with.",
+    "init": "Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files.",
 }
 
 
