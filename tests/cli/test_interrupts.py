@@ -14,6 +14,8 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 WINDTUNNEL = [sys.executable, "-m", "windtunnel"]
 # each ends by itself, with an error, once it has imported what it needs
 FLIGHTS: dict[str, tuple[Sequence[str], int]] = {

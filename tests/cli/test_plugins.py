@@ -14,6 +14,8 @@ import pytest
 from tests.lab.demos import environ_in
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 DOCS = ROOT / "docs"
 PACKAGE = "package my-windtunnel-parts 1.0"
 

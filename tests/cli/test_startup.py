@@ -15,6 +15,8 @@ from windtunnel.history.events import RunFinished, RunStarted
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 NETWORK = ("requests", "urllib3", "http.client", "httptools", "uvloop", "starlette", "uvicorn")
 MODELS = ("rich", "pydantic", "yaml", "windtunnel.faults", "windtunnel.settings")
 ROOMS = ("windtunnel.settings", "windtunnel.judging", "windtunnel.lab")
