@@ -32,7 +32,7 @@ lint: setup      ## ruff and mypy
 test: setup      ## everything that is checked, the linters beside the tests
 	@$(MAKE) --no-print-directory -j2 pytest lint
 
-test-fast: setup  ## the linters, and the tests that start no process: about a minute
+test-fast: setup  ## the linters and the quick tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup

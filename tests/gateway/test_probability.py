@@ -19,6 +19,8 @@ from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
 
+pytestmark = pytest.mark.slow  # it makes thousands of requests
+
 REQUESTS = 10_000
 PROBABILITY = 0.3
 SEED = 7

@@ -318,6 +318,7 @@ def process(**environ):
         child.wait(5)
 
 
+@pytest.mark.slow
 def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_launcher():
     listener = bind(Address("127.0.0.1", 0))
     reading, writing = os.pipe()
@@ -344,6 +345,7 @@ def run(**environ):
     )
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_said_in_one_line(tmp_path):
     with bind(Address("127.0.0.1", 0)) as taken:
         code = (
@@ -359,6 +361,7 @@ def test_a_taken_port_is_said_in_one_line(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_unknown_persona_is_refused_before_anything_is_served():
     done = run(PERSONA="sleeper")
     assert done.returncode == 64

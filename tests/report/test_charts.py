@@ -14,6 +14,8 @@ from windtunnel.report.charts import CHARTS, pick, write_charts
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.style import styled
 
+pytestmark = pytest.mark.slow  # it draws pictures
+
 EVERY_TOXIC = "latency,timeout,reset_peer,bandwidth,slicer,limit_data,slow_close,down"
 FLIGHTS = {
     "two dozen": {},
