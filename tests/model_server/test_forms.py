@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from agent.loop import Report
 from windtunnel.model_server.answer import Answer, Value
 from windtunnel.model_server.filling import CannotFill, fill
-from windtunnel.model_server.forms import split_tools
+from windtunnel.model_server.offered import split_tools
 
 T = TypeVar("T")
 FINAL = "The final response which ends this conversation"

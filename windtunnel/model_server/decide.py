@@ -10,11 +10,11 @@ from typing import Any
 
 from windtunnel.model_server.answer import Answer, Decision, PlannedCall, Status
 from windtunnel.model_server.conversation import NO_REPLY, MadeCall, read_messages
+from windtunnel.model_server.evidence import today_of
 from windtunnel.model_server.improviser import improvise
 from windtunnel.model_server.personas import Persona, Reaction, react
 from windtunnel.model_server.playbooks import Playbooks
 from windtunnel.model_server.results import NO_ANSWER, Failure, read_result
-from windtunnel.model_server.slots import today_of
 from windtunnel.model_server.steps import Finding, Step
 
 NO_PLAYBOOK = (

@@ -5,51 +5,40 @@ A value that no tool gave is never written; where the task failed, the form must
 
 from __future__ import annotations
 
+import json
+import operator
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.forms import words_of
-from windtunnel.model_server.known import NOTHING, PLAIN_WORDS, find_known, keeps_limits, to_type
+from windtunnel.model_server.words import WORDS, listed, words_of
 
-_STATUS = {
-    "done": {*words_of("done success succeeded successful complete completed ok finished resolved")},
-    "failed": {*words_of("failed failure fail error errors refusal unsuccessful incomplete aborted")},
-    "unsure": {*words_of("unsure unknown uncertain partial unconfirmed")},
-}
-_ENDS = {word for words in _STATUS.values() for word in words}
-_TOLD = words_of("answer summary response reply explanation reasoning reason conclusion comment note notes")
-_TEXT = {*PLAIN_WORDS, *_TOLD, "message", "text", "content", "output", "result"}
-_WHOLE = PLAIN_WORDS | {*words_of("response result results values answer answers output data items list")}
+_STATUS = {status: frozenset(words.split()) for status, words in WORDS["ends"].items()}
+_ENDS = frozenset().union(*_STATUS.values())
+_PLAIN, _UNITS = listed("plain"), listed("units")
+_TEXT, _WHOLE = _PLAIN | listed("told"), _PLAIN | listed("whole")
 _UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains", "multipleOf"}
+_LIMITS = {"minimum": operator.ge, "maximum": operator.le, "minLength": operator.ge, "maxLength": operator.le}
+_LIMITS |= {"exclusiveMinimum": operator.gt, "exclusiveMaximum": operator.lt}
+_LIMITS |= {"minItems": operator.ge, "maxItems": operator.le}
+_NOTHING: Any = object()
 
 
 class CannotFill(Exception):
     """The form asks for what the answer does not have; the message names the field."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What a part of the form is filled from. ``speaks``: it may say how the task ended; ``total``: the only
-    number of its object; ``refs``: the schema's references that led to it."""
-
-    known: Mapping[str, Any]
-    speaks: bool = True
-    total: str = ""
-    refs: tuple[str, ...] = ()
-
-
 def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     """The JSON value of that schema. Raises ``CannotFill``."""
-    filler = _Filler(schema, answer)
+    filler = _Filler(answer)
     units = {value.unit for value in answer.values if value.unit}
     known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
     known |= {value.name: value.value for value in answer.values if value.name}
     try:
-        made = filler.value(schema, "", _Source(known))
+        made = filler.value(_inlined(schema, schema), "", known)
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
@@ -68,54 +57,62 @@ def tells_failure(name: str) -> bool:
     return not _STATUS["failed"].isdisjoint(words_of(name))
 
 
+def _inlined(schema: Any, root: Mapping[str, Any], refs: tuple[str, ...] = ()) -> Any:
+    """The schema with its references followed and ``allOf`` merged; ``not`` stands for what has no end."""
+    if isinstance(schema, list):
+        return [_inlined(part, root, refs) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = as_list(schema.get("allOf"))
+    if ref := as_text(schema.get("$ref")):
+        target: Any = root
+        for key in ref.strip("#/").split("/"):
+            target = as_object(target).get(key) if key else target
+        if ref in refs or target is None:
+            return {"not": f"{ref} contains itself, or is not there"}
+        parts, refs = [*parts, target], (*refs, ref)
+    inner = {key: _inlined(part, root, refs) for key, part in schema.items() if key not in ("allOf", "$defs")}
+    for part in parts:
+        merged = as_object(_inlined(part, root, refs))
+        properties = {**as_object(merged.get("properties")), **as_object(inner.get("properties"))}
+        required = as_list(merged.get("required")) + as_list(inner.get("required"))
+        inner = {
+            **merged,
+            **inner,
+            **({"properties": properties, "required": required} if properties else {}),
+        }
+    return inner
+
+
 class _Filler:
     """Fills one form, and notes what it says: how the task ``ended``, anything that is ``known``."""
 
-    def __init__(self, root: Mapping[str, Any], answer: Answer) -> None:
-        self._root = root
+    def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._done = answer.status == "done"
         self.says: set[str] = set()
 
-    def value(self, schema: Any, name: str, source: _Source) -> Any:
-        """The value of the part called ``name``."""
-        schema, source = self._resolved(as_object(schema), source)
+    def value(self, schema: Any, name: str, known: Mapping[str, Any], speaks: bool = True) -> Any:
+        """The value of the part called ``name``; ``speaks``: it may say how the task ended."""
+        schema = as_object(schema)
         if unread := _UNREAD & schema.keys():
             raise CannotFill(f"the scripted model does not read '{min(unread)}' in the schema of '{name}'")
         kind = schema.get("type")
         branches = as_list(schema.get("anyOf") or schema.get("oneOf"))
         if branches := branches or [{**schema, "type": each} for each in as_list(kind)]:
-            return self._any_of([as_object(branch) for branch in branches], name, source)
+            return self._any_of(list(map(as_object, branches)), name, known, speaks)
         if kind == "null":
             self.says |= {"" if self._done else "ended"}
             return None
         if kind == "object" or "properties" in schema:
-            return self._object(schema, name, source)
-        return (self._array if kind == "array" else self._scalar)(schema, name, source)
+            return self._object(schema, name, known, speaks)
+        return (self._array if kind == "array" else self._scalar)(schema, name, known, speaks)
 
-    def _resolved(self, schema: dict[str, Any], source: _Source) -> tuple[dict[str, Any], _Source]:
-        """The schema with its reference followed and its ``allOf`` merged."""
-        parts = as_list(schema.get("allOf"))
-        if isinstance(ref := schema.get("$ref"), str):
-            if ref in source.refs:
-                raise CannotFill(f"{ref} contains itself")
-            source, target = replace(source, refs=(*source.refs, ref)), self._root
-            for key in ref.strip("#/").split("/"):
-                target = as_object(target.get(key)) if key else target
-            if not target:
-                raise CannotFill(f"{ref} is not in the schema")
-            parts = [*parts, target]
-        for part in parts:
-            merged, source = self._resolved(as_object(part), source)
-            properties = {**as_object(merged.get("properties")), **as_object(schema.get("properties"))}
-            required = as_list(merged.get("required")) + as_list(schema.get("required"))
-            both = {"properties": properties, "required": required} if properties else {}
-            schema = {**merged, **schema, **both}
-        return schema, source
-
-    def _any_of(self, branches: list[dict[str, Any]], name: str, source: _Source) -> Any:
+    def _any_of(
+        self, branches: list[dict[str, Any]], name: str, known: Mapping[str, Any], speaks: bool
+    ) -> Any:
         """The first branch that says something: null last, what is named after an error only after one."""
-        made, reasons = NOTHING, []
+        made, reasons = _NOTHING, []
 
         def rank(branch: dict[str, Any]) -> tuple[bool, bool]:
             title = as_text(branch.get("title")) + as_text(branch.get("$ref"))
@@ -124,7 +121,7 @@ class _Filler:
         for branch in sorted(branches, key=rank):
             said, self.says = self.says, set()
             try:
-                made = self.value(branch, name, source)
+                made = self.value(branch, name, known, speaks)
             except CannotFill as error:
                 self.says = said
                 reasons.append(str(error))
@@ -132,24 +129,25 @@ class _Filler:
             says, self.says = self.says, self.says | said
             if "ended" in says or (self._done and "known" in says):
                 break
-        if made is NOTHING:
+        if made is _NOTHING:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
         return made
 
-    def _object(self, schema: dict[str, Any], name: str, source: _Source) -> dict[str, Any]:
-        own = find_known(name, source.known)
-        known = {**source.known, **as_object(own)}
-        properties, required = as_object(schema.get("properties")), as_list(schema.get("required"))
-        if not properties:
-            return self._free(own, name, schema.get("additionalProperties"))
-        numbers = [
-            key for key, part in properties.items() if as_object(part).get("type") in ("number", "integer")
-        ]
-        source = replace(source, known=known, total=numbers[0] if len(numbers) == 1 else "")
-        made = {}
+    def _object(
+        self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool
+    ) -> dict[str, Any]:
+        own = _find_known(name, known)
+        if not (properties := as_object(schema.get("properties"))):
+            if schema.get("additionalProperties") not in (None, True, False) or (
+                name and not isinstance(own, dict)
+            ):
+                raise CannotFill(f"nothing that is known fits '{name}'")
+            self.says |= {"known" if name else "ended"}
+            return dict(own) if name else plain_form(self._answer)
+        required, made = as_list(schema.get("required")), {}
         for key, part in properties.items():
             try:
-                made[key] = self.value(part, key, source)
+                made[key] = self.value(part, key, {**known, **as_object(own)}, speaks)
             except CannotFill:
                 if key in required:
                     raise
@@ -157,44 +155,36 @@ class _Filler:
             raise CannotFill(f"'{missing[0]}' is required, but the form does not describe it")
         return made
 
-    def _free(self, own: Any, name: str, items: Any) -> dict[str, Any]:
-        """An object without named properties."""
-        if isinstance(items, dict) or (name and not isinstance(own, dict)):
-            raise CannotFill(f"nothing that is known fits '{name}'")
-        self.says |= {"known" if name else "ended"}
-        return dict(own) if name else plain_form(self._answer)
-
-    def _array(self, schema: dict[str, Any], name: str, source: _Source) -> list[Any]:
-        own = find_known(name, source.known)
+    def _array(self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool) -> list[Any]:
+        own = _find_known(name, known)
         lists = [own] if isinstance(own, list) else []
-        if source.speaks and not lists and _WHOLE.issuperset(words_of(name)):
+        if speaks and not lists and _WHOLE.issuperset(words_of(name)):
             values = [{**vars(value), value.name: value.value} for value in self._answer.values]
-            facts = [fact for fact in source.known.values() if isinstance(fact, list)]
+            facts = [fact for fact in known.values() if isinstance(fact, list)]
             lists = [values] if values or name == "values" else []
             lists += facts if len(facts) == 1 and name != "values" else []
         for parts in lists:
-            known = [part if isinstance(part, dict) else {"value": part} for part in parts]
+            rows = [part if isinstance(part, dict) else {"value": part} for part in parts]
             with suppress(CannotFill):
-                items = schema.get("items")
-                made = [self.value(items, "value", _Source(part, speaks=False)) for part in known]
-                if keeps_limits(made, schema):
+                made = [self.value(schema.get("items"), "value", row, speaks=False) for row in rows]
+                if _keeps_limits(made, schema):
                     self.says |= {"known"}
                     return made
         raise CannotFill(f"nothing that is known fits '{name}'")
 
-    def _scalar(self, schema: dict[str, Any], name: str, source: _Source) -> Any:
-        kind, allowed = schema.get("type"), as_list(schema.get("enum"))
-        allowed = allowed or [schema[key] for key in schema.keys() & {"const"}]
-        options, words = {str(each).lower() for each in allowed}, {*words_of(name)}
-        status = options & _STATUS["done"] and (
+    def _scalar(self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool) -> Any:
+        kind, words = schema.get("type"), {*words_of(name)}
+        allowed = as_list(schema.get("enum")) or [schema[key] for key in schema.keys() & {"const"}]
+        options = {str(each).lower() for each in allowed}
+        ends = options & _STATUS["done"] and (
             options & _ENDS - _STATUS["done"] or words & {"status", "outcome"}
         )
-        candidates = list(self._ended(words, kind, options)) if source.speaks else []
-        if not (source.speaks and status):
-            candidates += self._known(name, words, options, source)
+        candidates = list(self._ended(words, kind, options)) if speaks else []
+        if not (speaks and ends):
+            candidates += self._known(name, words, options, known, speaks)
         for candidate, says in candidates:
-            value = to_type(candidate, kind, allowed)
-            if value is not NOTHING and keeps_limits(value, schema):
+            value = _to_type(candidate, kind, allowed)
+            if value is not _NOTHING and _keeps_limits(value, schema):
                 self.says |= {says}
                 return value
         raise CannotFill(f"nothing that is known fits '{name}'")
@@ -209,24 +199,69 @@ class _Filler:
             yield self._done == bool(words & _STATUS["done"]), "ended"
         if kind not in ("string", None) or options:
             return
-        if words & _STATUS["failed"]:
-            yield NOTHING if self._done else text, "ended"
-        elif words == {"status"}:
-            yield NOTHING if self._done else status, "ended"
+        if words & _STATUS["failed"] or words == {"status"}:
+            yield _NOTHING if self._done else status if words == {"status"} else text, "ended"
         elif words <= _TEXT:
             yield text, "ended"
 
     def _known(
-        self, name: str, words: set[str], options: set[str], source: _Source
+        self, name: str, words: set[str], options: set[str], known: Mapping[str, Any], speaks: bool
     ) -> Iterator[tuple[Any, str]]:
         """What a tool returned, or was asked, under that name; the only value, where the name asks for it."""
-        values = self._answer.values if source.speaks else ()
-        yield find_known(name, source.known), "known"
-        if len(values) == 1:
-            unnamed = _WHOLE.issuperset(words_of(values[0].name))
-            if words <= _WHOLE or (unnamed and name == source.total):
-                yield values[0].value, "known"
-        if source.speaks and words == {"status"}:
+        yield _find_known(name, known), "known"
+        if speaks and len(self._answer.values) == 1 and words <= _WHOLE:
+            yield self._answer.values[0].value, "known"
+        if speaks and words == {"status"}:
             yield self._answer.status, "ended"
         if len(options) == 1:
             yield min(options), ""
+
+
+def _find_known(name: str, known: Mapping[str, Any]) -> Any:
+    """What is known under that name; words that change no meaning (name, value, the unit) do not count."""
+    plain = _PLAIN | _key_of(as_text(known.get("unit")))
+    asked, near = _key_of(name), []
+    for key, value in known.items():
+        held = _key_of(key)
+        if held and held == asked and value is not None:
+            return value
+        # a result's key may name its unit where the form does not; the other way round it would be a claim
+        if asked - held <= plain and held - asked <= plain | _UNITS and held & asked - plain:
+            near.append(value)
+    return near[0] if near and all(value == near[0] for value in near) else _NOTHING
+
+
+def _key_of(name: str) -> set[str]:
+    """The words of a name, without plurals and in one of the words that mean the same."""
+    return {WORDS["same"].get(word, re.sub(r"(?<![us])s$", "", word)) for word in words_of(name)}
+
+
+def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
+    """The value in that JSON type; ``_NOTHING`` if it cannot be had without a change of meaning."""
+    if value is _NOTHING or value is None or isinstance(value, dict | list):
+        return _NOTHING
+    if allowed:
+        return next((each for each in allowed if str(each).lower() == str(value).lower()), _NOTHING)
+    if kind == "string":
+        return value if isinstance(value, str) else json.dumps(value)
+    if kind in ("number", "integer"):
+        if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value):
+            value = json.loads(value)
+        if isinstance(value, bool) or not isinstance(value, float | int):
+            return _NOTHING
+        return value if kind == "number" else int(value) if value % 1 == 0 else _NOTHING
+    return value if kind is None or (kind == "boolean" and isinstance(value, bool)) else _NOTHING
+
+
+def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether the value keeps the schema's limits: its own as a number, else those of its length."""
+    size = value if isinstance(value, int | float) else len(value)
+    form = WORDS["formats"].get(schema.get("format", ""), "(?s:.*)")
+    try:
+        within = all(keeps(size, schema[key]) for key, keeps in _LIMITS.items() if key in schema)
+        matches = re.search(schema.get("pattern", ""), str(value))
+        return (
+            within and matches is not None and (not isinstance(value, str) or bool(re.fullmatch(form, value)))
+        )
+    except (TypeError, re.error):  # a limit of another type than the value's
+        return False

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from windtunnel.core.strict_yaml import PlainDataError, read_yaml
+from windtunnel.model_server.evidence import QUOTED, SLOTS, NotThisKind, bare, read_slot
 from windtunnel.model_server.reading import PlaybookReading, ValueRule
-from windtunnel.model_server.slots import PATTERNS, QUOTED, NotThisKind, bare, read_slot
 from windtunnel.model_server.steps import RESULTS, Step
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
@@ -134,11 +134,11 @@ def compile_sentence(sentence: str) -> re.Pattern[str]:
     for slot, kind, sign, literal in re.findall(
         r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)", sentence
     ):
-        kind = kind or (slot if slot in PATTERNS else "text")
-        if kind not in PATTERNS:
-            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(PATTERNS)}")
+        kind = kind or (slot if slot in SLOTS else "text")
+        if kind not in SLOTS:
+            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
         if slot:
-            pattern += f"(?P<{slot}__{kind}>{PATTERNS[kind]})"
+            pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})"
         else:
             pattern += {"[": "(?:", "]": ")?", "(": "(?:", "": re.escape(literal)}.get(sign, sign).replace(
                 "'", "['’]"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects.conversation import content_text
-from windtunnel.model_server.words import WORDS, any_of, words_of
+from windtunnel.model_server.words import WORDS, any_of, compiled, words_of
 
 _BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
-_ERROR_KEY = re.compile(WORDS["error_key"], re.IGNORECASE)
+_ERROR_KEY = compiled("error_key")
 _SAYS, _MESSAGES, _STATES, _FLAGS = (
     frozenset(WORDS[name].split()) for name in ("saying_keys", "message_keys", "state_keys", "good_flags")
 )

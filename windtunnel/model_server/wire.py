@@ -20,7 +20,7 @@ from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.model_server.answer import Answer, Decision
 from windtunnel.model_server.filling import CannotFill, fill, plain_form, tells_failure
-from windtunnel.model_server.forms import split_tools
+from windtunnel.model_server.offered import split_tools
 from windtunnel.model_server.personas import Persona
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
