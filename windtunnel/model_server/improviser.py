@@ -16,10 +16,9 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from windtunnel.model_server.answer import Value
+from windtunnel.model_server.answer import Finding, Step, Value, scalars
 from windtunnel.model_server.evidence import Evidence, bare, blanked, gather, plain_words, with_message
 from windtunnel.model_server.offered import OfferedTool, Parameter, read_tool
-from windtunnel.model_server.steps import Finding, Step, scalars
 from windtunnel.model_server.words import WORDS, stem, stems, verb_class, words_of
 
 _LONGEST_PROMPT = 400

@@ -17,9 +17,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from windtunnel.core.strict_yaml import PlainDataError, read_yaml
+from windtunnel.model_server.answer import RESULTS, Step
 from windtunnel.model_server.evidence import QUOTED, SLOTS, NotThisKind, bare, read_slot
 from windtunnel.model_server.reading import PlaybookReading, ValueRule
-from windtunnel.model_server.steps import RESULTS, Step
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from windtunnel.model_server.answer import Value
-from windtunnel.model_server.steps import Finding, scalars
+from windtunnel.model_server.answer import Finding, Value, scalars
 
 _MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
 

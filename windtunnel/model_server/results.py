@@ -40,9 +40,6 @@ class Result:
     failure: Failure | None = None
 
 
-NO_ANSWER = Result(failure=Failure("the tool gave no answer", True))
-
-
 def read_result(content: object, writes: bool, known: bool = False) -> Result:
     """Reads a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
 
@@ -68,7 +65,7 @@ def _refusal(data: Any, text: str) -> str:
     if isinstance(data, Mapping):
         return _reason_in(data)
     if data in (None, ""):
-        return "the tool's answer is empty"
+        return "the tool gave no answer"
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in rows)
     return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
@@ -86,7 +83,7 @@ def _reason_in(data: Mapping[str, Any]) -> str:
     said = " ".join(str(value) for value in _under(data, _SAYS).values())
     # an object that is little but a message is a server's way of saying no; one with data may quote anything
     if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
-        return said or "the tool's answer is empty"
+        return said or "the tool gave no answer"
     nested = [value for value in data.values() if isinstance(value, Mapping) and value and len(data) <= 2]
     return next((reason for value in nested if (reason := _reason_in(value))), "")
 
