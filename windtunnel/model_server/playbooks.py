@@ -19,69 +19,51 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from windtunnel.core.strict_yaml import PlainDataError, read_yaml
 from windtunnel.model_server.answer import RESULTS, Step
 from windtunnel.model_server.evidence import QUOTED, SLOTS, NotThisKind, bare, read_slot
-from windtunnel.model_server.reading import PlaybookReading, ValueRule
+from windtunnel.model_server.reading import PlaybookReading, ValueRule, with_slots
+from windtunnel.model_server.words import compiled
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600
-_JOINT = re.compile(
-    r"(?P<mark>[,;.?!:]+)?\s+"
-    r"(?P<words>(?:and|then|also|afterwards)\b(?:,? (?:then|also|afterwards)\b)?,?\s+)?",
-    re.IGNORECASE,
-)
+_JOINT = compiled("joint")
+_SIGNS = {"[": "(?:", "]": ")?", "(": "(?:"}
 
 
 class PlaybookError(ValueError):
     """A file of playbooks that cannot be used; the message says where and why."""
 
 
-class _Entry(BaseModel):
-    """What has sentences to be asked by."""
+class Playbook(BaseModel):
+    """One kind of request: ``call`` is the tool, empty for small talk; ``with`` has its arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
     ask: list[str] = Field(min_length=1)
-
-    @cached_property
-    def sentences(self) -> list[re.Pattern[str]]:
-        return [compile_sentence(sentence) for sentence in self.ask]
-
-    @model_validator(mode="after")
-    def _compiled(self) -> _Entry:
-        assert self.sentences
-        return self
-
-
-class SmallTalk(_Entry):
-    """What needs no tool, and what to say to it."""
-
-    say: str
-
-
-class Playbook(_Entry):
-    """One kind of request: ``call`` is the tool, ``with`` its arguments, made of slots."""
-
     call: str
     arguments: dict[str, str] = Field(default_factory=dict, alias="with")
     writes: bool = False
     values: list[ValueRule] = Field(default_factory=list)
     say: str = ""
 
+    @cached_property
+    def sentences(self) -> list[re.Pattern[str]]:
+        return [compile_sentence(sentence) for sentence in self.ask]
+
+    @model_validator(mode="after")
+    def _compiled(self) -> Playbook:
+        assert self.sentences
+        return self
+
     def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> list[Step]:
         """The step for these slots; one for each item of a slot that holds several."""
         several = next((name for name, value in slots.items() if isinstance(value, list)), None)
         variants = [{**slots, several: item} for item in slots[several]] if several else [dict(slots)]
-        return [
-            Step(
-                asked,
-                self.call,
-                {name: _filled(value, variant) for name, value in self.arguments.items()},
-                PlaybookReading(self.values, self.say, variant),
-                self.writes,
-                True,
-                after_all,
-            )
-            for variant in variants
-        ]
+        return [self._step(variant, asked, after_all) for variant in variants]
+
+    def _step(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> Step:
+        marked = {**slots, "results": RESULTS}
+        arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
+        reading = PlaybookReading(self.values, self.say, slots)
+        return Step(asked, self.call, arguments, reading, self.writes, True, after_all)
 
 
 class Playbooks(BaseModel):
@@ -90,13 +72,14 @@ class Playbooks(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     languages: dict[str, str] = Field(default_factory=dict)
-    small_talk: list[SmallTalk] = Field(default_factory=list)
     playbooks: list[Playbook] = Field(default_factory=list)
 
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
-        said = bare(prompt)
-        return next((talk.say for talk in self.small_talk for s in talk.sentences if s.fullmatch(said)), "")
+        talks = [
+            (talk.say, sentence) for talk in self.playbooks if not talk.call for sentence in talk.sentences
+        ]
+        return next((say for say, sentence in talks if sentence.fullmatch(bare(prompt))), "")
 
     def plan(self, prompt: str, tools: Sequence[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
@@ -105,11 +88,8 @@ class Playbooks(BaseModel):
 
     def before(self, other: Playbooks) -> Playbooks:
         """These playbooks, and after them the other's."""
-        return Playbooks(
-            languages={**other.languages, **self.languages},
-            small_talk=[*self.small_talk, *other.small_talk],
-            playbooks=[*self.playbooks, *other.playbooks],
-        )
+        languages = {**other.languages, **self.languages}
+        return Playbooks(languages=languages, playbooks=[*self.playbooks, *other.playbooks])
 
 
 def load_playbooks(path: Path = SHIPPED) -> Playbooks:
@@ -131,29 +111,17 @@ def compile_sentence(sentence: str) -> re.Pattern[str]:
     Raises ``PlaybookError`` for a kind that there is not, and for brackets that do not close.
     """
     pattern = ""
-    for slot, kind, sign, literal in re.findall(
-        r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)", sentence
-    ):
-        kind = kind or (slot if slot in SLOTS else "text")
+    parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
+    for slot, named, sign, literal in re.findall(parts, sentence):
+        kind = named or (slot if slot in SLOTS else "text")
         if kind not in SLOTS:
             raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
-        if slot:
-            pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})"
-        else:
-            pattern += {"[": "(?:", "]": ")?", "(": "(?:", "": re.escape(literal)}.get(sign, sign).replace(
-                "'", "['’]"
-            )
+        words = re.escape(literal).replace("'", "['’]")
+        pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})" if slot else words + _SIGNS.get(sign, sign)
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:
         raise PlaybookError(f"{sentence!r}: {error}") from None
-
-
-def _filled(template: str, slots: Mapping[str, Any]) -> str:
-    """The template with its slots; the slot ``results`` becomes the mark of earlier results."""
-    return re.sub(
-        r"\{(\w+)\}", lambda slot: RESULTS if slot[1] == "results" else str(slots[slot[1]]), template
-    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from windtunnel.dialects.json_values import as_object
 from windtunnel.model_server.answer import Finding, Value, scalars
 
 _MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
@@ -51,15 +52,17 @@ class ValueRule(BaseModel):
         return self.units.get(str(written), str(written)) if written is not None else None
 
     def _find(self, texts: Sequence[Any], slots: Mapping[str, Any], name: str) -> list[Value] | None:
-        quoted = {slot: re.escape(str(value)) for slot, value in slots.items()}
-        pattern = re.sub(r"\{(\w+)\}", lambda slot: quoted.get(slot[1], slot[0]), self.find)
+        pattern = with_slots(self.find, {slot: re.escape(str(value)) for slot, value in slots.items()})
         matches = (re.search(pattern, str(text), re.IGNORECASE) for text in texts)
         groups = next((match.groupdict() for match in matches if match), None)
-        return (
-            [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
-            if groups
-            else None
-        )
+        if groups is None:
+            return None
+        return [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
+
+
+def with_slots(template: str, slots: Mapping[str, Any]) -> str:
+    """The template with the slots in the place of their names in braces; an unknown one is left out."""
+    return re.sub(r"\{([A-Za-z_]\w*)\}", lambda slot: str(slots.get(slot[1], "")), template)
 
 
 def _reach(data: Any, path: Sequence[str], slots: Mapping[str, Any]) -> Iterator[Any]:
@@ -67,21 +70,19 @@ def _reach(data: Any, path: Sequence[str], slots: Mapping[str, Any]) -> Iterator
         yield data
         return
     first, rest = path[0], path[1:]
-    chosen = re.fullmatch(r"\[(\w+)=(\w+)\]", first)
-    if isinstance(data, list) and first == "*":
-        for item in data:
-            yield from _reach(item, rest, slots)
-    elif isinstance(data, list) and data and chosen:
-        wanted = str(slots.get(chosen[2])).casefold()
-        named = [
-            row for row in data if isinstance(row, Mapping) and str(row.get(chosen[1])).casefold() == wanted
-        ]
-        yield from _reach((named or data)[0], rest, slots)
+    inner: list[Any] = []
+    if isinstance(data, Mapping):
+        inner = [data[first]] if first in data else []
+    elif isinstance(data, list) and first == "*":
+        inner = data
     elif isinstance(data, list) and first.isdigit():
-        for item in data[int(first) : int(first) + 1]:
-            yield from _reach(item, rest, slots)
-    elif isinstance(data, Mapping) and first in data:
-        yield from _reach(data[first], rest, slots)
+        inner = data[int(first) : int(first) + 1]
+    elif isinstance(data, list) and (chosen := re.fullmatch(r"\[(\w+)=(\w+)\]", first)):
+        wanted = str(slots.get(chosen[2])).casefold()
+        named = [row for row in data if str(as_object(row).get(chosen[1])).casefold() == wanted]
+        inner = (named or data)[:1]
+    for item in inner:
+        yield from _reach(item, rest, slots)
 
 
 def _number_or_text(text: str) -> float | int | str:
@@ -119,5 +120,4 @@ class PlaybookReading:
     def _sentence(self, values: Sequence[Value]) -> str:
         unit = next((value.unit for value in values if value.unit), "")
         shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
-        filled = re.sub(r"\{(\w+)\}", lambda slot: str({**self.slots, **shown}.get(slot[1], "")), self.say)
-        return re.sub(r" +(?=[ .])", "", filled)
+        return re.sub(r" +(?=[ .])", "", with_slots(self.say, {**self.slots, **shown}))
