@@ -17,12 +17,10 @@ from windtunnel.model_server.improviser import improvise
 from windtunnel.model_server.personas import Persona, Reaction, react
 from windtunnel.model_server.playbooks import Playbooks
 from windtunnel.model_server.results import Failure, read_result
+from windtunnel.model_server.words import WORDS
 
 _PRETENDED = Answer("done", "That is done.")
-_DECLINED = Answer(
-    "failed",
-    "the scripted model has no playbook for this: use a real model, or add one (docs/scripted-model.md)",
-)
+_DECLINED = Answer("failed", WORDS["declined"])
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windtunnel.dialects.json_values import as_list, as_object, as_text
@@ -17,7 +18,7 @@ from windtunnel.model_server.answer import Answer
 from windtunnel.model_server.words import WORDS, listed, words_of
 
 _STATUS = {status: frozenset(words.split()) for status, words in WORDS["ends"].items()}
-_ENDS = frozenset().union(*_STATUS.values())
+_FAILED = (_STATUS["failed"] | _STATUS["unsure"]) - _STATUS["done"]
 _PLAIN, _UNITS = listed("plain"), listed("units")
 _TEXT, _WHOLE = _PLAIN | listed("told"), _PLAIN | listed("whole")
 _UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains", "multipleOf"}
@@ -38,7 +39,7 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
     known |= {value.name: value.value for value in answer.values if value.name}
     try:
-        made = filler.value(_inlined(schema, schema), "", known)
+        made = filler.value(_Part(as_object(_inlined(schema, schema)), "", known))
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
@@ -84,6 +85,21 @@ def _inlined(schema: Any, root: Mapping[str, Any], refs: tuple[str, ...] = ()) -
     return inner
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of the form, and what is known for it; ``speaks``: it may say how the task ended."""
+
+    schema: dict[str, Any]
+    name: str
+    known: Mapping[str, Any]
+    speaks: bool = True
+
+    @property
+    def own(self) -> Any:
+        """What is known under its name."""
+        return _find_known(self.name, self.known)
+
+
 class _Filler:
     """Fills one form, and notes what it says: how the task ``ended``, anything that is ``known``."""
 
@@ -92,62 +108,63 @@ class _Filler:
         self._done = answer.status == "done"
         self.says: set[str] = set()
 
-    def value(self, schema: Any, name: str, known: Mapping[str, Any], speaks: bool = True) -> Any:
-        """The value of the part called ``name``; ``speaks``: it may say how the task ended."""
-        schema = as_object(schema)
+    def value(self, part: _Part) -> Any:
+        """The value of a part. Raises ``CannotFill``."""
+        schema, kind = part.schema, part.schema.get("type")
         if unread := _UNREAD & schema.keys():
-            raise CannotFill(f"the scripted model does not read '{min(unread)}' in the schema of '{name}'")
-        kind = schema.get("type")
+            raise CannotFill(
+                f"the scripted model does not read '{min(unread)}' in the schema of '{part.name}'"
+            )
         branches = as_list(schema.get("anyOf") or schema.get("oneOf"))
         if branches := branches or [{**schema, "type": each} for each in as_list(kind)]:
-            return self._any_of(list(map(as_object, branches)), name, known, speaks)
+            return self._any_of([replace(part, schema=as_object(branch)) for branch in branches])
         if kind == "null":
             self.says |= {"" if self._done else "ended"}
             return None
         if kind == "object" or "properties" in schema:
-            return self._object(schema, name, known, speaks)
-        return (self._array if kind == "array" else self._scalar)(schema, name, known, speaks)
+            made = self._object(part) if as_object(schema.get("properties")) else self._free_object(part)
+        else:
+            made = self._array(part) if kind == "array" else self._scalar(part)
+        if made is _NOTHING:
+            raise CannotFill(f"nothing that is known fits '{part.name}'")
+        return made
 
-    def _any_of(
-        self, branches: list[dict[str, Any]], name: str, known: Mapping[str, Any], speaks: bool
-    ) -> Any:
+    def _any_of(self, branches: list[_Part]) -> Any:
         """The first branch that says something: null last, what is named after an error only after one."""
         made, reasons = _NOTHING, []
 
-        def rank(branch: dict[str, Any]) -> tuple[bool, bool]:
-            title = as_text(branch.get("title")) + as_text(branch.get("$ref"))
-            return branch.get("type") == "null", tells_failure(title) == self._done
+        def rank(branch: _Part) -> tuple[bool, bool]:
+            title = as_text(branch.schema.get("title")) + as_text(branch.schema.get("$ref"))
+            return branch.schema.get("type") == "null", tells_failure(title) == self._done
 
         for branch in sorted(branches, key=rank):
-            said, self.says = self.says, set()
+            attempt = _Filler(self._answer)
             try:
-                made = self.value(branch, name, known, speaks)
+                made = attempt.value(branch)
             except CannotFill as error:
-                self.says = said
                 reasons.append(str(error))
                 continue
-            says, self.says = self.says, self.says | said
-            if "ended" in says or (self._done and "known" in says):
+            self.says |= attempt.says
+            if "ended" in attempt.says or (self._done and "known" in attempt.says):
                 break
         if made is _NOTHING:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
         return made
 
-    def _object(
-        self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool
-    ) -> dict[str, Any]:
-        own = _find_known(name, known)
-        if not (properties := as_object(schema.get("properties"))):
-            if schema.get("additionalProperties") not in (None, True, False) or (
-                name and not isinstance(own, dict)
-            ):
-                raise CannotFill(f"nothing that is known fits '{name}'")
-            self.says |= {"known" if name else "ended"}
-            return dict(own) if name else plain_form(self._answer)
-        required, made = as_list(schema.get("required")), {}
-        for key, part in properties.items():
+    def _free_object(self, part: _Part) -> Any:
+        """An object without named properties."""
+        typed = isinstance(part.schema.get("additionalProperties"), dict)
+        if typed or (part.name and not isinstance(part.own, dict)):
+            return _NOTHING
+        self.says |= {"known" if part.name else "ended"}
+        return part.own if part.name else plain_form(self._answer)
+
+    def _object(self, part: _Part) -> dict[str, Any]:
+        required, made = as_list(part.schema.get("required")), {}
+        known = {**part.known, **as_object(part.own)}
+        for key, schema in part.schema["properties"].items():
             try:
-                made[key] = self.value(part, key, {**known, **as_object(own)}, speaks)
+                made[key] = self.value(_Part(as_object(schema), key, known, part.speaks))
             except CannotFill:
                 if key in required:
                     raise
@@ -155,66 +172,61 @@ class _Filler:
             raise CannotFill(f"'{missing[0]}' is required, but the form does not describe it")
         return made
 
-    def _array(self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool) -> list[Any]:
-        own = _find_known(name, known)
-        lists = [own] if isinstance(own, list) else []
-        if speaks and not lists and _WHOLE.issuperset(words_of(name)):
+    def _array(self, part: _Part) -> Any:
+        lists = [part.own] if isinstance(part.own, list) else []
+        if part.speaks and not lists and _WHOLE.issuperset(words_of(part.name)):
             values = [{**vars(value), value.name: value.value} for value in self._answer.values]
-            facts = [fact for fact in known.values() if isinstance(fact, list)]
-            lists = [values] if values or name == "values" else []
-            lists += facts if len(facts) == 1 and name != "values" else []
-        for parts in lists:
-            rows = [part if isinstance(part, dict) else {"value": part} for part in parts]
+            facts = [fact for fact in part.known.values() if isinstance(fact, list)]
+            lists = [values] if values or part.name == "values" else []
+            lists += facts if len(facts) == 1 and part.name != "values" else []
+        items = as_object(part.schema.get("items"))
+        for held in lists:
+            rows = [row if isinstance(row, dict) else {"value": row} for row in held]
             with suppress(CannotFill):
-                made = [self.value(schema.get("items"), "value", row, speaks=False) for row in rows]
-                if _keeps_limits(made, schema):
+                made = [self.value(_Part(items, "value", row, speaks=False)) for row in rows]
+                if _keeps_limits(made, part.schema):
                     self.says |= {"known"}
                     return made
-        raise CannotFill(f"nothing that is known fits '{name}'")
+        return _NOTHING
 
-    def _scalar(self, schema: dict[str, Any], name: str, known: Mapping[str, Any], speaks: bool) -> Any:
-        kind, words = schema.get("type"), {*words_of(name)}
-        allowed = as_list(schema.get("enum")) or [schema[key] for key in schema.keys() & {"const"}]
-        options = {str(each).lower() for each in allowed}
-        ends = options & _STATUS["done"] and (
-            options & _ENDS - _STATUS["done"] or words & {"status", "outcome"}
-        )
-        candidates = list(self._ended(words, kind, options)) if speaks else []
-        if not (speaks and ends):
-            candidates += self._known(name, words, options, known, speaks)
-        for candidate, says in candidates:
+    def _scalar(self, part: _Part) -> Any:
+        kind, allowed = part.schema.get("type"), as_list(part.schema.get("enum"))
+        allowed = allowed or [part.schema[key] for key in part.schema.keys() & {"const"}]
+        for candidate, says in self._candidates(part, kind, {str(each).lower() for each in allowed}):
             value = _to_type(candidate, kind, allowed)
-            if value is not _NOTHING and _keeps_limits(value, schema):
+            if value is not _NOTHING and _keeps_limits(value, part.schema):
                 self.says |= {says}
                 return value
-        raise CannotFill(f"nothing that is known fits '{name}'")
+        return _NOTHING
 
-    def _ended(self, words: set[str], kind: Any, options: set[str]) -> Iterator[tuple[Any, str]]:
-        """How the task ended, in the words of a part that asks for it, and what the form says by it."""
-        status, text = self._answer.status, self._answer.text
-        yield from ((word, "ended") for word in sorted(_STATUS[status] & options))
-        if status == "unsure":
-            yield from ((word, "ended") for word in sorted(_STATUS["failed"] & options))
-        if kind == "boolean" and words & (_STATUS["done"] | _STATUS["failed"]):
-            yield self._done == bool(words & _STATUS["done"]), "ended"
-        if kind not in ("string", None) or options:
-            return
-        if words & _STATUS["failed"] or words == {"status"}:
-            yield _NOTHING if self._done else status if words == {"status"} else text, "ended"
-        elif words <= _TEXT:
-            yield text, "ended"
-
-    def _known(
-        self, name: str, words: set[str], options: set[str], known: Mapping[str, Any], speaks: bool
-    ) -> Iterator[tuple[Any, str]]:
-        """What a tool returned, or was asked, under that name; the only value, where the name asks for it."""
-        yield _find_known(name, known), "known"
+    def _candidates(self, part: _Part, kind: Any, options: set[str]) -> Iterator[tuple[Any, str]]:
+        """Values for a part that takes one of these options, or any; and what the form says by each."""
+        words, speaks = {*words_of(part.name)}, part.speaks
+        if speaks:
+            yield from ((value, "ended") for value in self._endings(words, kind, options))
+        if speaks and options & _STATUS["done"] and (options & _FAILED or words & {"status", "outcome"}):
+            return  # it asks how the task ended, and has no word for that
+        yield part.own, "known"
         if speaks and len(self._answer.values) == 1 and words <= _WHOLE:
             yield self._answer.values[0].value, "known"
         if speaks and words == {"status"}:
             yield self._answer.status, "ended"
         if len(options) == 1:
             yield min(options), ""
+
+    def _endings(self, words: set[str], kind: Any, options: set[str]) -> Iterator[Any]:
+        """How the task ended, in the words of a part that asks for it."""
+        status, text = self._answer.status, self._answer.text
+        yield from sorted(_STATUS[status] & options)
+        yield from sorted(_STATUS["failed"] & options) if status == "unsure" else ()
+        if kind == "boolean" and words & (_STATUS["done"] | _STATUS["failed"]):
+            yield self._done == bool(words & _STATUS["done"])
+        if kind not in ("string", None) or options:
+            return
+        if words & _STATUS["failed"] or words == {"status"}:
+            yield _NOTHING if self._done else status if words == {"status"} else text
+        elif words <= _TEXT:
+            yield text
 
 
 def _find_known(name: str, known: Mapping[str, Any]) -> Any:
@@ -256,12 +268,12 @@ def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
 def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether the value keeps the schema's limits: its own as a number, else those of its length."""
     size = value if isinstance(value, int | float) else len(value)
-    form = WORDS["formats"].get(schema.get("format", ""), "(?s:.*)")
+    form = WORDS["formats"].get(schema.get("format")) if isinstance(value, str) else None
     try:
         within = all(keeps(size, schema[key]) for key, keeps in _LIMITS.items() if key in schema)
-        matches = re.search(schema.get("pattern", ""), str(value))
-        return (
-            within and matches is not None and (not isinstance(value, str) or bool(re.fullmatch(form, value)))
+        fits = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(
+            form or "(?s:.*)", str(value)
         )
+        return within and fits is not None
     except (TypeError, re.error):  # a limit of another type than the value's
         return False

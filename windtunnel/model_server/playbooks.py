@@ -7,10 +7,10 @@ docs/scripted-model.md explains the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,47 @@ class Playbooks(BaseModel):
 
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
-        talks = [
-            (talk.say, sentence) for talk in self.playbooks if not talk.call for sentence in talk.sentences
-        ]
-        return next((say for say, sentence in talks if sentence.fullmatch(bare(prompt))), "")
+        said, talks = bare(prompt), [playbook for playbook in self.playbooks if not playbook.call]
+        return next((talk.say for talk in talks if any(s.fullmatch(said) for s in talk.sentences)), "")
 
-    def plan(self, prompt: str, tools: Sequence[str], today: date | None) -> list[Step]:
+    def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
         text = " ".join(prompt.split())
-        return _Parser(self, text, frozenset(tools), today).parse() if len(text) <= _LONGEST_PROMPT else []
+        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), text)
+        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
+        usable = [playbook for playbook in self.playbooks if playbook.call in tools]
+
+        @cache
+        def steps_from(start: int, after_all: bool) -> list[Step]:
+            """The steps of the text from there on, by the shortest sentences; none if it is not understood."""
+            for joint in joints:
+                clause = text[start : joint.start()]
+                if steps := self._sentence(clause, usable, today, after_all) if clause else []:
+                    then = re.search(r"then|after", joint["words"] or "", re.IGNORECASE) is not None
+                    if following := steps_from(joint.end(), then):
+                        return steps + following
+            return self._sentence(text[start:], usable, today, after_all)
+
+        return steps_from(0, False) if len(text) <= _LONGEST_PROMPT else []
+
+    def _sentence(
+        self, clause: str, usable: Sequence[Playbook], today: date | None, after_all: bool
+    ) -> list[Step]:
+        said = bare(clause)
+        for playbook in usable:
+            for match in filter(None, (sentence.fullmatch(said) for sentence in playbook.sentences)):
+                with suppress(NotThisKind):
+                    return playbook.steps(self._slots(match, today), said, after_all)
+        return []
+
+    def _slots(self, match: re.Match[str], today: date | None) -> dict[str, Any]:
+        """The slots of a sentence's match. Raises ``NotThisKind``."""
+        slots = {}
+        for group, text in match.groupdict().items():
+            name, _, kind = group.partition("__")
+            if text is not None:
+                slots[name] = read_slot(kind, text, today, self.languages)
+        return slots
 
     def before(self, other: Playbooks) -> Playbooks:
         """These playbooks, and after them the other's."""
@@ -122,53 +154,3 @@ def compile_sentence(sentence: str) -> re.Pattern[str]:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:
         raise PlaybookError(f"{sentence!r}: {error}") from None
-
-
-@dataclass(frozen=True)
-class _Parser:
-    """Finds the joints at which the prompt falls into sentences of playbooks, the shortest first."""
-
-    playbooks: Playbooks
-    text: str
-    tools: frozenset[str]
-    today: date | None
-    dead_ends: set[int] = field(default_factory=set)
-
-    def parse(self) -> list[Step]:
-        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), self.text)
-        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
-        return self._rest(0, joints, False) or []
-
-    def _rest(self, start: int, joints: Sequence[re.Match[str]], after_all: bool) -> list[Step] | None:
-        ahead = [joint for joint in joints if joint.start() > start]
-        for joint in [*ahead, None] if start not in self.dead_ends else []:
-            steps = self._sentence(self.text[start : joint.start() if joint else None], after_all)
-            if steps is None or joint is None:
-                if steps:
-                    return steps
-                continue
-            then = bool(re.search(r"then|after", joint["words"] or "", re.IGNORECASE))
-            if (rest := self._rest(joint.end(), joints, then)) is not None:
-                return steps + rest
-        self.dead_ends.add(start)
-        return None
-
-    def _sentence(self, clause: str, after_all: bool) -> list[Step] | None:
-        said = bare(clause)
-        for playbook in self.playbooks.playbooks:
-            for sentence in playbook.sentences if playbook.call in self.tools else []:
-                match = sentence.fullmatch(said)
-                if match and (slots := self._slots(match)) is not None:
-                    return playbook.steps(slots, said, after_all)
-        return None
-
-    def _slots(self, match: re.Match[str]) -> dict[str, Any] | None:
-        slots = {}
-        for group, text in match.groupdict().items():
-            name, _, kind = group.partition("__")
-            try:
-                if text is not None:
-                    slots[name] = read_slot(kind, text, self.today, self.playbooks.languages)
-            except NotThisKind:
-                return None
-        return slots

@@ -22,18 +22,12 @@ from windtunnel.model_server.answer import Answer, Decision
 from windtunnel.model_server.filling import CannotFill, fill, plain_form, tells_failure
 from windtunnel.model_server.offered import split_tools
 from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.words import WORDS
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
 Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
 
-_CANNOT = {
-    "functions": "send 'tools'",
-    "function_call": "send 'tool_choice'",
-    "audio": "it writes text only",
-    "web_search_options": "it searches by tools only",
-    "logprobs": "a script has no probabilities",
-    "logit_bias": "a script has no probabilities",
-}
+_CANNOT: dict[str, str] = WORDS["cannot"]
 
 
 class BadRequest(Exception):
