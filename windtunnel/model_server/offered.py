@@ -57,11 +57,8 @@ class Parameter:
     def kind(self) -> str:
         """The JSON type, without null; empty where the schema has several or none."""
         options = as_objects(self.schema.get("anyOf") or self.schema.get("oneOf"))
-        given = (
-            [each.get("type") for each in options]
-            or self.schema.get("type")
-            or ("string" if self.enum else "")
-        )
+        untyped = "string" if self.enum else ""
+        given = [each.get("type") for each in options] or self.schema.get("type") or untyped
         kinds = [kind for kind in (as_list(given) or [given]) if kind not in (None, "", "null")]
         return str(kinds[0]) if len(kinds) == 1 else ""
 

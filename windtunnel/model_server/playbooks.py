@@ -88,7 +88,7 @@ class Playbooks(BaseModel):
 
         @cache
         def steps_from(start: int, after_all: bool) -> list[Step]:
-            """The steps of the text from there on, by the shortest sentences; none if it is not understood."""
+            """The steps of the text from there on, by the shortest sentences; none if not understood."""
             for joint in joints:
                 clause = text[start : joint.start()]
                 if steps := self._sentence(clause, usable, today, after_all) if clause else []:

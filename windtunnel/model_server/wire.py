@@ -151,10 +151,8 @@ def reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelRep
     try:
         return _final(request, [tool["function"] for tool in forms], answer)
     except CannotFill as error:
-        ended = f"the task is {answer.status}: {answer.text}"
-        raise BadRequest(
-            f"the scripted model cannot fill the form: {error}; {ended}", "cannot_fill"
-        ) from None
+        reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
+        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
 
 
 def _final(request: ChatRequest, forms: list[dict[str, Any]], answer: Answer) -> ModelReply:
@@ -193,12 +191,13 @@ def completion(request: ChatRequest, reply: ModelReply, created: int, groq: bool
 
 def events(request: ChatRequest, body: dict[str, Any]) -> Iterator[bytes]:
     """A completion as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
-    usage, groq = body["usage"], body.get("x_groq")
-    on_request = {"usage": usage} if (request.stream_options or {}).get("include_usage") else {}
-    kept = {key: value for key, value in body.items() if key not in ("usage", "x_groq")}
-    return OPENAI_CHAT.spread(
-        {**kept, **({"x_groq": {**groq, "usage": usage}} if groq else {}), **on_request}
-    )
+    body = {**body}
+    usage = body.pop("usage")
+    if "x_groq" in body:
+        body["x_groq"] = {**body["x_groq"], "usage": usage}
+    if (request.stream_options or {}).get("include_usage"):
+        body["usage"] = usage
+    return OPENAI_CHAT.spread(body)
 
 
 def _tokens(*parts: Any) -> int:
