@@ -265,3 +265,10 @@ class Pair(BaseModel):
 def test_what_is_not_known_is_never_written(form, answer, reason):
     with pytest.raises(CannotFill, match=reason):
         fill(TypeAdapter(form).json_schema(), answer)
+
+
+@pytest.mark.parametrize("ref", ["#", "#/$defs/Nowhere"])
+def test_a_reference_without_an_end_is_refused(ref):
+    schema = {"type": "object", "properties": {"a": {"$ref": ref}}, "required": ["a"]}
+    with pytest.raises(CannotFill, match="'a'"):
+        fill(schema, DONE)

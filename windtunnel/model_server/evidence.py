@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -121,17 +122,16 @@ class Evidence:
 def gather(prompt: str, today: date | None) -> list[Evidence]:
     """All evidence in the prompt, in its order, no text taken twice; of a sum, that alone."""
     if match := _SUM.fullmatch(prompt):
-        try:
+        with suppress(NotThisKind):  # a question of another kind
             return [Evidence("sum", read_expression(match["sum"]), 0, match.end())]
-        except NotThisKind:
-            pass  # a question of another kind
     gathered: list[Evidence] = []
     for kind, pattern in _KINDS.items():
         for match in pattern.finditer(blanked(prompt, gathered)):
             start, end = _name_span(prompt, *match.span()) if kind == "name" else match.span()
-            value = _value(kind, prompt[start:end], today)
-            if start < end and value is not None:
-                gathered.append(Evidence(kind, value, start, end))
+            if start < end:
+                with suppress(NotThisKind):
+                    value = read_slot(kind, prompt[start:end], today, {})
+                    gathered.append(Evidence(kind, value, start, end))
     return sorted(gathered, key=lambda piece: piece.start)
 
 
@@ -158,16 +158,9 @@ def plain_words(prompt: str, taken: Sequence[Evidence]) -> Iterator[re.Match[str
 
 
 def _name_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A name without the word that begins the sentence, and without a genitive's ending."""
+    """A name without the word that begins the sentence or "I", and without a genitive's ending."""
     if not text[:start].strip() or re.search(r"[.?!:]\s*$", text[:start]):
         start = text.find(" ", start, end) + 1 or end
+    if re.match(r"I(?:['’]|$)", text[start:end]):
+        start = end
     return start, end - 2 if re.search(r"['’]s$", text[start:end]) else end
-
-
-def _value(kind: str, text: str, today: date | None) -> str | None:
-    try:
-        if kind in ("date", "time"):
-            return read_date(text, today).isoformat() if kind == "date" else read_time(text)
-    except NotThisKind:
-        return None
-    return None if kind == "name" and re.split("['’]", text)[0] == "I" else unquoted(text)

@@ -7,7 +7,6 @@ unused figure makes it decline, and what it does it does for the whole of what w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from windtunnel.model_server.answer import Finding, Step, Value, scalars
+from windtunnel.model_server.answer import Step
 from windtunnel.model_server.evidence import Evidence, bare, blanked, gather, plain_words, with_message
 from windtunnel.model_server.offered import OfferedTool, Parameter, read_tool
+from windtunnel.model_server.reading import WholeResult
 from windtunnel.model_server.words import WORDS, compiled, listed, stem, stems, verb_class, words_of
 
 _LONGEST_PROMPT = 400
 _MOST_ASSIGNMENTS = 5000
 _MOST_UNEXPLAINED = 3
-_LONGEST_SENTENCE = 2000
 _FIXED = ("quote", "path", "url", "email", "id", "sum", "message")  # holds no value of an enum
 _LOOSE = {
     "id": ("number", "quote", "tag"),
@@ -100,7 +99,7 @@ class _Prompt:
         in_name, mentioned = len(spoken & self.tool.name_stems), len(spoken & self.tool.stems)
         enough = 2 * in_name + mentioned + strong + len(unexplained) >= 2
         score = 1 + 3 * in_name + mentioned + 2 * strong - 2 * len(unexplained)
-        reading = _WholeResult(self.tool, self.text, arguments, unexplained)
+        reading = WholeResult(self.tool, self.text, arguments, unexplained)
         step = Step(self.text, self.tool.name, arguments, reading, self.tool.verb != "read")
         return (score, step) if enough and score > 0 else None
 
@@ -234,39 +233,3 @@ def _kind_fit(piece: Evidence, parameter: Parameter, languages: Mapping[str, str
         return int(len(roles) == 1 and piece.kind in _LOOSE.get(roles[0], ()))
     fitting = _TEXTUAL if piece.kind == "quote" else _NAMING if piece.kind in ("name", "tag") else frozenset()
     return 2 if names & fitting else 1
-
-
-@dataclass(frozen=True)
-class _WholeResult:
-    """Passes the whole of a result on, if it speaks of what was asked.
-
-    ``unexplained``: stems of words of the prompt that only the result can account for.
-    """
-
-    tool: OfferedTool
-    prompt: str
-    arguments: Mapping[str, Any]
-    unexplained: frozenset[str]
-
-    def read(self, data: Any) -> Finding | None:
-        shown = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        if not self.unexplained <= {*map(stem, words_of(shown))}:
-            return None
-        given = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
-        sentence = f"{self.tool.name} ({given}) returned {shown}"[:_LONGEST_SENTENCE]
-        values = self._values(data) if self.tool.verb == "read" else ()
-        return Finding(values, sentence, {**self.arguments, **scalars(data)})
-
-    def _values(self, data: Any) -> tuple[Value, ...]:
-        """What was found under a name of the prompt, or all that there is; else none."""
-        if isinstance(data, int | float):
-            return (Value(data),)
-        facts, asked = scalars(data), stems(self.prompt) - stems(" ".join(self.arguments))
-        named = [key for key in facts if asked.issuperset(map(stem, words_of(key)))]
-        keys = named if len(named) == 1 else [*facts] if isinstance(data, dict) and len(data) == 1 else []
-        return (Value(facts[keys[0]], None, keys[0]),) if keys else ()
-
-    def pretend(self, drawn: int) -> Finding:
-        made_up = Value(round(4 + drawn % 240 / 10, 1))
-        sentence = f"{self.tool.name} returned {made_up.value}"
-        return Finding((made_up,) if self.tool.verb == "read" else (), sentence, self.arguments)

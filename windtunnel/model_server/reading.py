@@ -1,7 +1,8 @@
-"""How a playbook reads a tool's result: by paths, and by patterns in the texts that they lead to. Pure."""
+"""How a step reads its tool's result: a playbook's by paths and patterns, any other as a whole. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from windtunnel.dialects.json_values import as_object
 from windtunnel.model_server.answer import Finding, Value, scalars
+from windtunnel.model_server.offered import OfferedTool
+from windtunnel.model_server.words import stem, stems, words_of
 
+_LONGEST_SENTENCE = 2000
 _MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
 
 
@@ -115,9 +119,48 @@ class PlaybookReading:
     def _made_up(rule: ValueRule, drawn: int) -> Value:
         if rule.is_text:
             return Value(_MADE_UP[drawn % len(_MADE_UP)])
-        return Value(round(4 + drawn % 240 / 10, 1), rule.unit or next(iter(rule.units.values()), None))
+        return Value(_made_up_number(drawn), rule.unit or next(iter(rule.units.values()), None))
 
     def _sentence(self, values: Sequence[Value]) -> str:
         unit = next((value.unit for value in values if value.unit), "")
         shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
         return re.sub(r" +(?=[ .])", "", with_slots(self.say, {**self.slots, **shown}))
+
+
+@dataclass(frozen=True)
+class WholeResult:
+    """Passes the whole of a result on, if it speaks of what was asked.
+
+    ``unexplained``: stems of words of the prompt that only the result can account for.
+    """
+
+    tool: OfferedTool
+    prompt: str
+    arguments: Mapping[str, Any]
+    unexplained: frozenset[str]
+
+    def read(self, data: Any) -> Finding | None:
+        shown = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        if not self.unexplained <= {*map(stem, words_of(shown))}:
+            return None
+        given = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
+        sentence = f"{self.tool.name} ({given}) returned {shown}"[:_LONGEST_SENTENCE]
+        values = self._values(data) if self.tool.verb == "read" else ()
+        return Finding(values, sentence, {**self.arguments, **scalars(data)})
+
+    def _values(self, data: Any) -> tuple[Value, ...]:
+        """What was found under a name of the prompt, or all that there is; else none."""
+        if isinstance(data, int | float):
+            return (Value(data),)
+        facts, asked = scalars(data), stems(self.prompt) - stems(" ".join(self.arguments))
+        named = [key for key in facts if asked.issuperset(map(stem, words_of(key)))]
+        keys = named if len(named) == 1 else [*facts] if isinstance(data, dict) and len(data) == 1 else []
+        return (Value(facts[keys[0]], None, keys[0]),) if keys else ()
+
+    def pretend(self, drawn: int) -> Finding:
+        values = (Value(_made_up_number(drawn)),) if self.tool.verb == "read" else ()
+        return Finding(values, f"{self.tool.name} returned {_made_up_number(drawn)}", self.arguments)
+
+
+def _made_up_number(drawn: int) -> float:
+    return round(4 + drawn % 240 / 10, 1)
