@@ -25,10 +25,8 @@ _LONGEST_PROMPT = 400
 _MOST_ASSIGNMENTS = 5000
 _MOST_UNEXPLAINED = 3
 _FIXED = ("quote", "path", "url", "email", "id", "sum", "message")  # holds no value of an enum
-_LOOSE = {
-    "id": ("number", "quote", "tag"),
-    "path": ("quote", "id"),
-}  # what else such a role takes
+# what else a parameter takes that is named for an id or a path
+_LOOSE = {"id": ("number", "quote", "tag"), "path": ("quote", "id")}
 _SILENT, _QUESTIONS, _TURNING = map(listed, ("silent", "questions", "turning"))
 _TEXTUAL, _FREE_TEXT, _MESSAGE, _NAMING, _ARITHMETIC, _LANGUAGE = (
     stems(WORDS[name]) for name in ("textual", "free_text", "message", "naming", "arithmetic", "language")

@@ -12,9 +12,8 @@ from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_t
 from windtunnel.model_server.words import compiled, listed, stem, stems, verb_class, words_of
 
 _NOUNS_TOO = listed("nouns_too")
-_FORM_NAME, _FORM_DESCRIPTION, _EXTRACTS, _CLASS_NAME, _TOOL_VERB = map(
-    compiled, ("form_name", "form_description", "extracts", "class_name", "tool_verb")
-)
+_FORM_NAME, _FORM_DESCRIPTION = compiled("form_name"), compiled("form_description")
+_EXTRACTS, _CLASS_NAME, _TOOL_VERB = map(compiled, ("extracts", "class_name", "tool_verb"))
 
 
 def split_tools(

@@ -54,11 +54,11 @@ def words_of(name: str) -> list[str]:
     return [word.casefold() for word in words]
 
 
-_VERB_CLASSES: dict[str, str] = {
-    stem(verb): kind for kind, verbs in WORDS["verbs"].items() for verb in verbs.split()
+_KINDS: dict[str, str] = {
+    stem(verb): kind for kind in WORDS["verbs"] for verb in WORDS["verbs"][kind].split()
 }
 
 
 def verb_class(word: str) -> str:
     """``read``, ``create``, ``delete``, ``send`` or ``change``; empty for what is no verb known here."""
-    return _VERB_CLASSES.get(stem(word), "")
+    return _KINDS.get(stem(word), "")
