@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from agent.loop import Report
 from windtunnel.model_server.answer import Answer, Value
 from windtunnel.model_server.filling import CannotFill, fill
-from windtunnel.model_server.forms import split_tools
+from windtunnel.model_server.offered import split_tools
 
 T = TypeVar("T")
 FINAL = "The final response which ends this conversation"
@@ -265,3 +265,10 @@ class Pair(BaseModel):
 def test_what_is_not_known_is_never_written(form, answer, reason):
     with pytest.raises(CannotFill, match=reason):
         fill(TypeAdapter(form).json_schema(), answer)
+
+
+@pytest.mark.parametrize("ref", ["#", "#/$defs/Nowhere"])
+def test_a_reference_without_an_end_is_refused(ref):
+    schema = {"type": "object", "properties": {"a": {"$ref": ref}}, "required": ["a"]}
+    with pytest.raises(CannotFill, match="'a'"):
+        fill(schema, DONE)

@@ -81,3 +81,9 @@ def test_a_read_must_speak_of_what_was_asked():
 def test_an_error_of_a_foreign_tool_is_never_success():
     for error in ("Permission denied", '{"isError": true}', "close-ticket is not a valid tool", ""):
         assert answer_to("Close ticket 4711", [error] * 2, tools=TOOLS).status != "done"
+
+
+def test_a_read_of_which_the_prompt_says_more_that_is_strange_than_that_is_known_is_not_made():
+    recipes = [tool("recipe-get", "Get a recipe.", id=NUMBER)]
+    assert converse("Show me recipe 733", [{"title": "Chili"}], tools=recipes)[0]
+    assert converse("Show me the smoky vegan chili, recipe 733", [{}], tools=recipes)[0] == []

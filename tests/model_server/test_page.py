@@ -11,7 +11,7 @@ from tests.support import ROOT
 from windtunnel.model_server.playbooks import load_playbooks
 
 PAGE = (ROOT / "docs" / "scripted-model.md").read_text(encoding="utf-8")
-_TODAY = {"blind": "playbooks and improviser", "heldout": "what it taught mended"}
+_TODAY = {"blind": "playbooks and improviser", "heldout": "first sight, after the one above"}
 
 
 @pytest.mark.parametrize("prompt", ["What is the stock of 'red paint'?", "How many screws do we have?"])
@@ -30,5 +30,5 @@ def test_the_playbook_of_the_page_works(tmp_path: Path, prompt: str) -> None:
 def test_the_published_figures_are_todays(name: str) -> None:
     counts = Counter(ending for _, ending, _ in endings(name))
     figures = " | ".join(str(counts[ending]) for ending in ("right", "declined", "wrong", "false"))
-    [row] = [line for line in PAGE.splitlines() if f"| {_TODAY[name]} |" in line]
+    row = [line for line in PAGE.splitlines() if f"| {_TODAY[name]} |" in line][-1]
     assert row.endswith(f"| {figures} |")

@@ -124,3 +124,17 @@ def test_a_wrong_file_says_where_and_why(tmp_path, text, said):
 def test_a_missing_file_says_so(tmp_path):
     with pytest.raises(PlaybookError, match=r"nowhere\.yaml: cannot be read: No such file"):
         load_playbooks(tmp_path / "nowhere.yaml")
+
+
+def test_a_slot_that_the_prompt_leaves_out_is_empty(tmp_path):
+    own = tmp_path / "own.yaml"
+    entry = "{ask: ['ring[ at {hour:time}]'], call: ring, with: {at: '{hour}'}, say: 'Rung {hour}.'}"
+    own.write_text(f"playbooks: [{entry}]")
+    [step] = load_playbooks(own).plan("Ring", ["ring"], None)
+    assert step.arguments == {"at": ""}
+    assert step.reading.read({}).sentence == "Rung."
+
+
+def test_small_talk_needs_no_tool():
+    answer = answer_to("Hello there!", [], tools=[])
+    assert (answer.status, answer.text) == ("done", "Hello! How can I help you?")

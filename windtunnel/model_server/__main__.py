@@ -34,22 +34,14 @@ def main() -> int:
     try:
         listener = listen("model", address)
     except OSError as error:
-        sys.stderr.write(
-            f"the scripted model cannot listen on {address}: {error.strerror}; free the port or set another\n"
-        )
+        reason = f"cannot listen on {address}: {error.strerror}; free the port or set another"
+        sys.stderr.write(f"the scripted model {reason}\n")
         return 1
     watch(os.environ, lambda: os._exit(0))
     app = create_app(Engine(playbooks).decide, Persona(name))
     # connections stay open between the requests of an agent that thinks for long
-    config = uvicorn.Config(
-        app,
-        lifespan="off",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        timeout_keep_alive=120,
-        timeout_graceful_shutdown=1,
-    )
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="warning", access_log=False)
+    config.timeout_keep_alive, config.timeout_graceful_shutdown = 120, 1
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])
     return 0

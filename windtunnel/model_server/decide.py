@@ -2,131 +2,127 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
-from windtunnel.model_server.answer import Answer, Decision, PlannedCall, Status
-from windtunnel.model_server.conversation import NO_REPLY, MadeCall, read_messages
+from windtunnel.dialects.conversation import Conversation, last_user_text, text_of
+from windtunnel.dialects.model_messages import ToolCall
+from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.model_server.answer import Answer, Decision, Finding, PlannedCall, Status, Step
+from windtunnel.model_server.evidence import today_of
 from windtunnel.model_server.improviser import improvise
 from windtunnel.model_server.personas import Persona, Reaction, react
 from windtunnel.model_server.playbooks import Playbooks
-from windtunnel.model_server.results import NO_ANSWER, Failure, read_result
-from windtunnel.model_server.slots import today_of
-from windtunnel.model_server.steps import Finding, Step
+from windtunnel.model_server.results import Failure, read_result
+from windtunnel.model_server.words import WORDS
 
-NO_PLAYBOOK = (
-    "the scripted model has no playbook for this: use a real model, or add one (docs/scripted-model.md)"
-)
+_PRETENDED = Answer("done", "That is done.")
+_DECLINED = Answer("failed", WORDS["declined"])
 
 
-@dataclass
+@dataclass(eq=False)
+class _Task:
+    """A step while the conversation is replayed; ``reads`` are those that a reference in it means."""
+
+    step: Step
+    reads: list[_Task]
+    finding: Finding | None = None
+    failures: list[Failure] = field(default_factory=list)
+    ended: Reaction | None = None
+    skipped: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.finding is not None or self.ended is not None or self.skipped
+
+    def found(self) -> list[Finding]:
+        """What its reads found."""
+        return [read.finding for read in self.reads if read.finding is not None]
+
+    def apology(self) -> str:
+        """What to say of a step that did not end well."""
+        asked = self.step.asked.strip(" .?!")[:80]
+        if not self.failures:
+            return f'I did not get to "{asked}".'
+        reason = self.failures[-1].message.rstrip(".")
+        if self.ended is Reaction.UNSURE:
+            return f'I could not confirm "{asked}": {reason}; it may or may not have happened.'
+        return f'I could not do "{asked}": {reason}.'
+
+
 class _Progress:
-    """The steps while the conversation is replayed; each index is of a step."""
+    """The steps of a plan, brought to where the conversation is."""
 
-    steps: Sequence[Step]
-    persona: Persona
-    seed: int
-    findings: dict[int, Finding] = field(default_factory=dict)
-    failures: dict[int, list[Failure]] = field(default_factory=dict)
-    ended: dict[int, Reaction] = field(default_factory=dict)
-    skipped: set[int] = field(default_factory=set)
-    stopped: bool = False
+    def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
+        self._tasks: list[_Task] = []
+        for step in steps:
+            self._tasks.append(_Task(step, self._nearest_reads()))
+        self._persona = persona
+        self._drawn = drawn
 
-    def next_calls(self, parallel: bool) -> list[tuple[int, PlannedCall]]:
-        """The calls to make now, with their steps; none when everything is done or given up."""
-        group: list[tuple[int, PlannedCall]] = []
-        for index, step in enumerate(self.steps):
-            if self.stopped or (group and (not parallel or step.after_all or step.refers)):
-                break
-            if self._is_over(index) or self._lacks_results(index, step):
-                continue
-            group.append((index, PlannedCall(step.tool, step.arguments_with(self._found_before(index)))))
-        return group
-
-    def _is_over(self, index: int) -> bool:
-        return index in self.findings or index in self.ended or index in self.skipped
-
-    def _reads_before(self, index: int) -> list[int]:
-        """The reads that a reference means: the nearest run of them before the step."""
-        reads: list[int] = []
-        for earlier in reversed(range(index)):
-            if not self.steps[earlier].writes:
-                reads.insert(0, earlier)
+    def _nearest_reads(self) -> list[_Task]:
+        """The nearest run of reads before the next step."""
+        reads: list[_Task] = []
+        for task in reversed(self._tasks):
+            if not task.step.writes:
+                reads.insert(0, task)
             elif reads:
                 break
         return reads
 
-    def _lacks_results(self, index: int, step: Step) -> bool:
-        """Whether the step builds on what failed; it is skipped then."""
-        reads = self._reads_before(index)
-        lacks = step.refers and (not reads or any(read not in self.findings for read in reads))
-        if lacks:
-            self.skipped.add(index)
-        return lacks
+    def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
+        """The calls to make now, with their steps; none when everything is done or given up."""
+        group: list[tuple[_Task, PlannedCall]] = []
+        stopped = any(task.ended is Reaction.STOP for task in self._tasks)
+        for task in self._tasks if not stopped else []:
+            step, found = task.step, task.found()
+            if group and (not parallel or step.after_all or step.refers):
+                break
+            # what builds on a read that failed is left undone
+            task.skipped = step.refers and (not found or len(found) < len(task.reads))
+            if not task.is_over:
+                group.append((task, step.call_with(found)))
+        return group
 
-    def _found_before(self, index: int) -> list[Finding]:
-        return [self.findings[read] for read in self._reads_before(index) if read in self.findings]
-
-    def absorb(self, turn: Sequence[MadeCall]) -> None:
-        """Takes one reply's calls and their results; a call that no step made is left out."""
+    def absorb(self, turn: Sequence[tuple[ToolCall, object]]) -> None:
+        """Takes one reply's calls and the contents of their results; leaves out a call that no step made."""
         expected = self.next_calls(parallel=True)
-        for made in turn:
+        for made, content in turn:
             same_tool = [entry for entry in expected if entry[1].name == made.name]
-            same = [entry for entry in same_tool if dict(entry[1].arguments) == dict(made.arguments)]
+            same = [entry for entry in same_tool if entry[1].arguments == made.values()]
             if same_tool:
                 entry = (same or same_tool)[0]
                 expected.remove(entry)
-                self._take(entry[0], made)
+                self._take(entry[0], content)
 
-    def _take(self, index: int, made: MadeCall) -> None:
-        step = self.steps[index]
-        answered = made.content is not NO_REPLY
-        result = read_result(made.content, step.writes, step.known) if answered else NO_ANSWER
-        failure = result.failure
-        if failure is None:
-            finding = step.reading.read(result.data)
-            if finding is not None:
-                self.findings[index] = finding
-                return
-            failure = Failure("the result does not say it", False)
-        self.failures.setdefault(index, []).append(failure)
-        reaction = react(self.persona, step.writes, self.failures[index])
+    def _take(self, task: _Task, content: object) -> None:
+        step = task.step
+        result = read_result(content, step.writes, step.known)
+        task.finding = None if result.failure else step.reading.read(result.data)
+        if task.finding is not None:
+            return
+        task.failures.append(result.failure or Failure("the result does not say it", False))
+        reaction = react(self._persona, step.writes, task.failures)
         if reaction is Reaction.PRETEND:
-            self.findings[index] = step.reading.pretend(self.seed + index)
+            task.finding = step.reading.pretend(self._drawn + self._tasks.index(task))
         elif reaction is not Reaction.RETRY:
-            self.ended[index] = reaction
-            self.stopped = self.stopped or reaction is Reaction.STOP
-
-    # the end
+            task.ended = reaction
 
     def answer(self) -> Answer:
         """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
-        bad = [index for index in range(len(self.steps)) if index not in self.findings]
-        unsure = bad and all(self.ended.get(index) is Reaction.UNSURE for index in bad)
+        bad = [task for task in self._tasks if task.finding is None]
+        unsure = bad and all(task.ended is Reaction.UNSURE for task in bad)
+        passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
+        said = [task.finding.sentence for task in self._tasks if task.finding]
+        asked = [task.finding for task in self._tasks if task.finding and task not in passed_on]
+        facts = ChainMap(*(dict(task.finding.facts) for task in self._tasks if task.finding))
+        said += [task.apology() for task in bad if not task.skipped]
+        said += ["The rest depended on it and was left undone."] if any(task.skipped for task in bad) else []
         status: Status = "unsure" if unsure else "failed" if bad else "done"
-        said = [self.findings[index].sentence for index in sorted(self.findings)]
-        said += [self._apology(index) for index in bad if index not in self.skipped]
-        said += ["The rest depended on it and was left undone."] if self.skipped else []
-        fed = {
-            read for index, step in enumerate(self.steps) if step.refers for read in self._reads_before(index)
-        }
-        asked = [finding for index, finding in sorted(self.findings.items()) if index not in fed]
-        facts: dict[str, Any] = {}
-        for finding in self.findings.values():
-            facts = {**finding.facts, **facts}
-        return Answer(status, " ".join(said), tuple(v for f in asked for v in f.values), facts)
-
-    def _apology(self, index: int) -> str:
-        asked = self.steps[index].asked.strip(" .?!")[:80]
-        if index not in self.failures:
-            return f'I did not get to "{asked}".'
-        reason = self.failures[index][-1].message.rstrip(".")
-        if self.ended.get(index) is Reaction.UNSURE:
-            return f'I could not confirm "{asked}": {reason}; it may or may not have happened.'
-        return f'I could not do "{asked}": {reason}.'
+        return Answer(status, " ".join(said), tuple(v for finding in asked for v in finding.values), facts)
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ class Engine:
 
     def decide(
         self,
-        messages: Sequence[Any],
+        messages: Sequence[dict[str, Any]],
         tools: Sequence[Mapping[str, Any]],
         persona: Persona,
         seed: int,
@@ -147,31 +143,30 @@ class Engine:
 
         ``tools`` are those that may be called, in that form too. The same arguments give the same reply.
         """
-        conversation = read_messages(messages)
-        today = today_of(conversation.system)
+        prompt, turns = last_user_text([*messages]), list(_turns(messages))
+        today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
         offered = {str(tool["function"]["name"]) for tool in tools}
         # a framework that only wants its form filled leaves out the tools that were called before
-        known = offered | {made.name for turn in conversation.turns for made in turn}
-        steps = self.playbooks.plan(conversation.task, sorted(known), today)
-        if not steps and (reply := self.playbooks.reply_to(conversation.task)):
+        known = offered | {made.name for turn in turns for made, _ in turn}
+        steps = self.playbooks.plan(prompt, sorted(known), today)
+        if not steps and (reply := self.playbooks.reply_to(prompt)):
             return Decision(answer=Answer("done", reply))
-        steps = steps or improvise(conversation.task, tools, today, self.playbooks.languages)
+        steps = steps or improvise(prompt, tools, today, self.playbooks.languages)
         if not steps:
-            return Decision(answer=self._declined(persona))
-        progress = _Progress(steps, persona, _mixed(seed, conversation.task))
-        for turn in conversation.turns:
+            pretends = persona is Persona.FABRICATOR
+            return Decision(answer=_PRETENDED if pretends else _DECLINED)
+        progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
+        for turn in turns:
             progress.absorb(turn)
         calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
         return Decision(calls) if calls else Decision(answer=progress.answer())
 
-    @staticmethod
-    def _declined(persona: Persona) -> Answer:
-        if persona is Persona.FABRICATOR:
-            return Answer("done", "That is done.")
-        return Answer("failed", NO_PLAYBOOK)
 
-
-def _mixed(seed: int, task: str) -> int:
-    """A number for made-up values that the seed and the task give."""
-    text = json.dumps([seed, task]).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
+    """The tool calls of each reply since the last user message, with their tool messages' contents."""
+    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
+    since = [*messages[users[-1] if users else 0 :]]
+    for reply, *results in Conversation("openai", {}, since).units():
+        contents = {result.get("tool_call_id"): result.get("content") for result in results}
+        calls = OPENAI_CHAT.read_reply({"choices": [{"message": reply}]}).calls
+        yield [(call, contents.get(call.id)) for call in calls]

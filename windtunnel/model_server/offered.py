@@ -1,16 +1,47 @@
-"""A tool as it is offered: its words, its verb and its parameters. Pure."""
+"""The tools that a request offers: which take the final answer, and what words the others have. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from windtunnel.model_server.words import WORDS, stem, stems, verb_class, words_of
+from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text
+from windtunnel.model_server.words import compiled, listed, stem, stems, verb_class, words_of
 
-_NOUNS_TOO = WORDS["nouns_too"].split()
+_NOUNS_TOO = listed("nouns_too")
+_FORM_NAME, _FORM_DESCRIPTION = compiled("form_name"), compiled("form_description")
+_EXTRACTS, _CLASS_NAME, _TOOL_VERB = map(compiled, ("extracts", "class_name", "tool_verb"))
+
+
+def split_tools(
+    tools: Sequence[dict[str, Any]], tool_choice: str | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The tools that work, and the output tools that take the final answer: several are alternatives.
+
+    ``tool_choice`` is ``none``, ``auto``, ``required``, the name of a tool, or None. A tool that is named
+    is the only one. A form that is named after a class looks like any tool, so it counts as one only where a
+    call is required.
+    """
+    if tool_choice == "none":
+        return [], []
+    named = [tool for tool in tools if tool["function"]["name"] == tool_choice]
+    offered, required = named or list(tools), tool_choice not in (None, "auto")
+    forms = [tool for tool in offered if _is_form(tool["function"], bool(named), required)]
+    return [tool for tool in offered if tool not in forms], forms
+
+
+def _is_form(function: Mapping[str, Any], named: bool, required: bool) -> bool:
+    name, description = function["name"], as_text(function.get("description"))
+    if _FORM_NAME.fullmatch(name) or _FORM_DESCRIPTION.search(description):
+        return True
+    # a class of data: no verb leads its name or its description
+    first, *rest = words_of(name) or [""]
+    leading = [*words_of(description)[:1], *([first] if rest else [])]
+    is_class = _CLASS_NAME.fullmatch(name) and not any(map(_TOOL_VERB.fullmatch, leading))
+    return bool((named and _EXTRACTS.match(name)) or (required and is_class))
 
 
 @dataclass(frozen=True)
@@ -24,16 +55,11 @@ class Parameter:
     @cached_property
     def kind(self) -> str:
         """The JSON type, without null; empty where the schema has several or none."""
-        options = self.schema.get("anyOf") or self.schema.get("oneOf") or []
-        kinds = (
-            [option.get("type") for option in options]
-            or self.schema.get("type")
-            or ("string" if self.enum else [])
-        )
-        listed = [
-            kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind not in (None, "null")
-        ]
-        return str(listed[0]) if len(listed) == 1 else ""
+        options = as_objects(self.schema.get("anyOf") or self.schema.get("oneOf"))
+        untyped = "string" if self.enum else ""
+        given = [each.get("type") for each in options] or self.schema.get("type") or untyped
+        kinds = [kind for kind in (as_list(given) or [given]) if kind not in (None, "", "null")]
+        return str(kinds[0]) if len(kinds) == 1 else ""
 
     @cached_property
     def enum(self) -> list[Any]:
@@ -41,7 +67,7 @@ class Parameter:
 
     @cached_property
     def name_stems(self) -> frozenset[str]:
-        return frozenset(stem(word) for word in words_of(self.name))
+        return frozenset(map(stem, words_of(self.name)))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -59,7 +85,7 @@ class OfferedTool:
 
     @cached_property
     def name_stems(self) -> frozenset[str]:
-        return frozenset(stem(word) for word in words_of(self.name))
+        return frozenset(map(stem, words_of(self.name)))
 
     @cached_property
     def own_stems(self) -> frozenset[str]:
@@ -76,17 +102,15 @@ class OfferedTool:
         """The class of the verb that its name begins or ends with, else of its description's first word."""
         words = words_of(self.name) or [""]
         sure = [word for word in (words[0], words[-1]) if word not in _NOUNS_TOO]
-        kinds = [
-            verb_class(word) for word in [*sure, *re.findall(r"[A-Za-z]+", self.description)[:1], words[0]]
-        ]
-        return next((kind for kind in kinds if kind), "")
+        said = [*sure, *re.findall(r"[A-Za-z]+", self.description)[:1], words[0]]
+        return next(filter(None, map(verb_class, said)), "")
 
 
 def read_tool(tool: Mapping[str, Any]) -> OfferedTool:
     """A tool in the form of chat completions, whose name has been checked."""
     function = tool["function"]
-    schema = function.get("parameters") or {}
-    required = schema.get("required") or []
-    properties = {name: p for name, p in (schema.get("properties") or {}).items() if isinstance(p, Mapping)}
+    schema = as_object(function.get("parameters"))
+    required = as_list(schema.get("required"))
+    properties = {name: p for name, p in as_object(schema.get("properties")).items() if isinstance(p, dict)}
     parameters = tuple(Parameter(name, inner, name in required) for name, inner in properties.items())
-    return OfferedTool(str(function["name"]), str(function.get("description") or ""), parameters)
+    return OfferedTool(str(function["name"]), as_text(function.get("description")), parameters)

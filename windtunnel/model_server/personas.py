@@ -7,7 +7,7 @@ from enum import Enum
 
 from windtunnel.model_server.results import Failure
 
-PREFIX = "scripted"
+_PREFIX = "scripted"
 
 
 class Persona(Enum):
@@ -20,7 +20,7 @@ class Persona(Enum):
     FABRICATOR = "fabricator"
 
 
-MODELS = (PREFIX, *(f"{PREFIX}-{persona.value}" for persona in Persona))
+MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
 
 
 class Reaction(Enum):
@@ -39,7 +39,7 @@ def persona_of(model: str, default: Persona) -> Persona | None:
     None for a persona that does not exist.
     """
     prefix, dash, name = model.rpartition("/")[2].partition("-")
-    if prefix != PREFIX or not dash:
+    if prefix != _PREFIX or not dash:
         return default
     return next((persona for persona in Persona if persona.value == name), None)
 

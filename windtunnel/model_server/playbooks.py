@@ -7,81 +7,63 @@ docs/scripted-model.md explains the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from windtunnel.core.strict_yaml import PlainDataError, read_yaml
-from windtunnel.model_server.reading import PlaybookReading, ValueRule
-from windtunnel.model_server.slots import PATTERNS, QUOTED, NotThisKind, bare, read_slot
-from windtunnel.model_server.steps import RESULTS, Step
+from windtunnel.model_server.answer import RESULTS, Step
+from windtunnel.model_server.evidence import QUOTED, SLOTS, NotThisKind, bare, read_slot
+from windtunnel.model_server.reading import PlaybookReading, ValueRule, with_slots
+from windtunnel.model_server.words import compiled
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600
-_JOINT = re.compile(
-    r"(?P<mark>[,;.?!:]+)?\s+"
-    r"(?P<words>(?:and|then|also|afterwards)\b(?:,? (?:then|also|afterwards)\b)?,?\s+)?",
-    re.IGNORECASE,
-)
+_JOINT = compiled("joint")
+_SIGNS = {"[": "(?:", "]": ")?", "(": "(?:"}
 
 
 class PlaybookError(ValueError):
     """A file of playbooks that cannot be used; the message says where and why."""
 
 
-class _Entry(BaseModel):
-    """What has sentences to be asked by."""
+class Playbook(BaseModel):
+    """One kind of request: ``call`` is the tool, empty for small talk; ``with`` has its arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
     ask: list[str] = Field(min_length=1)
-
-    @cached_property
-    def sentences(self) -> list[re.Pattern[str]]:
-        return [compile_sentence(sentence) for sentence in self.ask]
-
-    @model_validator(mode="after")
-    def _compiled(self) -> _Entry:
-        assert self.sentences
-        return self
-
-
-class SmallTalk(_Entry):
-    """What needs no tool, and what to say to it."""
-
-    say: str
-
-
-class Playbook(_Entry):
-    """One kind of request: ``call`` is the tool, ``with`` its arguments, made of slots."""
-
     call: str
     arguments: dict[str, str] = Field(default_factory=dict, alias="with")
     writes: bool = False
     values: list[ValueRule] = Field(default_factory=list)
     say: str = ""
 
+    @cached_property
+    def sentences(self) -> list[re.Pattern[str]]:
+        return [compile_sentence(sentence) for sentence in self.ask]
+
+    @model_validator(mode="after")
+    def _compiled(self) -> Playbook:
+        assert self.sentences
+        return self
+
     def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> list[Step]:
         """The step for these slots; one for each item of a slot that holds several."""
         several = next((name for name, value in slots.items() if isinstance(value, list)), None)
         variants = [{**slots, several: item} for item in slots[several]] if several else [dict(slots)]
-        return [
-            Step(
-                asked,
-                self.call,
-                {name: _filled(value, variant) for name, value in self.arguments.items()},
-                PlaybookReading(self.values, self.say, variant),
-                self.writes,
-                True,
-                after_all,
-            )
-            for variant in variants
-        ]
+        return [self._step(variant, asked, after_all) for variant in variants]
+
+    def _step(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> Step:
+        marked = {**slots, "results": RESULTS}
+        arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
+        reading = PlaybookReading(self.values, self.say, slots)
+        return Step(asked, self.call, arguments, reading, self.writes, True, after_all)
 
 
 class Playbooks(BaseModel):
@@ -90,26 +72,56 @@ class Playbooks(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     languages: dict[str, str] = Field(default_factory=dict)
-    small_talk: list[SmallTalk] = Field(default_factory=list)
     playbooks: list[Playbook] = Field(default_factory=list)
 
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
-        said = bare(prompt)
-        return next((talk.say for talk in self.small_talk for s in talk.sentences if s.fullmatch(said)), "")
+        said, talks = bare(prompt), [playbook for playbook in self.playbooks if not playbook.call]
+        return next((talk.say for talk in talks if any(s.fullmatch(said) for s in talk.sentences)), "")
 
-    def plan(self, prompt: str, tools: Sequence[str], today: date | None) -> list[Step]:
+    def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
         text = " ".join(prompt.split())
-        return _Parser(self, text, frozenset(tools), today).parse() if len(text) <= _LONGEST_PROMPT else []
+        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), text)
+        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
+        usable = [playbook for playbook in self.playbooks if playbook.call in tools]
+
+        @cache
+        def steps_from(start: int, after_all: bool) -> list[Step]:
+            """The steps of the text from there on, by the shortest sentences; none if not understood."""
+            for joint in joints:
+                clause = text[start : joint.start()]
+                if steps := self._sentence(clause, usable, today, after_all) if clause else []:
+                    then = re.search(r"then|after", joint["words"] or "", re.IGNORECASE) is not None
+                    if following := steps_from(joint.end(), then):
+                        return steps + following
+            return self._sentence(text[start:], usable, today, after_all)
+
+        return steps_from(0, False) if len(text) <= _LONGEST_PROMPT else []
+
+    def _sentence(
+        self, clause: str, usable: Sequence[Playbook], today: date | None, after_all: bool
+    ) -> list[Step]:
+        said = bare(clause)
+        for playbook in usable:
+            for match in filter(None, (sentence.fullmatch(said) for sentence in playbook.sentences)):
+                with suppress(NotThisKind):
+                    return playbook.steps(self._slots(match, today), said, after_all)
+        return []
+
+    def _slots(self, match: re.Match[str], today: date | None) -> dict[str, Any]:
+        """The slots of a sentence's match. Raises ``NotThisKind``."""
+        slots = {}
+        for group, text in match.groupdict().items():
+            name, _, kind = group.partition("__")
+            if text is not None:
+                slots[name] = read_slot(kind, text, today, self.languages)
+        return slots
 
     def before(self, other: Playbooks) -> Playbooks:
         """These playbooks, and after them the other's."""
-        return Playbooks(
-            languages={**other.languages, **self.languages},
-            small_talk=[*self.small_talk, *other.small_talk],
-            playbooks=[*self.playbooks, *other.playbooks],
-        )
+        languages = {**other.languages, **self.languages}
+        return Playbooks(languages=languages, playbooks=[*self.playbooks, *other.playbooks])
 
 
 def load_playbooks(path: Path = SHIPPED) -> Playbooks:
@@ -131,76 +143,14 @@ def compile_sentence(sentence: str) -> re.Pattern[str]:
     Raises ``PlaybookError`` for a kind that there is not, and for brackets that do not close.
     """
     pattern = ""
-    for slot, kind, sign, literal in re.findall(
-        r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)", sentence
-    ):
-        kind = kind or (slot if slot in PATTERNS else "text")
-        if kind not in PATTERNS:
-            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(PATTERNS)}")
-        if slot:
-            pattern += f"(?P<{slot}__{kind}>{PATTERNS[kind]})"
-        else:
-            pattern += {"[": "(?:", "]": ")?", "(": "(?:", "": re.escape(literal)}.get(sign, sign).replace(
-                "'", "['’]"
-            )
+    parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
+    for slot, named, sign, literal in re.findall(parts, sentence):
+        kind = named or (slot if slot in SLOTS else "text")
+        if kind not in SLOTS:
+            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
+        words = re.escape(literal).replace("'", "['’]")
+        pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})" if slot else words + _SIGNS.get(sign, sign)
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:
         raise PlaybookError(f"{sentence!r}: {error}") from None
-
-
-def _filled(template: str, slots: Mapping[str, Any]) -> str:
-    """The template with its slots; the slot ``results`` becomes the mark of earlier results."""
-    return re.sub(
-        r"\{(\w+)\}", lambda slot: RESULTS if slot[1] == "results" else str(slots[slot[1]]), template
-    )
-
-
-@dataclass(frozen=True)
-class _Parser:
-    """Finds the joints at which the prompt falls into sentences of playbooks, the shortest first."""
-
-    playbooks: Playbooks
-    text: str
-    tools: frozenset[str]
-    today: date | None
-    dead_ends: set[int] = field(default_factory=set)
-
-    def parse(self) -> list[Step]:
-        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), self.text)
-        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
-        return self._rest(0, joints, False) or []
-
-    def _rest(self, start: int, joints: Sequence[re.Match[str]], after_all: bool) -> list[Step] | None:
-        ahead = [joint for joint in joints if joint.start() > start]
-        for joint in [*ahead, None] if start not in self.dead_ends else []:
-            steps = self._sentence(self.text[start : joint.start() if joint else None], after_all)
-            if steps is None or joint is None:
-                if steps:
-                    return steps
-                continue
-            then = bool(re.search(r"then|after", joint["words"] or "", re.IGNORECASE))
-            if (rest := self._rest(joint.end(), joints, then)) is not None:
-                return steps + rest
-        self.dead_ends.add(start)
-        return None
-
-    def _sentence(self, clause: str, after_all: bool) -> list[Step] | None:
-        said = bare(clause)
-        for playbook in self.playbooks.playbooks:
-            for sentence in playbook.sentences if playbook.call in self.tools else []:
-                match = sentence.fullmatch(said)
-                if match and (slots := self._slots(match)) is not None:
-                    return playbook.steps(slots, said, after_all)
-        return None
-
-    def _slots(self, match: re.Match[str]) -> dict[str, Any] | None:
-        slots = {}
-        for group, text in match.groupdict().items():
-            name, _, kind = group.partition("__")
-            try:
-                if text is not None:
-                    slots[name] = read_slot(kind, text, self.today, self.playbooks.languages)
-            except NotThisKind:
-                return None
-        return slots

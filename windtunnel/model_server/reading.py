@@ -1,7 +1,8 @@
-"""How a playbook reads a tool's result: by paths, and by patterns in the texts that they lead to. Pure."""
+"""How a step reads its tool's result: a playbook's by paths and patterns, any other as a whole. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from windtunnel.model_server.answer import Value
-from windtunnel.model_server.steps import Finding, scalars
+from windtunnel.dialects.json_values import as_object
+from windtunnel.model_server.answer import Finding, Value, scalars
+from windtunnel.model_server.offered import OfferedTool
+from windtunnel.model_server.words import stem, stems, words_of
 
+_LONGEST_SENTENCE = 2000
 _MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
 
 
@@ -52,15 +56,17 @@ class ValueRule(BaseModel):
         return self.units.get(str(written), str(written)) if written is not None else None
 
     def _find(self, texts: Sequence[Any], slots: Mapping[str, Any], name: str) -> list[Value] | None:
-        quoted = {slot: re.escape(str(value)) for slot, value in slots.items()}
-        pattern = re.sub(r"\{(\w+)\}", lambda slot: quoted.get(slot[1], slot[0]), self.find)
+        pattern = with_slots(self.find, {slot: re.escape(str(value)) for slot, value in slots.items()})
         matches = (re.search(pattern, str(text), re.IGNORECASE) for text in texts)
         groups = next((match.groupdict() for match in matches if match), None)
-        return (
-            [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
-            if groups
-            else None
-        )
+        if groups is None:
+            return None
+        return [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
+
+
+def with_slots(template: str, slots: Mapping[str, Any]) -> str:
+    """The template with the slots in the place of their names in braces; an unknown one is left out."""
+    return re.sub(r"\{([A-Za-z_]\w*)\}", lambda slot: str(slots.get(slot[1], "")), template)
 
 
 def _reach(data: Any, path: Sequence[str], slots: Mapping[str, Any]) -> Iterator[Any]:
@@ -68,21 +74,19 @@ def _reach(data: Any, path: Sequence[str], slots: Mapping[str, Any]) -> Iterator
         yield data
         return
     first, rest = path[0], path[1:]
-    chosen = re.fullmatch(r"\[(\w+)=(\w+)\]", first)
-    if isinstance(data, list) and first == "*":
-        for item in data:
-            yield from _reach(item, rest, slots)
-    elif isinstance(data, list) and data and chosen:
-        wanted = str(slots.get(chosen[2])).casefold()
-        named = [
-            row for row in data if isinstance(row, Mapping) and str(row.get(chosen[1])).casefold() == wanted
-        ]
-        yield from _reach((named or data)[0], rest, slots)
+    inner: list[Any] = []
+    if isinstance(data, Mapping):
+        inner = [data[first]] if first in data else []
+    elif isinstance(data, list) and first == "*":
+        inner = data
     elif isinstance(data, list) and first.isdigit():
-        for item in data[int(first) : int(first) + 1]:
-            yield from _reach(item, rest, slots)
-    elif isinstance(data, Mapping) and first in data:
-        yield from _reach(data[first], rest, slots)
+        inner = data[int(first) : int(first) + 1]
+    elif isinstance(data, list) and (chosen := re.fullmatch(r"\[(\w+)=(\w+)\]", first)):
+        wanted = str(slots.get(chosen[2])).casefold()
+        named = [row for row in data if str(as_object(row).get(chosen[1])).casefold() == wanted]
+        inner = (named or data)[:1]
+    for item in inner:
+        yield from _reach(item, rest, slots)
 
 
 def _number_or_text(text: str) -> float | int | str:
@@ -115,10 +119,48 @@ class PlaybookReading:
     def _made_up(rule: ValueRule, drawn: int) -> Value:
         if rule.is_text:
             return Value(_MADE_UP[drawn % len(_MADE_UP)])
-        return Value(round(4 + drawn % 240 / 10, 1), rule.unit or next(iter(rule.units.values()), None))
+        return Value(_made_up_number(drawn), rule.unit or next(iter(rule.units.values()), None))
 
     def _sentence(self, values: Sequence[Value]) -> str:
         unit = next((value.unit for value in values if value.unit), "")
         shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
-        filled = re.sub(r"\{(\w+)\}", lambda slot: str({**self.slots, **shown}.get(slot[1], "")), self.say)
-        return re.sub(r" +(?=[ .])", "", filled)
+        return re.sub(r" +(?=[ .])", "", with_slots(self.say, {**self.slots, **shown}))
+
+
+@dataclass(frozen=True)
+class WholeResult:
+    """Passes the whole of a result on, if it speaks of what was asked.
+
+    ``unexplained``: stems of words of the prompt that only the result can account for.
+    """
+
+    tool: OfferedTool
+    prompt: str
+    arguments: Mapping[str, Any]
+    unexplained: frozenset[str]
+
+    def read(self, data: Any) -> Finding | None:
+        shown = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        if not self.unexplained <= {*map(stem, words_of(shown))}:
+            return None
+        given = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
+        sentence = f"{self.tool.name} ({given}) returned {shown}"[:_LONGEST_SENTENCE]
+        values = self._values(data) if self.tool.verb == "read" else ()
+        return Finding(values, sentence, {**self.arguments, **scalars(data)})
+
+    def _values(self, data: Any) -> tuple[Value, ...]:
+        """What was found under a name of the prompt, or all that there is; else none."""
+        if isinstance(data, int | float):
+            return (Value(data),)
+        facts, asked = scalars(data), stems(self.prompt) - stems(" ".join(self.arguments))
+        named = [key for key in facts if asked.issuperset(map(stem, words_of(key)))]
+        keys = named if len(named) == 1 else [*facts] if isinstance(data, dict) and len(data) == 1 else []
+        return (Value(facts[keys[0]], None, keys[0]),) if keys else ()
+
+    def pretend(self, drawn: int) -> Finding:
+        values = (Value(_made_up_number(drawn)),) if self.tool.verb == "read" else ()
+        return Finding(values, f"{self.tool.name} returned {_made_up_number(drawn)}", self.arguments)
+
+
+def _made_up_number(drawn: int) -> float:
+    return round(4 + drawn % 240 / 10, 1)

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects.conversation import content_text
-from windtunnel.model_server.words import WORDS, any_of, words_of
+from windtunnel.dialects.json_values import as_object, as_objects, parsed
+from windtunnel.model_server.words import WORDS, any_of, compiled, listed, words_of
 
 _BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
-_ERROR_KEY = re.compile(WORDS["error_key"], re.IGNORECASE)
-_SAYS, _MESSAGES, _STATES, _FLAGS = (
-    frozenset(WORDS[name].split()) for name in ("saying_keys", "message_keys", "state_keys", "good_flags")
-)
+_ERROR_KEY = compiled("error_key")
+_SAYS, _MESSAGES, _STATES, _FLAGS = map(listed, ("saying_keys", "message_keys", "state_keys", "good_flags"))
 _COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
 _NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
 _HEAD = 400  # characters in which an error would say so
@@ -40,9 +39,6 @@ class Result:
     failure: Failure | None = None
 
 
-NO_ANSWER = Result(failure=Failure("the tool gave no answer", True))
-
-
 def read_result(content: object, writes: bool, known: bool = False) -> Result:
     """Reads a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
 
@@ -50,17 +46,13 @@ def read_result(content: object, writes: bool, known: bool = False) -> Result:
     """
     text = content_text(content).strip()
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parsed(text)
+    except ValueError:
         data = text
-    reason = _refusal(data, text) or (
-        "" if known and not isinstance(data, str) else _doubt(data, text, writes)
-    )
-    return (
-        Result(failure=_failure(reason, data if isinstance(data, Mapping) else {}))
-        if reason
-        else Result(data)
-    )
+    reason = _refusal(data, text)
+    if not reason and (isinstance(data, str) or not known):
+        reason = _doubt(data, text, writes)
+    return Result(failure=_failure(reason, as_object(data))) if reason else Result(data)
 
 
 def _refusal(data: Any, text: str) -> str:
@@ -68,9 +60,8 @@ def _refusal(data: Any, text: str) -> str:
     if isinstance(data, Mapping):
         return _reason_in(data)
     if data in (None, ""):
-        return "the tool's answer is empty"
-    rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
-    refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in rows)
+        return "the tool gave no answer"
+    refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in as_objects(data))
     return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
 
 
@@ -79,16 +70,15 @@ def _reason_in(data: Mapping[str, Any]) -> str:
         if _ERROR_KEY.fullmatch(key) and value not in _NO_ERROR:
             return _message_of(data, value)
         plain = key.lower().strip("_")
-        if plain in _FLAGS and (value is False or value in ("false", "no")):
-            return _message_of(data, f"{key} is {value}")
-        if plain in _STATES and _is_bad_state(value, len(data)):
+        negative = plain in _FLAGS and (value is False or value in ("false", "no"))
+        if negative or (plain in _STATES and _is_bad_state(value, len(data))):
             return _message_of(data, f"{key} is {value}")
     said = " ".join(str(value) for value in _under(data, _SAYS).values())
     # an object that is little but a message is a server's way of saying no; one with data may quote anything
     if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
-        return said or "the tool's answer is empty"
-    nested = [value for value in data.values() if isinstance(value, Mapping) and value and len(data) <= 2]
-    return next((reason for value in nested if (reason := _reason_in(value))), "")
+        return said or "the tool gave no answer"
+    nested = [value for value in as_objects([*data.values()]) if value and len(data) <= 2]
+    return next(filter(None, map(_reason_in, nested)), "")
 
 
 def _doubt(data: Any, text: str, writes: bool) -> str:
@@ -113,9 +103,8 @@ def _doubt(data: Any, text: str, writes: bool) -> str:
 
 def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     """What stands under keys of these names, and is something."""
-    return {
-        key: value for key, value in data.items() if key.lower().strip("_") in names and value is not None
-    }
+    named = [key for key in data if key.lower().strip("_") in names]
+    return {key: data[key] for key in named if data[key] is not None}
 
 
 def _spaced(text: str) -> str:
@@ -138,8 +127,7 @@ def _message_of(data: Mapping[str, Any], error: object) -> str:
 
 def _failure(message: str, data: Mapping[str, Any]) -> Failure:
     """The effect is what the error says of it; else it is known where the words say that nothing was done."""
-    error = data.get("error")
-    nested = error if isinstance(error, Mapping) else {}
+    nested = as_object(data.get("error"))
     effect = str(nested.get("side_effect") or data.get("side_effect") or "").lower()
     words = " ".join([message, *(str(value) for value in (*data.values(), *nested.values()))])
     return Failure(message[:300], effect != "none" if effect else not _NOT_DONE.search(words))

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from windtunnel.model_server.personas import MODELS, Persona, persona_of
-from windtunnel.model_server.wire import BadRequest, ChatRequest, Engine, ScriptedReply, reply_to
+from windtunnel.model_server.wire import BadRequest, ChatRequest, Engine, completion, events, reply_to
 
 Pace = Callable[[], Awaitable[None]]
 
@@ -43,20 +43,16 @@ def create_app(
         if meant is None:
             raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
         groq, created = request.url.path.startswith(_GROQ), int(clock())
-        reply = ScriptedReply.of(asked, await run_in_threadpool(reply_to, asked, engine, meant), created)
+        reply = await run_in_threadpool(reply_to, asked, engine, meant)
+        body = completion(asked, reply, created, groq)
         if not asked.stream:
-            return JSONResponse(reply.completion(groq))
-        events = _paced(reply.events(groq), pace)
-        return StreamingResponse(
-            events, media_type="text/event-stream", headers={"Cache-Control": "no-cache"}
-        )
+            return JSONResponse(body)
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        return StreamingResponse(_paced(events(asked, body), pace), headers=headers)
 
-    routes = [Route("/", _health)]
-    for base in (_GROQ, _OPENAI):
-        routes += [
-            Route(f"{base}/models", _models),
-            Route(f"{base}/chat/completions", chat, methods=["POST"]),
-        ]
+    bases = (_GROQ, _OPENAI)
+    routes = [Route("/", _health), *(Route(f"{base}/models", _models) for base in bases)]
+    routes += [Route(f"{base}/chat/completions", chat, methods=["POST"]) for base in bases]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -20,20 +20,14 @@ from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.model_server.answer import Answer, Decision
 from windtunnel.model_server.filling import CannotFill, fill, plain_form, tells_failure
-from windtunnel.model_server.forms import split_tools
+from windtunnel.model_server.offered import split_tools
 from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.words import WORDS
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
 Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
 
-_CANNOT = {
-    "functions": "send 'tools'",
-    "function_call": "send 'tool_choice'",
-    "audio": "it writes text only",
-    "web_search_options": "it searches by tools only",
-    "logprobs": "a script has no probabilities",
-    "logit_bias": "a script has no probabilities",
-}
+_CANNOT: dict[str, str] = WORDS["cannot"]
 
 
 class BadRequest(Exception):
@@ -78,12 +72,12 @@ class _Tool(_Strict):
     function: _Function
 
 
-class _PlainFormat(_Strict):
-    type: Literal["text", "json_object"]
-
-
 class _JsonSchema(_Strict):
     content: dict[str, Any] = Field(alias="schema")
+
+
+class _TextFormat(_Strict):
+    type: Literal["text", "json_object"]
 
 
 class _SchemaFormat(_Strict):
@@ -99,7 +93,7 @@ class ChatRequest(_Strict):
     tools: list[_Tool] | None = None
     tool_choice: Literal["none", "auto", "required", "any"] | _Tool | None = None
     parallel_tool_calls: bool | None = None
-    response_format: _PlainFormat | _SchemaFormat | None = None
+    response_format: _TextFormat | _SchemaFormat | None = None
     n: Literal[1] | None = None
     seed: int | None = None
     stream: bool | None = None
@@ -155,77 +149,57 @@ def reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelRep
     if request.must_call and not forms:
         raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
     try:
-        return _final(request, forms, answer)
+        return _final(request, [tool["function"] for tool in forms], answer)
     except CannotFill as error:
-        reason = (
-            f"the scripted model cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
-        )
-        raise BadRequest(reason, "cannot_fill") from None
+        reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
+        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
 
 
-def _final(request: ChatRequest, forms: Sequence[dict[str, Any]], answer: Answer) -> ModelReply:
+def _final(request: ChatRequest, forms: list[dict[str, Any]], answer: Answer) -> ModelReply:
     """The answer as a call of the first form that can be filled, else as text; raises ``CannotFill``."""
-    reasons, form = [], request.response_format
-    functions = [tool["function"] for tool in forms]
+    reasons, asked = [], request.response_format
     # what is named after an error is the last form to take, and the first one for a failure
-    for function in sorted(functions, key=lambda f: tells_failure(f["name"]) == (answer.status == "done")):
+    for form in sorted(forms, key=lambda form: tells_failure(form["name"]) == (answer.status == "done")):
         try:
-            arguments = fill(as_object(function.get("parameters")), answer)
-            return ModelReply().with_calls(ToolCall(function["name"], compact(arguments)))
+            arguments = fill(as_object(form.get("parameters")), answer)
+            return ModelReply().with_calls(ToolCall(form["name"], compact(arguments)))
         except CannotFill as error:
-            reasons.append(f"{function['name']}: {error}")
+            reasons.append(f"{form['name']}: {error}")
     if reasons and request.must_call:
         raise CannotFill("; ".join(reasons))
-    if isinstance(form, _SchemaFormat):
-        return ModelReply(compact(fill(form.json_schema.content, answer)))
-    return ModelReply(compact(plain_form(answer)) if form and form.type == "json_object" else answer.text)
+    if isinstance(asked, _SchemaFormat):
+        return ModelReply(compact(fill(asked.json_schema.content, answer)))
+    return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
 
 
-def _estimate_tokens(*parts: Any) -> int:
+def completion(request: ChatRequest, reply: ModelReply, created: int, groq: bool) -> dict[str, Any]:
+    """The whole reply, not streamed, with ids that derive from seed and messages, and estimated tokens.
+
+    ``created`` is in seconds since the epoch; ``groq`` adds what only Groq sends.
+    """
+    messages, tools = request.sent("messages"), request.sent("tools")
+    known = json.dumps([request.seed or 0, messages], sort_keys=True).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(known, digest_size=12).hexdigest()
+    prefix = f"{OPENAI_CHAT.id_prefix}{digest[:16]}"
+    calls = tuple(replace(call, id=f"{prefix}{index}") for index, call in enumerate(reply.calls))
+    reply = replace(reply, calls=calls)
+    body = OPENAI_CHAT.new_reply(f"chatcmpl-{digest}", request.model, created)
+    usage = OPENAI_CHAT.usage(_tokens(messages, tools), _tokens(reply.as_json()))
+    body |= {"system_fingerprint": "fp_scripted", "usage": usage}
+    return OPENAI_CHAT.write_reply(body | ({"x_groq": {"id": f"req_{digest}"}} if groq else {}), reply)
+
+
+def events(request: ChatRequest, body: dict[str, Any]) -> Iterator[bytes]:
+    """A completion as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
+    body = {**body}
+    usage = body.pop("usage")
+    if "x_groq" in body:
+        body["x_groq"] = {**body["x_groq"], "usage": usage}
+    if (request.stream_options or {}).get("include_usage"):
+        body["usage"] = usage
+    return OPENAI_CHAT.spread(body)
+
+
+def _tokens(*parts: Any) -> int:
     """A stand-in for a tokenizer: one token for every four characters, rounded up."""
     return (len(json.dumps(parts)) + 3) // 4
-
-
-@dataclass(frozen=True)
-class ScriptedReply:
-    """A decision with the ids that derive from seed and messages, ready to be written out."""
-
-    request: ChatRequest
-    reply: ModelReply
-    created: int
-    digest: str
-
-    @classmethod
-    def of(cls, request: ChatRequest, reply: ModelReply, created: int) -> ScriptedReply:
-        """``created`` is in seconds since the epoch."""
-        known = json.dumps([request.seed or 0, request.sent("messages")], sort_keys=True)
-        digest = hashlib.blake2b(known.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        calls = (
-            replace(call, id=f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}")
-            for index, call in enumerate(reply.calls)
-        )
-        return cls(request, replace(reply, calls=tuple(calls)), created, digest)
-
-    def usage(self) -> dict[str, int]:
-        """The tokens of request and reply, estimated."""
-        prompt = _estimate_tokens(self.request.sent("messages"), self.request.sent("tools"))
-        return OPENAI_CHAT.usage(prompt, _estimate_tokens(self.reply.as_json()))
-
-    def completion(self, groq: bool) -> dict[str, Any]:
-        """The whole reply, not streamed; ``groq`` adds what only Groq sends."""
-        ids = {"x_groq": {"id": f"req_{self.digest}"}} if groq else {}
-        return {**self._body(), "usage": self.usage(), **ids}
-
-    def events(self, groq: bool) -> Iterator[bytes]:
-        """The reply as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
-        usage = self.usage()
-        last = {"x_groq": {"id": f"req_{self.digest}", "usage": usage}} if groq else {}
-        options = self.request.stream_options or {}
-        on_request = {"usage": usage} if options.get("include_usage") else {}
-        return OPENAI_CHAT.spread({**self._body(), **last, **on_request})
-
-    def _body(self) -> dict[str, Any]:
-        empty = OPENAI_CHAT.new_reply(f"chatcmpl-{self.digest}", self.request.model, self.created)
-        choices = empty.pop("choices")
-        envelope = {**empty, "system_fingerprint": "fp_scripted"}
-        return OPENAI_CHAT.write_reply({**envelope, "choices": choices}, self.reply)

@@ -13,6 +13,21 @@ _FILE = Path(__file__).with_name("words.yaml")
 WORDS: Mapping[str, Any] = read_yaml(_FILE.read_text(encoding="utf-8"), str(_FILE))
 
 
+def expanded(pattern: str) -> str:
+    """The pattern with those in the place of their names that it has in braces."""
+    return re.sub(r"\{([a-z_]+)\}", lambda name: expanded(WORDS["patterns"][name[1]]), pattern)
+
+
+def compiled(name: str) -> re.Pattern[str]:
+    """The pattern of that name in ``words.yaml``, without regard to case."""
+    return re.compile(expanded(WORDS["patterns"][name]), re.IGNORECASE)
+
+
+def listed(name: str) -> frozenset[str]:
+    """The words under that name in ``words.yaml``."""
+    return frozenset(WORDS[name].split())
+
+
 def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of these, as whole words."""
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
@@ -35,15 +50,15 @@ def stems(words: str) -> frozenset[str]:
 
 def words_of(name: str) -> list[str]:
     """The words of a name, whatever its style: ``getOrderStatus``, ``get-order``, ``orders.get``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-    return [word.casefold() for word in re.findall(r"[A-Za-z]+|\d+", spaced)]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+", name)
+    return [word.casefold() for word in words]
 
 
-_VERB_CLASSES: dict[str, str] = {
-    stem(verb): kind for kind, verbs in WORDS["verbs"].items() for verb in verbs.split()
+_KINDS: dict[str, str] = {
+    stem(verb): kind for kind in WORDS["verbs"] for verb in WORDS["verbs"][kind].split()
 }
 
 
 def verb_class(word: str) -> str:
     """``read``, ``create``, ``delete``, ``send`` or ``change``; empty for what is no verb known here."""
-    return _VERB_CLASSES.get(stem(word), "")
+    return _KINDS.get(stem(word), "")
