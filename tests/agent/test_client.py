@@ -31,6 +31,8 @@ from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.history.events import Event, ToolTry
 from windtunnel.links.topology import Topology
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 OK = b"HTTP/1.1 200 OK\r\n"
 BADLY: dict[str, tuple[Answer, str, int | None]] = {
     "closed before a reply": (b"", "connection_closed", None),

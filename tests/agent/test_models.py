@@ -28,6 +28,8 @@ from windtunnel.core.identity import Identity
 from windtunnel.history.events import Event, ModelCall, ToolCalled
 from windtunnel.links.topology import default_topology
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 KEY = "gsk_no_real_key_0123456789"
 REPORT = ("Report", {"status": "done", "answer": "It is 8."})
 SOON = http(503, {}, Retry_After="0.01")

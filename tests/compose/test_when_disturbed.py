@@ -67,7 +67,7 @@ def invalid(lab: Lab, run: str) -> int:
 def test_stop_in_the_midst_of_a_run(flying: Lab) -> None:
     run = flying.runs()[-1]
     flying.compose("stop")
-    assert flying.container("agent")["State"]["ExitCode"] == 1
+    assert flying.container("agent")["State"]["ExitCode"] == 130  # interrupted
     assert any("interrupted" in line for line in flying.log("agent"))
     assert flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("finished",)]
     flying.up()

@@ -4,47 +4,45 @@ from __future__ import annotations
 
 import re
 import secrets
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import waitress
-from flask import Response
 
 from tests.e2e.flight import SAMPLES, Hangar, sample
-from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
+from tests.model_server.serving import serve
 from windtunnel.history.events import Exchange
+from windtunnel.model_server.decide import Engine
+from windtunnel.model_server.playbooks import load_playbooks
 from windtunnel.model_server.server import create_app
 
 PROMPTS = [sample("temperature in Paris"), sample("Send Bob a message")]
 
 
-def with_random_ids(response: Response) -> Response:
-    """Ids as real models give them: others each time."""
-    response.data = re.sub(
-        rb'"id": ?"call_[^"]*"', lambda _: b'"id":"call_%s"' % secrets.token_hex(8).encode(), response.data
-    )
-    return response
+def with_random_ids(app: Any) -> Any:
+    """The app, with ids as real models give them: others each time, of the same length."""
+
+    def drawn(match: re.Match[bytes]) -> bytes:
+        return match[1] + secrets.token_hex(len(match[2])).encode()[: len(match[2])]
+
+    async def random_ids(scope: Any, receive: Any, send: Any) -> None:
+        async def send_changed(message: dict[str, Any]) -> None:
+            if "body" in message:
+                message["body"] = re.sub(rb'("id": ?"call_)([^"]*)', drawn, message["body"])
+            await send(message)
+
+        await app(scope, receive, send_changed)
+
+    return random_ids
 
 
 @contextmanager
 def real_model() -> Iterator[str]:
     """The address of a second server, which stands for a real model's."""
-    app = create_app()
-    app.after_request(with_random_ids)
-    listener = bind(FREE)
-    server = waitress.create_server(app, sockets=[listener], threads=4)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        yield address_of(listener).url + "/v1"
-    finally:
-        server.close()
-        thread.join(5)
+    with serve(with_random_ids(create_app(Engine(load_playbooks()).decide))) as url:
+        yield url + "/v1"
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,8 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))
 AT_ONCE = 20
 Ends = tuple[bytes, bytes]  # what the upstream and what the client got

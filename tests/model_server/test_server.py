@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import openai
 import pytest
 import requests
-import uvicorn
 from langchain_groq import ChatGroq
 from pydantic import BaseModel
 
+from tests.model_server.serving import serve
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.model_server.answer import Answer, Decision, PlannedCall, Value
 from windtunnel.model_server.personas import Persona
@@ -39,20 +39,8 @@ def decide(messages, tools, persona, seed, parallel):
     return CALL if tools and messages[-1]["role"] == "user" else TEXT
 
 
-@contextmanager
 def serving(**options):
-    listener = bind(Address("127.0.0.1", 0))
-    app = create_app(decide, clock=lambda: 1772409600.0, **options)
-    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield address_of(listener).url
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    return serve(create_app(decide, clock=lambda: 1772409600.0, **options))
 
 
 @pytest.fixture(scope="module")

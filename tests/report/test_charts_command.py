@@ -14,6 +14,8 @@ from tests.report.synthetic import Flight
 from tests.support import ROOT
 from windtunnel.history.writer import history_file
 
+pytestmark = pytest.mark.slow
+
 
 def _charts(logs, *arguments):
     return CliRunner().invoke(main, ["--logs", str(logs), *arguments])

@@ -18,6 +18,8 @@ from windtunnel.core.sqlite import connect
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.state.state import State
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 
 @pytest.fixture(scope="module")
 def toxiproxy() -> Iterator[str]:

@@ -18,6 +18,8 @@ from tests.support import PATIENCE_S
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 # seconds: short where the fault is there to exceed it
 TIMEOUT_S, SHORT_S, SHORT_IN_BODY_S = PATIENCE_S, 0.5, 2.0
 FIRST = {"city": "Zürich", "max_temp": 11, "days": [{"max_temp": 9}, {"max_temp": 8}]}

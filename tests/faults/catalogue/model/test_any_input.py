@@ -22,6 +22,8 @@ from windtunnel.faults.catalogue.model import MODEL_FAULTS
 from windtunnel.faults.catalogue.model.content import ContentFault
 from windtunnel.faults.catalogue.model.provider import ContentFilter
 
+pytestmark = pytest.mark.slow
+
 CONTENT = [one for one in EVERY if isinstance(one, ContentFault) and one != ContentFilter(form="error")]
 TYPES = st.sampled_from(["application/json", "text/event-stream", ""])
 KEYS = st.sampled_from(

@@ -21,6 +21,8 @@ from windtunnel.dialects.model_messages import ModelReply
 from windtunnel.dialects.tool import TOOL
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
 
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
 CASES = [(name, {}) for name in (*TOOL.errors, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
 # parameters that keep the tests short or fixed, and do not show in the row
 QUIETLY: dict[str, dict[str, Any]] = {

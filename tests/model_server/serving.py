@@ -1,0 +1,28 @@
+"""An ASGI app served on loopback, in a thread, as the model server's process serves its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from windtunnel.core.sockets import Address, address_of, bind
+
+
+@contextmanager
+def serve(app: Any) -> Iterator[str]:
+    """Its address while the block runs."""
+    listener = bind(Address("127.0.0.1", 0))
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield address_of(listener).url
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
