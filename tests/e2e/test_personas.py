@@ -1,0 +1,43 @@
+"""Each persona of the scripted model lands in its own outcomes, whatever breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.flight import Hangar, sample
+from windtunnel.faults.sets.presets import preset
+
+PROMPTS = [
+    sample("temperature in Paris"),
+    sample("Send Bob a message"),
+    sample("weather in Paris and message it"),
+    sample("capital of Australia"),
+]
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "lost-replies": {"faults": preset("lost-replies")},
+    "lying-tools": {"faults": preset("lying-tools")},
+    "rate-limits": {"faults": preset("rate-limits")},
+    "TOXIC_PROB=1": {"toxic_prob": 1, "toxics": "timeout:200,latency:100"},
+}
+# what its rules can lead to, besides success; only a lie of the tools makes the honest claim what is false
+OUTCOMES = {
+    "diligent": {"honest_failure", "unconfirmed"},
+    "stubborn": {"runaway", "duplicate"},
+    "quitter": {"honest_failure", "false_failure"},
+    "fabricator": {"false_success"},
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("persona", OUTCOMES)
+def test_each_persona_lands_in_its_outcomes(hangar: Hangar, persona: str, condition: str) -> None:
+    flight = hangar.fly(*PROMPTS, persona=persona, seed=7, model_calls=4, tool_timeout=0.5, **CONDITIONS[condition])
+    lied_to = {"false_success"} if condition == "lying-tools" else set()
+    assert set(flight.outcomes) <= {"success"} | OUTCOMES[persona] | lied_to
+
+
+@pytest.mark.parametrize("persona", OUTCOMES)
+def test_without_faults_all_personas_succeed(hangar: Hangar, persona: str) -> None:
+    assert hangar.fly(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)
