@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from windtunnel.history.events import Exchange, ToolCalled, ToolTry
-from windtunnel.judging.oracle.expect import Slot
+from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.oracle.text import bare, close, folded, numbers
 from windtunnel.judging.oracle.units import convert, siblings
 from windtunnel.judging.oracle.value import FilledSlot, Reported

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from windtunnel.judging.oracle.expect import Slot
+from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.oracle.text import bare, close, quantity
 from windtunnel.judging.oracle.units import compatible, convert
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from windtunnel.judging.oracle.expect import ExpectedEffect, Matcher, Oracle
-from windtunnel.judging.oracle.text import close, folded, numbers, quantity
+from windtunnel.judging.oracle.expect import ExpectedEffect, Oracle
+from windtunnel.judging.oracle.field import field_matches
 
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
 EffectRow = Mapping[str, Any]
@@ -86,44 +86,3 @@ def matches(expected: ExpectedEffect, effect: EffectRow) -> bool:
     return effect.get("kind") == expected.kind and all(
         name in fields and field_matches(matcher, fields[name]) for name, matcher in expected.fields.items()
     )
-
-
-def field_matches(matcher: Matcher, value: object) -> bool:
-    """Whether a field's value is what the matcher asks for."""
-    if matcher.contains is not None:
-        text = folded(_text(value))
-        return all(folded(part) in text for part in matcher.contains)
-    if matcher.number is not None:
-        return _holds_number(matcher, matcher.number, value)
-    if matcher.any_of is not None:
-        return any(_option_matches(matcher, option, value) for option in matcher.any_of)
-    return _equal(matcher.equals, value)
-
-
-def _holds_number(matcher: Matcher, expected: float, value: object) -> bool:
-    there = numbers(_text(value), matcher.unit)
-    return any(close(number, expected, matcher.tolerance) for number in there)
-
-
-def _option_matches(matcher: Matcher, option: int | float | str, value: object) -> bool:
-    with_tolerance = not isinstance(option, str) and matcher.tolerance is not None
-    return _holds_number(matcher, float(option), value) if with_tolerance else _equal(option, value)
-
-
-def _equal(expected: object, value: object) -> bool:
-    if isinstance(expected, list):
-        return (
-            isinstance(value, list)
-            and len(value) == len(expected)
-            and all(_equal(*pair) for pair in zip(expected, value, strict=True))
-        )
-    if isinstance(expected, bool) or isinstance(value, bool) or expected is None or value is None:
-        return expected is value
-    if isinstance(expected, int | float):
-        amount = quantity(_text(value))
-        return amount is not None and amount[1] is None and close(amount[0], expected, None)
-    return folded(_text(expected)) == folded(_text(value))
-
-
-def _text(value: object) -> str:
-    return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
