@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from windtunnel.history.events import Exchange, ToolCalled, ToolTry
 from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.oracle.text import bare, close, folded, numbers
-from windtunnel.judging.oracle.units import convert, siblings
+from windtunnel.judging.reading.text import bare, close, folded, numbers
+from windtunnel.judging.reading.units import convert, siblings
 from windtunnel.judging.oracle.value import FilledSlot, Reported
 from windtunnel.judging.oracle.world import EffectRow
 from windtunnel.links.catalog import LINKS
