@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from windtunnel.history.events import Exchange, ToolCalled, ToolTry
 from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.reading.text import bare, close, folded, numbers
-from windtunnel.judging.reading.units import convert, siblings
 from windtunnel.judging.oracle.value import FilledSlot, Reported
 from windtunnel.judging.oracle.world import EffectRow
+from windtunnel.judging.reading.text import bare, close, folded, numbers
+from windtunnel.judging.reading.units import convert, siblings
 from windtunnel.links.catalog import LINKS
 
 _LINK_OF = {link.service: link.name for link in LINKS}

@@ -19,7 +19,7 @@ from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.reading.text import bare, close, quantity
 from windtunnel.judging.reading.units import compatible, convert
 
-ValueAxis = Literal["right", "wrong", "none", "not_applicable"]
+ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
 
 
 @dataclass(frozen=True)
