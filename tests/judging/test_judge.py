@@ -41,7 +41,7 @@ def outcome(*events, expect=None):
         ([ended(ended_by="exception")], {}, "crash"),
         ([ended(ended_by="empty")], {}, "crash"),
         ([], None, "unjudged"),
-        ([ended(ended_by="text", response="Done!")], {}, "unjudged"),
+        ([ended(ended_by="text", response="Done!")], {}, "success"),
         ([world(error="disk I/O error")], {}, "unjudged"),
         ([healed(settled=False)], {}, "unjudged"),
         ([healed(settled=None)], {}, "unjudged"),

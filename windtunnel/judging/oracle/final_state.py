@@ -1,0 +1,129 @@
+"""The final state of a world, folded from the log of its side effects. Pure.
+
+What was sent stays sent. The calendar alone can be put right: an event that was created and deleted again is
+not there, nor is the deletion of an event of the user's own that was created anew as it was.
+
+A deletion names the titles of all that it took, and (in newer histories) their times. What of it the log has
+created before was the agent's, the rest was the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from windtunnel.judging.oracle.assignment import EffectInWorld, EffectRow, assign, in_log
+from windtunnel.judging.oracle.expect import ExpectedEffect
+
+_CREATED = "event_created"
+_DELETED = "events_deleted"
+
+
+@dataclass(frozen=True)
+class FinalState:
+    """``effects``: what the log has changed in the world for good, in its order.
+
+    ``undone``: what was done and is no more, because it was deleted or put back.
+    """
+
+    effects: list[EffectInWorld]
+    undone: list[EffectInWorld]
+
+
+@dataclass(frozen=True)
+class _UsersEvent:
+    """An event of the user's own that a deletion took; ``time`` is None where the log does not tell."""
+
+    date: str
+    title: str
+    time: str | None
+    deletion: EffectInWorld
+
+    def is_put_back_by(self, created: EffectInWorld) -> bool:
+        fields = created.fields
+        same_day = (fields.get("date"), fields.get("title")) == (self.date, self.title)
+        return same_day and self.time in (None, fields.get("time"))
+
+
+@dataclass
+class _Calendar:
+    """What the log has made of the calendar so far."""
+
+    created: list[EffectInWorld] = field(default_factory=list)
+    gone: list[_UsersEvent] = field(default_factory=list)
+    undone: list[EffectInWorld] = field(default_factory=list)
+    partly_put_back: set[str] = field(default_factory=set)
+
+    def delete(self, deletion: EffectInWorld) -> None:
+        """Takes out all of that day: what the log has created there, and what is left is the user's."""
+        date = str(deletion.fields.get("date"))
+        rest = _taken(deletion)
+        for event in [event for event in self.created if event.fields.get("date") == date]:
+            self.created.remove(event)
+            self.undone.append(event)
+            mine = [index for index, (title, _) in enumerate(rest) if title == event.fields.get("title")]
+            if mine:
+                # of two of one title the one at that time is meant, where times are known
+                at_time = [index for index in mine if rest[index][1] == event.fields.get("time")]
+                del rest[(at_time or mine)[0]]
+        self.gone += [_UsersEvent(date, title, time, deletion) for title, time in rest]
+
+    def puts_back(self, created: EffectInWorld) -> bool:
+        """Whether it is an event of the user's own that was deleted."""
+        return any(event.is_put_back_by(created) for event in self.gone)
+
+    def put_back(self, created: EffectInWorld) -> None:
+        """Takes it for the user's own event, which is there again."""
+        event = next(event for event in self.gone if event.is_put_back_by(created))
+        self.gone.remove(event)
+        self.created.remove(created)
+        self.partly_put_back.add(event.date)
+        if event.deletion not in self.undone:
+            self.undone.append(event.deletion)
+
+    def deletions(self) -> list[EffectInWorld]:
+        """One for each day on which events of the user's own are gone."""
+        days = dict.fromkeys(event.date for event in self.gone)
+        return [self._deletion(day) for day in days]
+
+    def _deletion(self, day: str) -> EffectInWorld:
+        events = [event for event in self.gone if event.date == day]
+        last = events[-1].deletion
+        fields = {"date": day, "count": len(events), "titles": [event.title for event in events]}
+        times = [event.time for event in events]
+        known = {} if None in times else {"times": times}
+        row = {**last.row, "fields": fields | known}
+        return replace(last, row=row, whole=day not in self.partly_put_back)
+
+
+def final_state(expected: Sequence[ExpectedEffect], rows: Sequence[EffectRow]) -> FinalState:
+    """``expected``: an event that is asked for counts as created, even if it is one that was deleted."""
+    calendar = _Calendar()
+    lasting = []
+    for effect in in_log(rows):
+        if effect.kind == _CREATED:
+            calendar.created.append(effect)
+        elif effect.kind == _DELETED and _tells_what_it_took(effect):
+            calendar.delete(effect)
+        else:
+            lasting.append(effect)
+    events = sorted(calendar.created, key=calendar.puts_back)
+    asked = set(assign(expected, events).values())
+    for index, event in enumerate(events):
+        if index not in asked and calendar.puts_back(event):
+            calendar.put_back(event)
+    effects = [*lasting, *calendar.created, *calendar.deletions()]
+    return FinalState(sorted(effects, key=lambda effect: effect.place), calendar.undone)
+
+
+def _tells_what_it_took(deletion: EffectInWorld) -> bool:
+    titles = deletion.fields.get("titles")
+    return isinstance(deletion.fields.get("date"), str) and isinstance(titles, list)
+
+
+def _taken(deletion: EffectInWorld) -> list[tuple[str, str | None]]:
+    """Title and time of each event that the deletion took."""
+    titles, times = deletion.fields["titles"], deletion.fields.get("times")
+    if isinstance(times, list) and len(times) == len(titles):
+        return [(str(title), str(time)) for title, time in zip(titles, times, strict=True)]
+    return [(str(title), None) for title in titles]
