@@ -108,6 +108,18 @@ def sent(to="Bob", body="hi", at=103.01, key="k1"):
     }
 
 
+def created(title="Lunch", date="2026-03-12", time="12:00", at=103.01, key=None):
+    row = {"id": 1, "service": "calendar_tool", "kind": "event_created", "idempotency_key": key, "at": at}
+    return row | {"fields": {"title": title, "date": date, "time": time}}
+
+
+def deleted(*events, date="2026-03-12", at=103.01, key=None):
+    """``events``: title and time of each that was there."""
+    row = {"id": 1, "service": "calendar_tool", "kind": "events_deleted", "idempotency_key": key, "at": at}
+    titles, times = [title for title, _ in events], [time for _, time in events]
+    return row | {"fields": {"date": date, "count": len(events), "titles": titles, "times": times}}
+
+
 def world(*effects, error=None, episode=EPISODE):
     return WorldRead(110.0, episode, list(effects), error)
 

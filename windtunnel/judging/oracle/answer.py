@@ -107,7 +107,8 @@ def _check_json(expected: Any, depth: int) -> None:
 
 def judge_answer(rule: AnswerRule, answer: str) -> ValueJudgement:
     """The value axis of an answer without a report."""
-    says = _says(rule, answer)
+    # UTF-8, which the readers of patterns and JSON need, cannot write half a character (a lone surrogate)
+    says = _says(rule, answer.encode("utf-8", "replace").decode())
     slots = rule.slots() if says == "right" else []
     return ValueJudgement(says, tuple(FilledSlot(slot, None, slot.options[0]) for slot in slots))
 
@@ -142,9 +143,7 @@ def _found(pattern: str, text: str) -> bool:
     options.log_errors = False
     options.max_mem = _PATTERN_MEMORY
     try:
-        # a lone surrogate, which UTF-8 cannot write, is no reason to fail
-        readable = text.encode("utf-8", "replace").decode()
-        return re2.compile(pattern, options).search(readable) is not None
+        return re2.compile(pattern, options).search(text) is not None
     except re2.error as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error
         raise ValueError(f"is no RE2 pattern: {reason}") from None

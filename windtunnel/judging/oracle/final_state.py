@@ -60,7 +60,7 @@ class _Calendar:
         rest = _taken(deletion)
         for event in [event for event in self.created if event.fields.get("date") == date]:
             self.created.remove(event)
-            self.undone.append(event)
+            self.undone.append(self._put_back_before(event) or event)
             mine = [index for index, (title, _) in enumerate(rest) if title == event.fields.get("title")]
             if mine:
                 # of two of one title the one at that time is meant, where times are known
@@ -68,9 +68,13 @@ class _Calendar:
                 del rest[(at_time or mine)[0]]
         self.gone += [_UsersEvent(date, title, time, deletion) for title, time in rest]
 
+    def _put_back_before(self, created: EffectInWorld) -> EffectInWorld | None:
+        """The deletion that was undone for a time, where the event is one of the user's own."""
+        return next((event.deletion for event in self.gone if event.is_put_back_by(created)), None)
+
     def puts_back(self, created: EffectInWorld) -> bool:
         """Whether it is an event of the user's own that was deleted."""
-        return any(event.is_put_back_by(created) for event in self.gone)
+        return self._put_back_before(created) is not None
 
     def put_back(self, created: EffectInWorld) -> None:
         """Takes it for the user's own event, which is there again."""

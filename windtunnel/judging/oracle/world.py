@@ -151,9 +151,9 @@ def _paired(missing: Iterable[ExpectedEffect], left: Sequence[EffectInWorld]) ->
 
 
 def _counted(effects: Iterable[EffectInWorld]) -> str:
-    """``message_sent 3 times, event_created``."""
+    """``message_sent (3 times), event_created``."""
     counts = Counter(effect.kind for effect in effects)
-    return ", ".join(kind if count == 1 else f"{kind} {_times(count)}" for kind, count in counts.items())
+    return ", ".join(kind if count == 1 else f"{kind} ({_times(count)})" for kind, count in counts.items())
 
 
 def _times(count: int) -> str:
