@@ -87,8 +87,17 @@ def model_call(ordinal=1, try_=1, ms=10.0, status=200, error=None):
     return ModelCall(103.0, EPISODE, 1, ordinal, try_, ms, status, error)
 
 
-def ended(status="done", values=(), ended_by="report", attempt=1, response="", episode=EPISODE, ms=5000.0):
-    report = Report(status, "answer", list(values)) if ended_by == "report" else None
+def ended(
+    status="done",
+    values=(),
+    ended_by="report",
+    attempt=1,
+    response="",
+    episode=EPISODE,
+    ms=5000.0,
+    answer="answer",
+):
+    report = Report(status, answer, list(values)) if ended_by == "report" else None
     return AttemptEnded(episode, attempt, 103.0, 108.0, ms, ended_by, report, response, None, None)
 
 

@@ -10,6 +10,10 @@ OBJECT = {"json": {"city": "Paris", "temperature": 8.4, "rain": False, "days": [
 RIGHT = '{"city": "paris", "temperature": 8.40, "rain": false, "days": [1, {"of": 3}], "wind": null, "x": 1}'
 
 
+def nested(depth):
+    return [nested(depth - 1)] if depth else 1
+
+
 def says(rule, answer):
     oracle = parse_expect({"answer": rule})
     return judge_answer(oracle.answer, answer).axis
@@ -71,10 +75,10 @@ def test_an_answer_in_json(answer, axis):
         ({"contains": "a", "unit": "m"}, "expect.answer: unit and tolerance go with a number"),
         ({"contains": ""}, "expect.answer.contains[0]: "),
         ({"any_of": []}, "expect.answer.any_of: "),
-        ({"any_of": ["a", {"nmber": 3}]}, "expect.answer.any_of[1].nmber: is no key here; did you mean 'number'?"),
+        ({"any_of": ["a", {"nmber": 3}]}, "expect.answer.any_of[1].nmber: is no key here; did you mean"),
         ({"number": float("nan")}, "expect.answer.number: must be a finite number"),
         ({"json": {"a": [float("inf")]}}, "expect.answer.json: must be a finite number"),
-        ({"json": {"a": [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]}}, "expect.answer.json: is nested deeper than 20"),
+        ({"json": {"a": nested(20)}}, "expect.answer.json: is nested deeper than 20"),
         (3, "expect.answer: "),
     ],
 )  # fmt: skip

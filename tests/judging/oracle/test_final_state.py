@@ -10,6 +10,7 @@ LUNCH = {"kind": "event_created", "fields": {"title": "Lunch", "date": "2026-03-
 CLEARED = {"kind": "events_deleted", "fields": {"date": "2026-03-12", "count": 2}}
 BOB = {"kind": "message_sent", "fields": {"to": "Bob"}}
 ANN = {"kind": "message_sent", "fields": {"to": "Ann"}}
+LUNCHED = ("Lunch", "12:00")
 OWN = [("Team lunch", "12:30"), ("Design review", "15:00")]
 OWN_AGAIN = [created("Team lunch", time="12:30"), created("Design review", time="15:00")]
 
@@ -25,8 +26,8 @@ def judged(expect, *effects):
     [
         ([created()], "as_asked", []),
         ([created(time="13:00"), deleted(("Lunch", "13:00")), created()], "as_asked", ["repaired"]),
-        ([created(), created(), deleted(("Lunch", "12:00"), ("Lunch", "12:00")), created()], "as_asked", ["repaired"]),
-        ([created(), deleted(("Lunch", "12:00"))], "lost", []),
+        ([created(), created(), deleted(LUNCHED, LUNCHED), created()], "as_asked", ["repaired"]),
+        ([created(), deleted(LUNCHED)], "lost", []),
         ([created(), created()], "duplicated", []),
         ([created(time="13:00")], "wrong", []),
         # the repair took two of the user's own events with it
@@ -43,7 +44,7 @@ def test_an_event_that_was_asked_for(log, axis, flags):
     ("log", "axis", "flags"),
     [
         ([deleted(*OWN)], "as_asked", []),
-        ([created(), deleted(*OWN, ("Lunch", "12:00"))], "as_asked", ["repaired", "unasked"]),
+        ([created(), deleted(*OWN, LUNCHED)], "as_asked", ["repaired", "unasked"]),
         ([deleted(*OWN), *OWN_AGAIN], "lost", []),
         ([deleted(*OWN), OWN_AGAIN[0]], "wrong", []),
         ([deleted(*OWN), *OWN_AGAIN, deleted(*OWN)], "as_asked", ["repaired"]),
@@ -54,7 +55,7 @@ def test_a_day_that_was_to_be_cleared(log, axis, flags):
     assert judged({"effects": [CLEARED]}, *log) == (axis, flags)
 
 
-@pytest.mark.parametrize("log", [[deleted(*OWN), *OWN_AGAIN], [created(), deleted(("Lunch", "12:00"))]])
+@pytest.mark.parametrize("log", [[deleted(*OWN), *OWN_AGAIN], [created(), deleted(LUNCHED)]])
 def test_nothing_was_asked_and_what_was_done_is_undone(log):
     assert judged({}, *log) == ("not_applicable", ["repaired", "unasked"])
 
@@ -83,9 +84,9 @@ def test_a_deletion_that_does_not_say_what_it_took_stays_one(fields):
     [
         ([BOB, ANN], [sent("Bob"), sent("Ann")], "as_asked"),
         ([BOB, ANN], [sent("Ann"), sent("Bob")], "wrong"),
-        ([BOB, LUNCH], [created(), deleted(("Lunch", "12:00")), sent("Bob"), created()], "as_asked"),
-        ([LUNCH, {"kind": "events_deleted"}], [created(), deleted(("Lunch", "12:00"))], "as_asked"),
-        ([{"kind": "events_deleted"}, LUNCH], [created(), deleted(("Lunch", "12:00"))], "lost"),
+        ([BOB, LUNCH], [created(), deleted(LUNCHED), sent("Bob"), created()], "as_asked"),
+        ([LUNCH, {"kind": "events_deleted"}], [created(), deleted(LUNCHED)], "as_asked"),
+        ([{"kind": "events_deleted"}, LUNCH], [created(), deleted(LUNCHED)], "lost"),
     ],
 )
 def test_effects_in_order(effects, log, axis):
