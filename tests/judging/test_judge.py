@@ -78,7 +78,8 @@ def test_an_episode_that_the_lab_did_not_carry_through_is_invalid(events, why):
 
 
 def test_a_model_that_is_unavailable_makes_the_episode_invalid_and_no_crash():
-    missed = exchange(link="model", status=404, unavailable=True, error="no answer for this request")
+    why = "no answer for this request"
+    missed = exchange(link="model", status=404, unavailable=True, forwarded=False, error=why)
     judged = judge_episode(episode(missed, missed, ended(ended_by="exception"), expect={}))
     assert judged.outcome == "invalid"
     assert judged.why == "model_unavailable: no answer for this request"

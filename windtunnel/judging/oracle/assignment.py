@@ -12,7 +12,7 @@ from windtunnel.judging.oracle.field import field_matches
 EffectRow = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EffectInWorld:
     """One side effect as it counts in the world.
 

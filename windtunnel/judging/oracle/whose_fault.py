@@ -66,7 +66,8 @@ def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
 
 
 def _upstream_failure(failed: Exchange) -> str:
-    why = failed.error or f"it answered {failed.status}"
+    refused = failed.forwarded and failed.status is not None and failed.status >= 400
+    why = f"it answered {failed.status}" if refused else failed.error
     if failed.link == MODEL_LINK.name:
         return f"model_unavailable: {why}"
     return f"upstream_unavailable: {failed.link}: {why}"
