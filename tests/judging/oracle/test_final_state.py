@@ -1,5 +1,8 @@
 """What is there in the end counts; how it became so stands in flags."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from tests.judging.oracle.histories import created, deleted, sent
@@ -77,6 +80,38 @@ def test_a_deletion_of_an_older_history_names_no_times():
 )
 def test_a_deletion_that_does_not_say_what_it_took_stays_one(fields):
     assert judged({}, {**deleted(*OWN), "fields": fields}) == ("extra", ["unasked"])
+
+
+SEEDS = [("2026-03-12", *event) for event in OWN] + [("2026-03-20", "Flight", "07:45")]
+NEW = ("2026-03-12", "Lunch", "12:00")
+
+
+def random_walk(seed):
+    """A calendar after a few random changes, and the log that the service would have written of them."""
+    draws, calendar, log = random.Random(seed), list(SEEDS), []
+    for _ in range(draws.randrange(7)):
+        date, title, time = draws.choice([*SEEDS, NEW, NEW])
+        if draws.random() < 0.6:
+            calendar.append((date, title, time))
+            log.append(created(title, date, time))
+        elif taken := [event for event in calendar if event[0] == date]:
+            calendar = [event for event in calendar if event[0] != date]
+            log.append(deleted(*(event[1:] for event in taken), date=date))
+    return calendar, log
+
+
+@pytest.mark.parametrize(
+    ("effects", "asked"),
+    [([], SEEDS), ([LUNCH], [*SEEDS, NEW]), ([CLEARED], SEEDS[2:]), ([CLEARED, LUNCH], [*SEEDS[2:], NEW])],
+)
+def test_after_a_random_walk_a_calendar_is_fine_if_and_only_if_it_is_as_asked(effects, asked):
+    as_asked = 0
+    for seed in range(400):
+        calendar, log = random_walk(seed)
+        axis, _ = judged({"effects": effects}, *log)
+        assert (axis in ("as_asked", "not_applicable")) == (Counter(calendar) == Counter(asked)), log
+        as_asked += axis in ("as_asked", "not_applicable")
+    assert as_asked
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ created before was the agent's, the rest was the user's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ from windtunnel.judging.oracle.expect import ExpectedEffect
 
 _CREATED = "event_created"
 _DELETED = "events_deleted"
+_TitleAndTime = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,11 @@ class _Calendar:
     def delete(self, deletion: EffectInWorld) -> None:
         """Takes out all of that day: what the log has created there, and what is left is the user's."""
         date = str(deletion.fields.get("date"))
-        rest = _taken(deletion)
-        for event in [event for event in self.created if event.fields.get("date") == date]:
-            self.created.remove(event)
-            self.undone.append(self._put_back_before(event) or event)
-            mine = [index for index, (title, _) in enumerate(rest) if title == event.fields.get("title")]
-            if mine:
-                # of two of one title the one at that time is meant, where times are known
-                at_time = [index for index in mine if rest[index][1] == event.fields.get("time")]
-                del rest[(at_time or mine)[0]]
-        self.gone += [_UsersEvent(date, title, time, deletion) for title, time in rest]
+        that_day = [event for event in self.created if event.fields.get("date") == date]
+        self.created = [event for event in self.created if event.fields.get("date") != date]
+        self.undone += [self._put_back_before(event) or event for event in that_day]
+        users = _without(_taken(deletion), that_day)
+        self.gone += [_UsersEvent(date, title, time, deletion) for title, time in users]
 
     def _put_back_before(self, created: EffectInWorld) -> EffectInWorld | None:
         """The deletion that was undone for a time, where the event is one of the user's own."""
@@ -125,7 +122,28 @@ def _tells_what_it_took(deletion: EffectInWorld) -> bool:
     return isinstance(deletion.fields.get("date"), str) and isinstance(titles, list)
 
 
-def _taken(deletion: EffectInWorld) -> list[tuple[str, str | None]]:
+def _without(taken: Sequence[_TitleAndTime], created: Sequence[EffectInWorld]) -> list[_TitleAndTime]:
+    """What was taken besides these events. Of two of one title the one at the same time is meant."""
+    same = Counter[_TitleAndTime](
+        (str(event.fields.get("title")), str(event.fields.get("time"))) for event in created
+    )
+    others: list[_TitleAndTime] = []
+    for event in taken:
+        if same[event]:
+            same[event] -= 1
+        else:
+            others.append(event)
+    titles = Counter(title for title, _ in same.elements())
+    users: list[_TitleAndTime] = []
+    for title, time in others:
+        if titles[title]:
+            titles[title] -= 1
+        else:
+            users.append((title, time))
+    return users
+
+
+def _taken(deletion: EffectInWorld) -> list[_TitleAndTime]:
     """Title and time of each event that the deletion took."""
     titles, times = deletion.fields["titles"], deletion.fields.get("times")
     if isinstance(times, list) and len(times) == len(titles):

@@ -78,11 +78,13 @@ class _Comparison:
         expected, effects = oracle.effects, state.effects
         taken = assign(expected, effects)
         self._missing = [slot for index, slot in enumerate(expected) if index not in taken]
-        left = [effect for index, effect in enumerate(effects) if index not in taken.values()]
+        assigned = set(taken.values())
+        left = [effect for index, effect in enumerate(effects) if index not in assigned]
         self._again = [effect for effect in left if self._is_asked_for(effect)]
-        self._wrong = _paired(self._missing, [effect for effect in left if effect not in self._again])
-        in_place = [wrong.effect for wrong in self._wrong]
-        self._extra = [effect for effect in left if effect not in self._again and effect not in in_place]
+        others = [effect for effect in left if not self._is_asked_for(effect)]
+        self._wrong = _paired(self._missing, others)
+        in_place = {wrong.effect for wrong in self._wrong}
+        self._extra = [effect for effect in others if effect not in in_place]
         self._forbidden = [effect for effect in log if any(matches(rule, effect) for rule in oracle.none_of)]
 
     def _is_asked_for(self, effect: EffectInWorld) -> bool:
