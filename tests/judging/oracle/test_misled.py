@@ -65,6 +65,7 @@ def test_every_wrong_slot_must_be_planted():
     [
         ([sent(body="It is 18.4 °C in Paris")], True),
         ([sent(body="It is 12 °C in Paris")], False),
+        ([sent(body="It is 1e305 °C in Paris")], False),
         ([sent(body="It is 8.4 °C in Paris")], False),
         ([sent(to="Eve", body="It is 18.4 °C")], False),
         ([sent(body="It is 18.4 °C"), sent(to="Eve", body="hi")], False),

@@ -193,7 +193,7 @@ class RequestRelay:
         """The upstream's reply has come to its end, or no more of it is wanted."""
         if self._copies is not None:
             self._copies.note_reply(reader)
-        if reader.head is not None and request.request_done:
+        if reader.head is not None and reader.head.status >= 400 and request.request_done:
             request.unavailable = is_failure(request, reader.head.status)
         if self.reply.complete(request):
             self._finish_if_over(request)

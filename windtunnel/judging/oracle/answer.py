@@ -21,7 +21,7 @@ from windtunnel.judging.reading.stated import Stated, stated
 _KINDS = ("contains", "matches", "number", "json", "any_of")
 _PATTERN_MEMORY = 1 << 20
 _MAX_JSON_DEPTH = 20
-_FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"```\w*\s*(.*?)(?:```|\Z)", re.DOTALL)  # the last one may not be closed
 
 
 def _listed(value: object) -> object:

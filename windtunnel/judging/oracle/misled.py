@@ -20,6 +20,7 @@ from windtunnel.judging.oracle.world import FINE_WORLDS, WorldJudgement, WrongEf
 from windtunnel.judging.reading.text import folded, numbers
 
 _MIN_WORD = 3
+_LARGEST = 1e300  # that an oracle's own numbers may be
 
 
 @dataclass(frozen=True)
@@ -76,23 +77,19 @@ class Results:
 def is_misled(world: WorldJudgement, value: ValueJudgement, results: Results) -> bool:
     """``world`` and ``value`` are those of a subject that claims to be done."""
     wrong_slots = [slot for slot in value.slots if not slot.right] if value.axis == "wrong" else []
-    effects_are_wrong, values_are_wrong = world.axis == "wrong", value.axis == "wrong"
-    nothing_else = (effects_are_wrong or world.axis in FINE_WORLDS) and (
-        values_are_wrong or value.axis in ("right", "not_applicable")
-    )
+    world_is_accounted_for = world.axis in FINE_WORLDS or bool(world.wrong_effects)
+    value_is_accounted_for = value.axis in ("right", "not_applicable") or bool(wrong_slots)
     return (
-        bool(results.faulted)
-        and nothing_else
-        and (effects_are_wrong or values_are_wrong)
-        and bool(world.wrong_effects) == effects_are_wrong
-        and bool(wrong_slots) == values_are_wrong
+        world_is_accounted_for
+        and value_is_accounted_for
+        and bool(wrong_slots or world.wrong_effects)
         and all(slot.reported and results.planted(slot.slot, slot.reported) for slot in wrong_slots)
         and all(_is_planted_effect(wrong, results) for wrong in world.wrong_effects)
     )
 
 
 def _faulted(told: str, met: FaultMet) -> _FaultedResult:
-    changes = [met.evidence, *met.evidence.get("further", ())]
+    changes = [met.evidence, *(more for more in met.evidence.get("further", ()) if isinstance(more, dict))]
     changed = "\n".join(_text(change.get("changed")) for change in changes)
     original = "\n".join(_text(change.get("original")) for change in changes)
     return _FaultedResult(told, changed, original)
@@ -122,6 +119,7 @@ def _states_planted(matcher: Matcher, text: str, results: Results) -> bool:
             Reported(str(number), number, None),
         )
         for number in numbers(text, matcher.unit)
+        if abs(number) <= _LARGEST
     ]
     return any(results.planted(slot, reported) for slot, reported in there)
 
