@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.errors import bad_value
-from flask_tools.idempotency import Answer, write_once
+from flask_tools.idempotency import REQUEST_ID, Answer, write_once
 from flask_tools.inputs import json_object, query, required_text, world_of_request
 from flask_tools.store import Service, Transaction
 
@@ -51,7 +51,7 @@ def blueprint(service: Service) -> Blueprint:
 
     @routes.post("/events")
     def create() -> Response:
-        fields = json_object(request, "title", "date", "time")
+        fields = json_object(request, "title", "date", "time", REQUEST_ID)
         query(request)
         event = {
             "title": required_text(fields, "title", _MAX_TITLE_LENGTH),

@@ -14,11 +14,14 @@ from typing import Any
 from flask import Request, Response, jsonify
 
 from flask_tools.errors import ToolError
-from flask_tools.inputs import header_text, world_of_request
+from flask_tools.inputs import header_text, printable_ascii, world_of_request
 from flask_tools.store import Service, Transaction
 from windtunnel.core.worlds import IDEMPOTENCY_HEADER
 
+# what clients call the key where they send it in the body
+REQUEST_ID = "request_id"
 _MAX_KEY_LENGTH = 200
+_BAD_KEY = "bad_idempotency_key"
 _REPLAYED_HEADER = "Idempotency-Replayed"
 
 Answer = tuple[int, dict[str, Any]]
@@ -29,10 +32,11 @@ def write_once(service: Service, request: Request, action: Action) -> Response:
     """Runs ``action`` in a transaction on the request's world, or replays its stored answer.
 
     Check the request before calling: an exception in ``action`` rolls everything back.
-    Raises ``ToolError`` 422 ``idempotency_key_reused`` for a key that stands for another request.
+    The key is the header's, else the body's ``request_id``. Raises ``ToolError`` 400 if they differ, and 422
+    ``idempotency_key_reused`` for a key that stands for another request.
     """
     world = world_of_request(request)
-    key = header_text(request, IDEMPOTENCY_HEADER, "bad_idempotency_key", _MAX_KEY_LENGTH)
+    key = _key_of(request)
     digest = _digest(request, world)
     with service.store.writing(world, service.name, key) as transaction:
         stored = _stored(transaction, key, digest) if key else None
@@ -40,6 +44,18 @@ def write_once(service: Service, request: Request, action: Action) -> Response:
         if key and not stored:
             _store(transaction, key, digest, answer)
     return _response(answer, replayed=stored is not None)
+
+
+def _key_of(request: Request) -> str | None:
+    key = header_text(request, IDEMPOTENCY_HEADER, _BAD_KEY, _MAX_KEY_LENGTH)
+    body = request.get_json(silent=True) if request.mimetype == "application/json" else None
+    if not isinstance(body, dict) or REQUEST_ID not in body:
+        return key
+    named = body[REQUEST_ID]
+    if not isinstance(named, str) or not printable_ascii(named, _MAX_KEY_LENGTH) or key not in (None, named):
+        reason = f"must be 1 to {_MAX_KEY_LENGTH} printable ASCII characters, and the same as in the header"
+        raise ToolError(400, _BAD_KEY, f"'{REQUEST_ID}' is the {IDEMPOTENCY_HEADER}: it {reason}.")
+    return named
 
 
 def _digest(request: Request, world: str) -> str:

@@ -114,12 +114,17 @@ def whole_number(values: Mapping[str, str], name: str, default: int, low: int, h
     return int(raw)
 
 
+def printable_ascii(value: str, max_length: int) -> bool:
+    """Whether the text has 1 to ``max_length`` characters, all of them printable ASCII."""
+    return 0 < len(value) <= max_length and value.isascii() and value.isprintable()
+
+
 def header_text(request: Request, name: str, code: str, max_length: int) -> str | None:
     """A header of 1 to ``max_length`` printable ASCII characters; None if it is absent."""
     value = request.headers.get(name)
     if value is None:
         return None
-    if not (0 < len(value) <= max_length and value.isascii() and value.isprintable()):
+    if not printable_ascii(value, max_length):
         raise ToolError(400, code, f"{name} must be 1 to {max_length} printable ASCII characters.")
     return value
 

@@ -1,10 +1,10 @@
-"""Messages: an inbox that is the same in every world, and what was sent from this one."""
+"""Messages: an inbox that begins the same in every world, and what was sent from this one."""
 
 from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.idempotency import Answer, write_once
+from flask_tools.idempotency import REQUEST_ID, Answer, write_once
 from flask_tools.inputs import json_object, query, required_text, world_of_request
 from flask_tools.store import Service, Transaction
 
@@ -38,6 +38,9 @@ _INBOX = (
         "at": "2026-03-02T08:10",
     },
 )
+_SENDERS = [str(message["from"]) for message in _INBOX]
+_ONESELF = ("me", "myself", "self")
+_NOW = "2026-03-02T09:00"  # the lab's day
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -46,7 +49,7 @@ def blueprint(service: Service) -> Blueprint:
 
     @routes.post("/message")
     def send() -> Response:
-        fields = json_object(request, "to", "body")
+        fields = json_object(request, "to", "body", REQUEST_ID)
         query(request)
         message = {
             "to": required_text(fields, "to", _MAX_NAME_LENGTH),
@@ -57,19 +60,38 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/inbox")
     def inbox() -> Response:
         query(request)
-        world_of_request(request)
-        return jsonify({"messages": _INBOX})
+        sent = _sent(service, world_of_request(request))
+        arrived = [_arrival(*message) for message in sent]
+        answers = [
+            {"id": number, **answer} for number, answer in enumerate(filter(None, arrived), len(_INBOX) + 1)
+        ]
+        return jsonify({"messages": [*_INBOX, *answers]})
 
     @routes.get("/sent")
     def sent() -> Response:
         query(request)
-        world = world_of_request(request)
-        with service.store.reading() as database:
-            sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"
-            rows = database.execute(sql, (world,)).fetchall()
-        return jsonify({"messages": [{"to": row["recipient"], "body": row["body"]} for row in rows]})
+        messages = _sent(service, world_of_request(request))
+        return jsonify({"messages": [{"to": to, "body": body} for to, body in messages]})
 
     return routes
+
+
+def _sent(service: Service, world: str) -> list[tuple[str, str]]:
+    """Recipient and body of each message of the world, in the order sent."""
+    with service.store.reading() as database:
+        sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"
+        return [(row["recipient"], row["body"]) for row in database.execute(sql, (world,))]
+
+
+def _arrival(to: str, body: str) -> dict[str, str] | None:
+    """What a message that was sent brings into the inbox: itself, if it went to oneself, or an answer.
+
+    Those who have written to the inbox answer, the same each time; nobody else does.
+    """
+    if to.casefold() in _ONESELF:
+        return {"from": to, "body": body, "at": _NOW}
+    sender = next((known for known in _SENDERS if known.casefold() == to.casefold()), None)
+    return {"from": sender, "body": f"Thanks, I got your message: {body}", "at": _NOW} if sender else None
 
 
 def _send(transaction: Transaction, message: dict[str, str]) -> Answer:

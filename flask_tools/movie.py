@@ -19,17 +19,21 @@ _MAX_QUERY_LENGTH = 200
 _MAX_PAGE = 100_000
 _MAX_PER_PAGE = 50
 _SHIPPED = Path(__file__).with_name("movies.json")
-_FIELDS = {"name": str, "original_name": str, "year": int, "language": str}
+_NAMES = ("name", "original_name")
+_OPTIONAL = {"year": int, "language": str}
 
 
 @dataclass(frozen=True)
 class Movie:
-    """A film; ``language`` is the ISO 639-1 code of its original."""
+    """A film; ``language`` is the ISO 639-1 code of its original. A file may leave out it and the year."""
 
     name: str
     original_name: str
-    year: int
-    language: str
+    year: int | None = None
+    language: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -50,7 +54,7 @@ def blueprint(service: Service) -> Blueprint:
         page = whole_number(values, "page", 1, 1, _MAX_PAGE)
         per_page = whole_number(values, "per_page", 10, 1, _MAX_PER_PAGE)
         movies = _matching(read_movies(path), part, language)
-        results = [asdict(movie) for movie in movies[(page - 1) * per_page : page * per_page]]
+        results = [movie.as_json() for movie in movies[(page - 1) * per_page : page * per_page]]
         return jsonify({"page": page, "per_page": per_page, "total": len(movies), "results": results})
 
     return routes
@@ -83,10 +87,12 @@ def read_movies(path: Path) -> list[Movie]:
 def _movie(path: Path, number: int, row: Any) -> Movie:
     if not isinstance(row, dict):
         raise _unusable(path, f"has no object as film {number}")
-    for name, kind in _FIELDS.items():
+    given = {name: row[name] for name in _OPTIONAL if row.get(name) is not None}
+    for name in (*_NAMES, *given):
+        kind = _OPTIONAL.get(name, str)
         if not isinstance(row.get(name), kind) or isinstance(row[name], bool):
             raise _unusable(path, f"has no {name} ({kind.__name__}) in film {number}")
-    return Movie(**{name: row[name] for name in _FIELDS})
+    return Movie(row["name"], row["original_name"], **given)
 
 
 def _unusable(path: Path, reason: str) -> ToolError:

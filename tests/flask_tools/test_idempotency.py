@@ -106,3 +106,19 @@ def test_side_effects_carry_the_time_of_the_clock(tmp_path):
         transaction.record("message_sent", HI)
     (effect,) = read_effects(store.path, "w")
     assert (effect.at, effect.fields, effect.idempotency_key) == (7.0, HI, "k")
+
+
+def test_a_request_id_in_the_body_is_the_key(world):
+    named = HI | {"request_id": world.name}
+    first, second = (world.ask("message", "POST", "/message", json=named) for _ in range(2))
+    assert second.content == first.content
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert [(effect["fields"], effect["idempotency_key"]) for effect in world.effects()] == [(HI, world.name)]
+
+
+@pytest.mark.parametrize(("request_id", "key"), [(7, None), ("", None), ("a", "b")])
+def test_a_request_id_that_is_no_key_or_another_is_refused_and_says_what_it_is(world, request_id, key):
+    answer = world.ask("message", "POST", "/message", key=key, json=HI | {"request_id": request_id})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_idempotency_key")
+    assert "Idempotency-Key" in answer.json()["error"]["message"]
+    assert world.effects() == []

@@ -19,3 +19,14 @@ def test_sent_messages_stay_in_their_world(lab, world):
     world.ask("message", "POST", "/message", json={"to": "Bob", "body": "hi"})
     other = lab.ask("message", "GET", "/sent", headers={"Windtunnel-World": "run/other"})
     assert other.json() == {"messages": []}
+
+
+def test_what_one_sends_oneself_and_what_is_answered_arrives_in_the_inbox(lab, world):
+    for to in ("me", "Alice", "Bob"):
+        world.ask("message", "POST", "/message", json={"to": to, "body": f"for {to}"})
+    arrived = world.ask("message", "GET", "/inbox").json()["messages"][3:]
+    assert [(message["id"], message["from"]) for message in arrived] == [(4, "me"), (5, "Alice")]
+    assert arrived[0]["body"] == "for me"
+    assert "for Alice" in arrived[1]["body"]
+    other = lab.ask("message", "GET", "/inbox", headers={"Windtunnel-World": "run/other"})
+    assert len(other.json()["messages"]) == 3

@@ -49,6 +49,12 @@ def test_pages_partition_the_results(world):
     assert names(world, query="the", page="1000") == []
 
 
+def test_a_file_with_names_alone_works(start, tmp_path):
+    (tmp_path / "mine.json").write_text('[{"name": "A", "original_name": "B"}]')
+    answer = start("movie", MOVIES_FILE=str(tmp_path / "mine.json")).ask("movie", "GET", "/movie?query=b")
+    assert answer.json()["results"] == [{"name": "A", "original_name": "B"}]
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", "{}", "null", "[1]", '[{"name": "A"}]', "\xff", json.dumps([FILM | {"year": True}])],
