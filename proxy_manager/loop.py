@@ -98,7 +98,7 @@ class Loop:
         seen, watched = -1, time.monotonic()
         while not self.stop.is_set():
             version = state.data_version()
-            if version != seen:
+            if version != seen or reconciler.due:
                 seen = version
                 reconciler.step()
             now = self._progress = time.monotonic()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
 
 # in every file as its ``user_version``: count it up with any change to a table
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE TABLE IF NOT EXISTS toxics (
     attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
     stream TEXT NOT NULL, attributes TEXT NOT NULL, entry TEXT NOT NULL, configuration INTEGER NOT NULL,
-    armed_at REAL, removed_at REAL
+    seconds REAL NOT NULL, armed_at REAL, ended_at REAL, removed_at REAL
 );
 CREATE TABLE IF NOT EXISTS managers (
     lab_id TEXT NOT NULL, lane INTEGER NOT NULL, pid INTEGER NOT NULL, heartbeat REAL NOT NULL,
@@ -173,8 +173,9 @@ class State:
             )
             attempt_id = int(cursor.lastrowid or 0)
             self._database.executemany(
-                "INSERT INTO toxics (attempt_id, link, kind, stream, attributes, entry, configuration)"
-                " VALUES (:id, :link, :kind, :stream, :attributes, :entry, :configuration)",
+                "INSERT INTO toxics"
+                " (attempt_id, link, kind, stream, attributes, entry, configuration, seconds)"
+                " VALUES (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds)",
                 [{**vars(t), "attributes": json.dumps(dict(t.attributes)), "id": attempt_id} for t in plan],
             )
         return attempt_id
@@ -193,10 +194,20 @@ class State:
         return [_attempt(row) for row in rows]
 
     def toxics(self, attempt_id: int) -> list[PlannedToxic]:
+        """What the attempt is to have now: its plan without what has ended, since its time was over."""
         rows = self._database.execute(
-            "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
+            "SELECT * FROM toxics WHERE attempt_id = ? AND ended_at IS NULL ORDER BY rowid", (attempt_id,)
         )
         return [_toxic(row) for row in rows]
+
+    def toxics_ended(self, attempt_id: int, ended: Iterable[PlannedToxic], now: float) -> None:
+        """Notes that these toxics of the attempt were removed in its midst, as planned."""
+        with self._transaction():
+            self._database.executemany(
+                "UPDATE toxics SET ended_at = ?, removed_at = ?"
+                " WHERE attempt_id = ? AND link = ? AND kind = ? AND stream = ?",
+                [(now, now, attempt_id, toxic.link, toxic.kind, toxic.stream) for toxic in ended],
+            )
 
     def toxics_left(self, lab_id: str, lane: int) -> int:
         """How many toxics of the lane nobody has seen to be gone."""
@@ -289,7 +300,7 @@ def check_version(path: Path) -> None:
 
 
 def _toxic(row: sqlite3.Row) -> PlannedToxic:
-    names = ("link", "kind", "stream", "entry", "configuration")
+    names = ("link", "kind", "stream", "entry", "configuration", "seconds")
     return PlannedToxic(attributes=json.loads(row["attributes"]), **{name: row[name] for name in names})
 
 
