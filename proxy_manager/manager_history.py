@@ -31,14 +31,15 @@ class ManagerHistory:
         toxics: list[dict[str, Any]],
         detail: str = "",
         ended: Sequence[PlannedToxic] = (),
+        begun: float = 0.0,
     ) -> None:
-        """``toxics``: those that were read back."""
+        """``toxics``: those that were read back. ``begun``: when the manager began to end some."""
         if self._writer is None or self._writer[0] != attempt.run_id:
             self.close()
             path = history_file(self._logs, attempt.run_id, "manager", self._lane)
             self._writer = (attempt.run_id, Writer(path))
         event = ToxicsChanged(
-            self._clock(), attempt.episode, attempt.attempt, action, toxics, detail, list(ended)
+            self._clock(), attempt.episode, attempt.attempt, action, toxics, detail, list(ended), begun
         )
         self._writer[1].write(event)
 

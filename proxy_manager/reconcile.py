@@ -165,10 +165,11 @@ class Reconciler:
         if not over:
             return
         self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
+        begun = self._clock()
         lasting = [toxic for toxic in self.state.toxics(attempt.id) if toxic not in over]
         self.status.observed = observed = self._proxies.apply(lasting)
         self.state.toxics_ended(attempt.id, over, self._clock())
-        self._history.record(attempt, "ended", observed, ended=over)
+        self._history.record(attempt, "ended", observed, ended=over, begun=begun)
         self._show(attempt)
 
     def _heal(self, attempt: AttemptRow, run: RunRow) -> None:

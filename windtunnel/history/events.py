@@ -330,7 +330,7 @@ class ToxicsChanged:
     """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
 
     ``action``: armed, ended (the time of some planned toxics was over, which are in ``ended``), healed,
-    repaired, disturbed.
+    repaired, disturbed. ``begun``: when it began to end them, so that they were gone between then and ``t``.
     """
 
     t: float
@@ -340,6 +340,7 @@ class ToxicsChanged:
     toxics: list[dict[str, Any]]
     detail: str = ""
     ended: list[PlannedToxic] = field(default_factory=list)
+    begun: float = 0.0
     event: Literal["toxics_changed"] = "toxics_changed"
 
 
