@@ -181,8 +181,15 @@ def _toxic_row(entry: ToxicEntry) -> Row:
         f"{entry.id} (toxic {entry.spec})",
         links(entry.links),
         f"{_percent(entry.probability)} of attempts",
-        "",
+        conditions_of_toxic(entry),
     )
+
+
+def conditions_of_toxic(entry: ToxicEntry) -> str:
+    """How many links one draw strikes, and for how long, on one line; empty where nothing was said."""
+    together = ["all links by one draw"] if entry.dose.together else []
+    ends = [f"ends after {entry.dose.duration:g} s"] if entry.dose.duration else []
+    return ", ".join(together + ends)
 
 
 def _percent(value: float) -> str:
