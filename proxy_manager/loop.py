@@ -129,7 +129,7 @@ class Loop:
         try:
             self._proxies.heal()
             with suppress(sqlite3.Error, OSError), self._open_state() as state:
-                state.toxics_removed(self._lab_id, self._lane, time.time())
+                state.toxics.mark_removed(self._lab_id, self._lane, time.time())
             log.info("healed: no toxic left")
         except ToxiproxyError as error:
             log.warning("could not heal at the end: %s", error)

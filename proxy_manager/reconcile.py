@@ -100,7 +100,7 @@ class Reconciler:
             else:
                 self._end_outages(current)
                 self._faults.send(current, leased)
-        elif self._heal_needed or self.state.toxics_left(self._lab_id, self._lane):
+        elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
         self.status.run = leased.run_id if leased else None
         self.status.configuration = self._faults.number
@@ -139,7 +139,7 @@ class Reconciler:
     # the life of an attempt
 
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
-        plan = self.state.toxics(attempt.id)
+        plan = self.state.toxics.desired(attempt.id)
         self._heal_needed = True
         try:
             observed = self._proxies.apply(plan)
@@ -166,9 +166,9 @@ class Reconciler:
             return
         self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
         begun = self._clock()
-        lasting = [toxic for toxic in self.state.toxics(attempt.id) if toxic not in over]
+        lasting = [toxic for toxic in self.state.toxics.desired(attempt.id) if toxic not in over]
         self.status.observed = observed = self._proxies.apply(lasting)
-        self.state.toxics_ended(attempt.id, over, self._clock())
+        self.state.toxics.mark_ended(attempt.id, max(toxic.seconds for toxic in over), self._clock())
         self._history.record(attempt, "ended", observed, ended=over, begun=begun)
         self._show(attempt)
 
@@ -200,7 +200,7 @@ class Reconciler:
     def heal(self) -> None:
         """Removes every toxic of the lane, and verifies it."""
         self.status.observed = self._proxies.heal()
-        self.state.toxics_removed(self._lab_id, self._lane, self._clock())
+        self.state.toxics.mark_removed(self._lab_id, self._lane, self._clock())
         self._outages.forget()
         self.status.desired = []
         self.status.episode = self.status.attempt = None
@@ -235,12 +235,12 @@ class Reconciler:
                 log.warning("changed while idle, repaired: %s", "; ".join(differing))
                 self.heal()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
-            self.status.observed = self._proxies.apply(self.state.toxics(armed.id))
+            self.status.observed = self._proxies.apply(self.state.toxics.desired(armed.id))
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
         """Whether someone else changed the attempt's toxics; if so, notes it on the attempt."""
         observed = self._proxies.observe()
-        differing = self._proxies.differences(self.state.toxics(attempt.id), observed)
+        differing = self._proxies.differences(self.state.toxics.desired(attempt.id), observed)
         if not differing:
             return False
         reason = f"Toxiproxy was changed during the attempt: {'; '.join(differing)}"
@@ -251,4 +251,5 @@ class Reconciler:
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
-        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self.state.toxics(attempt.id)]
+        desired = self.state.toxics.desired(attempt.id)
+        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in desired]

@@ -68,8 +68,8 @@ def test_the_status_no_longer_asks_for_it(ready: Plane, armed: int) -> None:
 
 def test_it_counts_as_gone(ready: Plane, armed: int) -> None:
     pass_seconds(ready, 0.5)
-    assert ready.state.toxics_left("lab", 0) == 2
-    assert ready.state.toxics(armed) == [LATENCY, LONGER]
+    assert ready.state.toxics.left("lab", 0) == 2
+    assert ready.state.toxics.desired(armed) == [LATENCY, LONGER]
 
 
 def test_an_attempt_that_is_over_before_has_none_to_end(ready: Plane, armed: int) -> None:

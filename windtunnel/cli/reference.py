@@ -62,8 +62,9 @@ def toxics_page() -> str:
     intro = (
         "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
-        " main. Without a stream, `upstream` and `downstream` are both drawn from. A page tells how to [add"
-        " one](adding-a-toxic.md)."
+        " main. Without a stream, `upstream` and `downstream` are both drawn from. `TOXIC_SCOPE` and"
+        " `TOXIC_SECONDS` say [on how many links at once and for how long](how-it-works.md#the-draws). A page"
+        " tells how to [add one](adding-a-toxic.md)."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
 
