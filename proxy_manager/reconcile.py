@@ -161,7 +161,7 @@ class Reconciler:
 
     def _end_outages(self, attempt: AttemptRow) -> None:
         """Removes the toxics whose time is over, which is no disturbance since the plan says so."""
-        over = self._outages.take_over()
+        over = self._outages.take_ended()
         if not over:
             return
         self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
