@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import ValidationError
 
+from agent.bounded import Connections
 from agent.errors import SideEffect
 from agent.tools import BY_NAME, AgentTool, ToolRequest
 from windtunnel.core.digest import identifier
@@ -24,17 +26,28 @@ from windtunnel.subjects.subject import AttemptContext
 
 @dataclass
 class AttemptInProgress:
-    """One attempt in progress: its context and what has been counted so far. ``clock`` is in seconds."""
+    """One attempt in progress: its context and what has been counted so far. ``clock`` is in seconds.
+
+    Whoever began it closes ``to_close``: what may stay open in the attempt, but not after it.
+    ``connections`` are those that tool calls share, None where each try opens its own.
+    """
 
     context: AttemptContext
     clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    to_close: ExitStack = field(default_factory=ExitStack)
+    connections: Connections | None = field(init=False, default=None)
     deadline: float = field(init=False)
     model_calls: int = 0
     tool_calls: int = 0
     model_tries: int = 0
 
     def __post_init__(self) -> None:
-        self.deadline = self.clock() + self.context.settings.attempt_time
+        settings = self.context.settings
+        self.deadline = self.clock() + settings.attempt_time
+        if settings.keep_alive:
+            self.connections = Connections()
+            self.to_close.callback(self.connections.close)
 
     @property
     def seconds_left(self) -> float:

@@ -1,4 +1,4 @@
-"""One HTTP try of a tool call: a fresh connection, a bounded time, and a record of what the caller saw."""
+"""One HTTP try of a tool call: a bounded time, and a record of what the caller saw."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from windtunnel.history.events import ToolTry
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 Route = Literal["proxy", "direct"]
+# How often a try that waits for a proxy looks whether it is there again.
+PROXY_POLL_S = 0.05
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
@@ -39,7 +41,7 @@ def try_call(call: Call, route: Route = "proxy") -> str:
     call.tries += 1
     seen = _Seen(time.time(), time.perf_counter())
     try:
-        return _exchange(call, route, seen)
+        return _exchange_when_up(call, route, seen)
     except ToolFailure as failure:
         seen.error = failure.cause
         call.maybe_executed = call.maybe_executed or failure.executed
@@ -51,21 +53,43 @@ def try_call(call: Call, route: Route = "proxy") -> str:
 class _Seen:
     """What the caller has seen of one try so far.
 
-    ``start`` is in seconds since the epoch, ``clock`` the same moment of ``time.perf_counter``.
+    ``start`` is in seconds since the epoch, ``clock`` the same moment of ``time.perf_counter``. ``refused``:
+    how often its connection was refused before it had one.
     """
 
     def __init__(self, start: float, clock: float) -> None:
         self.start = start
         self.clock = clock
+        self.refused = 0
         self.status: int | None = None
         self.error: str | None = None
         self.body = b""
         self.digest = ""
 
 
+def _exchange_when_up(call: Call, route: Route, seen: _Seen) -> str:
+    """Waits up to ``PROXY_WAIT`` for a proxy that is down, as long as no byte of the request was sent."""
+    attempt = call.attempt
+    give_up = attempt.clock() + (attempt.context.settings.proxy_wait if route == "proxy" else 0)
+    while True:
+        try:
+            return _exchange(call, route, seen)
+        except NotReached:
+            left = min(give_up - attempt.clock(), attempt.seconds_left)
+            if left <= 0:
+                raise
+            seen.refused += 1
+            attempt.sleep(min(PROXY_POLL_S, left))
+
+
+def _timeout(call: Call, route: Route) -> float:
+    settings = call.attempt.context.settings
+    return settings.fallback_timeout if route == "direct" else settings.timeout_at(call.tool.link)
+
+
 def _exchange(call: Call, route: Route, seen: _Seen) -> str:
     prepared = _prepare(call, route)
-    with _mapped(), exchange(prepared, call.attempt.context.settings.tool_timeout) as reply:
+    with _mapped(), exchange(prepared, _timeout(call, route), call.attempt.connections) as reply:
         seen.status = reply.status_code
         for chunk in reply.iter_content(16384):
             seen.body += chunk
@@ -191,7 +215,7 @@ def _record(call: Call, route: Route, seen: _Seen) -> None:
             start=seen.start,
             end=time.time(),
             ms=(time.perf_counter() - seen.clock) * 1000,
-            timeout_ms=context.settings.tool_timeout * 1000,
+            timeout_ms=_timeout(call, route) * 1000,
             status=seen.status,
             error=seen.error,
             reply_bytes=len(seen.body),
@@ -199,5 +223,6 @@ def _record(call: Call, route: Route, seen: _Seen) -> None:
             idempotency_key=call.idempotency_key,
             route=route,
             reply_digest=seen.digest,
+            refused=seen.refused,
         )
     )

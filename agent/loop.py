@@ -80,6 +80,7 @@ class Agent:
     ) -> None:
         self.name = name
         self._clock = clock
+        self._sleep = sleep
         self._redact = redact
         self._graph = create_agent(
             model,
@@ -92,7 +93,7 @@ class Agent:
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
-        attempt = AttemptInProgress(context, self._clock)
+        attempt = AttemptInProgress(context, self._clock, self._sleep)
         token = CURRENT_ATTEMPT.set(attempt)
         # generous, so that the attempt's own limits end it and not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)
@@ -108,6 +109,7 @@ class Agent:
             )
         finally:
             CURRENT_ATTEMPT.reset(token)
+            attempt.to_close.close()
         return _result(state)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -11,12 +12,13 @@ from langchain_groq import ChatGroq
 from pydantic import SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
-from windtunnel.core.digest import body_digest
+from windtunnel.core.digest import body_digest, body_hash
 from windtunnel.history.events import ModelCall
 from windtunnel.links.topology import Topology
 from windtunnel.settings.settings import Settings
 
 _MAX_REPLY_BYTES = 16 * 1024 * 1024
+_TOO_LARGE = "the reply is larger than 16 MiB"
 
 
 class ModelTransport(httpx.BaseTransport):
@@ -34,18 +36,21 @@ class ModelTransport(httpx.BaseTransport):
         identity = replace(attempt.context.identity, call=attempt.model_calls, try_=attempt.model_tries)
         request.headers.update(identity.headers("model"))
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
-        start = time.perf_counter()
+        tried = _Try(attempt, time.perf_counter())
         try:
-            response, digest = self._inner.handle_request(request), ""
-            if "event-stream" not in response.headers.get("content-type", ""):
-                body = _body(response, start + seconds)
-                response, digest = _with_body(response, body), body_digest(body)
+            response = self._inner.handle_request(request)
+            tried.status = response.status_code
+            if "event-stream" in response.headers.get("content-type", ""):
+                stream = _RecordedStream(response.stream, tried)
+                attempt.to_close.callback(stream.close)
+                return _with(response, stream)
+            body = _body(response, tried.start + seconds)
         except httpx.HTTPError as error:
-            _record(attempt, start, None, type(error).__name__)
+            tried.status = None
+            tried.record(error)
             raise
-        error_name = f"http_{response.status_code}" if response.status_code >= 400 else None
-        _record(attempt, start, response.status_code, error_name, digest)
-        return response
+        tried.record(digest=body_digest(body))
+        return _with(response, httpx.ByteStream(body))
 
     def close(self) -> None:
         self._inner.close()
@@ -60,28 +65,71 @@ def _body(response: httpx.Response, deadline: float) -> bytes:
             if time.perf_counter() > deadline:
                 raise httpx.ReadTimeout("the reply did not end in time")
             if len(body) > _MAX_REPLY_BYTES:
-                raise httpx.DecodingError("the reply is larger than 16 MiB")
+                raise httpx.DecodingError(_TOO_LARGE)
     return bytes(body)
 
 
-def _with_body(response: httpx.Response, body: bytes) -> httpx.Response:
+def _with(response: httpx.Response, stream: httpx.SyncByteStream) -> httpx.Response:
     return httpx.Response(
-        response.status_code,
-        headers=response.headers,
-        stream=httpx.ByteStream(body),
-        extensions=response.extensions,
+        response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
     )
 
 
-def _record(
-    attempt: AttemptInProgress, start: float, status: int | None, error: str | None, digest: str = ""
-) -> None:
-    identity = attempt.context.identity
-    tries = (attempt.model_calls, attempt.model_tries)
-    ms = (time.perf_counter() - start) * 1000
-    attempt.context.record(
-        ModelCall(time.time(), identity.episode, identity.attempt, *tries, ms, status, error, digest)
-    )
+class _Try:
+    """One HTTP try at the model, recorded once it has ended. ``start`` is of ``time.perf_counter``."""
+
+    def __init__(self, attempt: AttemptInProgress, start: float) -> None:
+        self.attempt = attempt
+        self.start = start
+        self.status: int | None = None
+        self._numbers = (attempt.model_calls, attempt.model_tries)
+        self._recorded = False
+
+    def record(self, error: httpx.HTTPError | None = None, digest: str = "") -> None:
+        if self._recorded:
+            return
+        self._recorded = True
+        failed = f"http_{self.status}" if self.status is not None and self.status >= 400 else None
+        name = type(error).__name__ if error else failed
+        context, ms = self.attempt.context, (time.perf_counter() - self.start) * 1000
+        identity = context.identity
+        context.record(
+            ModelCall(
+                time.time(), identity.episode, identity.attempt, *self._numbers, ms, self.status, name, digest
+            )
+        )
+
+
+class _RecordedStream(httpx.SyncByteStream):
+    """An event stream as it comes, recorded once it has ended or its reader has left it.
+
+    The model's time limit is for each wait, as for all readers of streams; that of the attempt bounds all.
+    """
+
+    def __init__(self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, tried: _Try) -> None:
+        assert isinstance(inner, httpx.SyncByteStream)  # a client that is not asynchronous has no other
+        self._inner = inner
+        self._tried = tried
+
+    def __iter__(self) -> Iterator[bytes]:
+        hashed, size = body_hash(), 0
+        try:
+            for chunk in self._inner:
+                hashed.update(chunk)
+                size += len(chunk)
+                if self._tried.attempt.seconds_left <= 0:
+                    raise httpx.ReadTimeout("the attempt's time is over")
+                if size > _MAX_REPLY_BYTES:
+                    raise httpx.DecodingError(_TOO_LARGE)
+                yield chunk
+        except httpx.HTTPError as error:
+            self._tried.record(error)
+            raise
+        self._tried.record(digest=hashed.hexdigest())
+
+    def close(self) -> None:
+        self._inner.close()
+        self._tried.record()  # its reader did not want the rest
 
 
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
@@ -92,6 +140,7 @@ def build_model(settings: Settings, topology: Topology, key: str, client: httpx.
         base_url=topology.proxies["model"].url,
         timeout=settings.model_timeout,
         temperature=0,
+        streaming=settings.stream,
         model_kwargs={"seed": settings.seed},
         http_client=client,
         # never used; without it ChatGroq builds one that obeys ALL_PROXY, and fails if that is a SOCKS proxy

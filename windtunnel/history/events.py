@@ -169,7 +169,8 @@ class ToolTry:
     ``error`` is None for a valid reply of status below 400, ``http_<status>`` for any other status, else
     read_timeout, connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply.
     ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway. ``reply_digest``:
-    BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it did not come whole.
+    BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it did not come whole. ``refused``: how
+    often its connection was refused before it got one (PROXY_WAIT); that time is in ``ms`` too.
     """
 
     episode: str
@@ -190,6 +191,7 @@ class ToolTry:
     idempotency_key: str | None
     route: Literal["proxy", "direct"] = "proxy"
     reply_digest: str = ""
+    refused: int = 0
     event: Literal["tool_try"] = "tool_try"
 
 

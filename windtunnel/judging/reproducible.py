@@ -9,7 +9,7 @@ from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSetError
 from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchange, FaultsSet
 from windtunnel.judging.judge import RunJudgement
-from windtunnel.links.catalog import MODEL_LINK
+from windtunnel.settings.settings import timeout_setting
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import toxic
 
@@ -42,11 +42,17 @@ def _run(judgement: RunJudgement) -> Iterator[str]:
 
 
 def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
-    client_ms = 1000 * float(judgement.started.settings.get("tool_timeout", 0))
     for armed in events:
         if isinstance(armed, AttemptArmed):
             for planned in armed.toxics:
-                yield from _toxic(planned, client_ms)
+                yield from _toxic(planned, _client_ms(judgement, planned.link))
+
+
+def _client_ms(judgement: RunJudgement, link: str) -> float:
+    """How long the client of that link waited; an older history knows one time for all tools."""
+    settings = judgement.started.settings
+    name = timeout_setting(link, str(settings.get("translator_backend", "offline")))
+    return 1000 * float(settings.get(name, settings.get("tool_timeout", 0)))
 
 
 def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
@@ -118,11 +124,9 @@ def _overlapping(events: Sequence[Event]) -> Iterator[str]:
 
 def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     """Injected delays about as long as the client waits: which of the two is first is chance."""
-    settings = judgement.started.settings
     for exchange in events:
         if isinstance(exchange, Exchange):
-            name = "model_timeout" if exchange.link == MODEL_LINK.name else "tool_timeout"
-            client_ms = 1000 * float(settings.get(name, 0))
+            client_ms = _client_ms(judgement, exchange.link)
             for met in exchange.faults:
                 if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
                     yield f"a delay by {met.id} was within 20 % of the client's timeout, {client_ms:g} ms"

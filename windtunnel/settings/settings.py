@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from windtunnel.core.user_errors import InputError
+from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -48,8 +49,24 @@ class Settings(BaseModel):
     )
     idempotency: bool = Field(True, description="send an Idempotency-Key with writes")
     fallback: Literal["off", "direct"] = Field("off", description="what an exhausted call may still try")
-    tool_timeout: Seconds = Field(1.0, description="seconds for one HTTP try at a tool")
-    model_timeout: Seconds = Field(30.0, description="seconds for one request to the model")
+    stream: bool = Field(False, description="ask the model for event streams, which stream faults strike")
+    keep_alive: bool = Field(
+        False, description="keep connections to tools open for an attempt; off: a fresh one for each try"
+    )
+    tool_timeout: Seconds = Field(
+        1.0, description="seconds for one HTTP try at a tool that answers by itself (see BACKEND_TIMEOUT)"
+    )
+    backend_timeout: Seconds = Field(
+        5.0,
+        description="the same at a tool that asks a real backend: the translator, unless it is offline",
+    )
+    fallback_timeout: Seconds = Field(5.0, description="seconds for the one try of FALLBACK=direct")
+    proxy_wait: float = Field(
+        0.0, ge=0, le=600, description="seconds for which a try waits for a proxy that refuses connections"
+    )
+    model_timeout: Seconds = Field(
+        30.0, description="seconds for one request to the model; with STREAM=on for each wait in it"
+    )
     arm_timeout: Seconds = Field(2.0, description="seconds in which an attempt must be armed")
     settle_bound: Seconds = Field(2.0, description="seconds to wait for held requests after healing")
     model_calls: int = Field(8, ge=1, le=1000, description="model calls per attempt")
@@ -80,7 +97,7 @@ class Settings(BaseModel):
     @classmethod
     def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
         # pydantic would take true for 1
-        if isinstance(value, bool) and info.field_name != "idempotency":
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
             raise ValueError("must not be true or false")
         return value
 
@@ -126,6 +143,10 @@ class Settings(BaseModel):
         """Whether the translator's ``auto`` is its phrasebook, since the run shall repeat itself."""
         return self.model in ("scripted", "record", "replay")
 
+    def timeout_at(self, link_name: str) -> float:
+        """Seconds for one try at that tool link."""
+        return float(getattr(self, timeout_setting(link_name, self.translator_backend)))
+
     @property
     def model_name(self) -> str:
         """What the client asks the model server for."""
@@ -140,6 +161,14 @@ class Settings(BaseModel):
 
 
 NAMES = tuple(Settings.model_fields)
+
+
+def timeout_setting(link_name: str, translator_backend: str) -> str:
+    """The setting that bounds a try at that link: there is more time where a real backend is asked."""
+    if link_name == MODEL_LINK.name:
+        return "model_timeout"
+    asks_backend = link_name == "translator" and translator_backend not in ("auto", "offline")
+    return "backend_timeout" if asks_backend else "tool_timeout"
 
 
 def load_frozen(text: str) -> Settings:

@@ -1,0 +1,107 @@
+"""``STREAM=on``: the model's reply as an event stream, and what is recorded of it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from agent.loop import Agent
+from agent.models import build_model, open_client
+from tests.agent.support import Answer, Flown, Wire, context_in, lab_of, settings, silence
+from windtunnel.core.digest import body_digest
+from windtunnel.history.events import Event, ModelCall
+
+pytestmark = pytest.mark.slow  # its clients wait for their time limits
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+REPORT = json.dumps({"status": "done", "answer": "It is 8."})
+
+
+def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return b"data: " + json.dumps({**chunk, "choices": choices}).encode() + b"\n\n"
+
+
+def _arguments(text: str, **more: object) -> bytes:
+    return _event({"tool_calls": [{"index": 0, **more, "function": {"arguments": text}}]})
+
+
+EVENTS = [
+    _event({"role": "assistant", "content": ""}),
+    _event({"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "Report"}}]}),
+    *(_arguments(REPORT[at : at + 20]) for at in range(0, len(REPORT), 20)),
+    _event({}, "tool_calls"),
+    b"data: [DONE]\n\n",
+]
+
+
+def _stream(events: Sequence[bytes]) -> bytes:
+    return HEAD + b"".join(events)
+
+
+Fly = Callable[..., tuple[Flown, Wire]]
+
+
+@pytest.fixture
+def fly(wire: Callable[..., Wire]) -> Fly:
+    def make(answer: Answer, **given: object) -> tuple[Flown, Wire]:
+        server, events = wire(answer), list[Event]()
+        given = {"model": "groq", "stream": True} | given
+        frozen, topology = settings(**given), lab_of(server.address)
+        with open_client(frozen) as client:
+            agent = Agent(build_model(frozen, topology, "key", client), "subject")
+            result = agent("the prompt", context_in(topology, events, **given))
+        return Flown(result, events, None), server  # type: ignore[arg-type]
+
+    return make
+
+
+def test_the_reply_is_put_together_and_recorded_by_what_came(fly: Fly) -> None:
+    flown, server = fly(_stream(EVENTS))
+    assert (flown.result.ended_by, flown.result.response) == ("report", "It is 8.")
+    assert server.asked[0].json["stream"] is True
+    [call] = flown.of(ModelCall)
+    assert (call.status, call.error, call.reply_digest) == (200, None, body_digest(b"".join(EVENTS)))
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"),
+    [(silence, "ReadTimeout"), (lambda connection: None, "RemoteProtocolError")],
+)
+def test_a_stream_that_stops_is_recorded_by_its_error(
+    rest: Callable[[socket.socket], None], error: str, fly: Fly
+) -> None:
+    def stops(connection: socket.socket) -> None:
+        head = HEAD.replace(b"Connection: close", b"Content-Length: 9999")
+        connection.sendall(head + b"".join(EVENTS[:3]))
+        rest(connection)
+
+    flown, _ = fly(stops, model_timeout=2)
+    [call] = flown.of(ModelCall)
+    assert (call.status, call.error, call.reply_digest) == (200, error, "")
+    assert (flown.result.ended_by, flown.result.error_type) == ("exception", error)
+
+
+def test_a_stream_that_its_reader_left_is_recorded_before_the_attempt_ends(fly: Fly) -> None:
+    flown, _ = fly(_stream([*EVENTS[:2], b"data: {no json\n\n", *EVENTS[2:]]))
+    [call] = flown.of(ModelCall)
+    assert (call.status, call.error, call.reply_digest) == (200, None, "")
+    assert flown.result.error_type == "JSONDecodeError"
+
+
+def test_a_stream_without_end_is_bounded_by_the_attempts_time(fly: Fly) -> None:
+    def endless(connection: socket.socket) -> None:
+        connection.sendall(HEAD)
+        try:
+            while True:
+                connection.sendall(_event({"content": "x"}))
+        except OSError:
+            return
+
+    flown, _ = fly(endless, attempt_time=2)
+    assert (flown.result.ended_by, flown.result.error) == ("limit", "2 s have passed (ATTEMPT_TIME)")
+    assert [call.error for call in flown.of(ModelCall)] == ["ReadTimeout"]

@@ -1,0 +1,42 @@
+"""With ``STREAM=on`` every fault of an event stream strikes the lab's own agent, and the ledger sees it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.flight import Hangar, sample
+from windtunnel.faults.catalogue.model.editor import StreamFault
+from windtunnel.faults.registry import REGISTRY
+
+TEMPERATURE = "temperature in Paris"
+# What each is given beside its defaults, so that the test need not wait for long.
+MORE: dict[str, dict[str, Any]] = {"slow_first_token": {"ms": 300}, "slow_tokens": {"ms": 30}}
+STREAM_FAULTS = [name for name, fault in REGISTRY.items() if issubclass(fault, StreamFault)]
+
+
+def test_there_are_seven() -> None:
+    assert len(STREAM_FAULTS) == 7
+
+
+@pytest.mark.parametrize("fault", STREAM_FAULTS)
+def test_it_is_injected_and_observed(hangar: Hangar, fault: str) -> None:
+    entry = {"fault": fault, "links": "model", "when": {"nth": 1}, "with": MORE.get(fault, {})}
+    faults = json.dumps({"faults": [entry]})
+    flight = hangar.fly(sample(TEMPERATURE), faults=faults, stream=True, model_timeout=2)
+    [record] = flight.summary.episodes[0].faults
+    assert (record.kind, record.stage, record.delivered) == (fault, "observed", True)
+    assert flight.summary.unexplained == 0
+
+
+def test_without_it_none_does(hangar: Hangar) -> None:
+    entry = {"fault": "stream_cut", "links": "model"}
+    flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    assert {record.why_not for record in flight.summary.episodes[0].faults} == {"not_a_stream"}
+
+
+def test_without_a_fault_a_run_ends_as_it_does_without_streams(hangar: Hangar) -> None:
+    plain, streamed = (hangar.fly(sample(TEMPERATURE), stream=stream) for stream in (False, True))
+    assert streamed.outcomes == plain.outcomes == ["success"]
