@@ -37,6 +37,7 @@ def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, [exchange()]),
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, []),
         (PlannedToxic("message", "down", "downstream", {}), {"ms": 1.0, "error": "connection_refused"}, []),
+        (PlannedToxic("message", "down", "downstream", {}), {"ms": 600.0, "refused": 9}, [exchange()]),
     ],
 )
 def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, there):

@@ -31,6 +31,7 @@ class RecordedTry:
     route: str
     digest: str
     exchange: Exchange | None
+    waited: bool = False
 
     @property
     def lost(self) -> bool:
@@ -55,6 +56,7 @@ class RecordedTry:
             gateway_complete_request=bool(exchange and exchange.request_complete),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,
+            client_waited=self.waited,
         )
 
     def evidence(self, shows: bool) -> TryEvidence:
@@ -111,6 +113,7 @@ def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> Re
         route=route,
         digest=event.reply_digest,
         exchange=by_try.get(key) if route == "proxy" else None,
+        waited=isinstance(event, ToolTry) and event.refused > 0,
     )
 
 

@@ -29,7 +29,8 @@ class ObservedTry:
     connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
     ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
     without a reply; 0 where no request came;
-    ``reply_bytes``: size of the reply that the gateway wrote.
+    ``reply_bytes``: size of the reply that the gateway wrote. ``client_waited``: its connection was refused,
+    and it waited until it had one.
     """
 
     client_ms: float
@@ -40,6 +41,7 @@ class ObservedTry:
     gateway_complete_request: bool
     gateway_complete_reply: bool
     reply_bytes: int
+    client_waited: bool = False
 
     @property
     def patience_ms(self) -> float:

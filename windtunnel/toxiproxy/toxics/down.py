@@ -14,5 +14,6 @@ class DownToxic(Toxic):
     color = "#8f98a3"
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client's connection was refused, and nothing reached the gateway."""
-        return tried.client_error == "connection_refused" and not tried.gateway_complete_request
+        """The client's connection was refused and nothing reached the gateway, or it waited for one."""
+        refused = tried.client_error == "connection_refused" and not tried.gateway_complete_request
+        return refused or tried.client_waited
