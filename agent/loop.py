@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain.agents import create_agent
@@ -21,6 +22,7 @@ from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
 from agent.refusals import Refusals
 from agent.tools import TOOLS, AgentTool
 from windtunnel.history import events
+from windtunnel.subjects.crash import crash_of
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 TODAY = "2026-03-02"
@@ -104,9 +106,7 @@ class Agent:
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - whatever error ends the agent is its result
-            return SubjectResult(
-                "exception", error_type=type(error).__name__, error=self._redact(str(error))[:500]
-            )
+            return replace(crash_of(error), error=self._redact(str(error))[:500])
         finally:
             CURRENT_ATTEMPT.reset(token)
             attempt.to_close.close()

@@ -49,7 +49,7 @@ RECORDED: list[dict[str, Any]] = [
         (AIMessage(" Hello. "), SubjectResult("text", response="Hello.")),
         (AIMessage(""), SubjectResult("empty")),
         (AIMessage(" \n"), SubjectResult("empty")),
-        (RuntimeError("broken"), SubjectResult("exception", error_type="RuntimeError", error="broken")),
+        (RuntimeError("broken"), SubjectResult("exception", None, "", "RuntimeError", "broken", "agent")),
     ],
 )
 def test_an_end_without_a_report(reply: Any, expected: SubjectResult) -> None:

@@ -11,13 +11,15 @@ import pytest
 from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
+    FaultsSet,
     Note,
     Report,
     RunFinished,
     ToolCalled,
+    ToolCallRefused,
     ToolTry,
 )
-from windtunnel.history.logs import JsonLog, Logs, agent_line, iso
+from windtunnel.history.logs import JsonLog, Logs, agent_line, iso, log_error
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 TOXICS = [
@@ -117,12 +119,24 @@ def test_other_events_make_no_line(told):
     assert told(RunFinished(1.0, True, "", 0)) == []
 
 
-def test_every_line_has_event_message_and_run(told):
-    told_lines = told(
-        TRY, AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS), call(True), ENDED, Note(1.0, "info", "x")
-    )
-    assert len(told_lines) == 6
+REFUSED = ToolCallRefused(5.0, "1-1", 1, 1, 0, "get_wether", "{}", "unknown_tool", "no such tool")
+SET = FaultsSet(6.0, "1-1", 1, 1, "{}", ["a"])
+
+
+def test_every_line_has_time_event_message_and_run(told):
+    events = [TRY, AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS), call(True), ENDED, Note(4.0, "info", "x")]
+    told_lines = told(*events, REFUSED, SET)
     assert all(line["run_id"] == "run-1" and line["event"] and line["message"] for line in told_lines)
+    assert [line["time"] for line in told_lines] == [iso(t) for t in (1.5, 1.0, 1.0, 1.0, 2.0, 4.0, 5.0, 6.0)]
+
+
+def test_a_line_that_is_of_no_event_has_the_time_of_its_writing(tmp_path):
+    logs = Logs(tmp_path, "run-1", clock=lambda: 7.0)
+    logs.line("summary", "run summary", summary={})
+    logs.close()
+    assert [line["time"] for line in lines(tmp_path / "info.log")] == [iso(7.0)]
+    assert log_error(tmp_path, "bad") is None
+    assert lines(tmp_path / "info.log")[1]["time"] > "2020"
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\nnext", "\ud800", "\u2028", 'quote " and \\'])
@@ -149,7 +163,8 @@ def test_writers_that_share_a_file_never_mix_their_lines(tmp_path):
 def test_a_line_of_the_agents_log_has_the_fields_of_the_design():
     line = agent_line("run-1", "What?", ENDED, "unconfirmed")
     assert list(line) == [
-        *("run_id", "episode", "prompt", "response", "status", "outcome", "error_type"),
+        *("run_id", "episode", "prompt", "response", "status", "outcome"),
+        *("error_type", "error", "error_class"),
         *("start_time", "end_time", "duration", "prompt_attempt_no"),
     ]
     assert (line["prompt"], line["response"], line["status"]) == ("What?", "answer", "unsure")
@@ -166,6 +181,16 @@ def test_without_a_report_the_status_tells_how_it_ended():
     ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "KeyError", "'x'")
     line = agent_line("run-1", "What?", ended, None)
     assert (line["status"], line["error_type"], line["outcome"]) == ("exception", "KeyError", None)
+
+
+def test_the_agents_log_says_what_failed_and_where():
+    ended = AttemptEnded(
+        "1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "ReadTimeout", "timed\x1b out", "network"
+    )
+    line = agent_line("run-1", "What?", ended, None)
+    assert (line["error_type"], line["error"], line["error_class"]) == ("ReadTimeout", "timed out", "network")
+    without = agent_line("run-1", "What?", ENDED, "success")
+    assert (without["error"], without["error_class"]) == (None, "none")
 
 
 def test_times_are_in_utc_and_to_the_millisecond():

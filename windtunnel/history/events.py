@@ -20,6 +20,7 @@ SELF_TEST = "self-test subject: scripted model"
 Level = Literal["info", "warning", "error"]
 EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
+ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
@@ -71,7 +72,11 @@ class AttemptArmed:
 
 @dataclass(frozen=True)
 class AttemptEnded:
-    """``ended_by``: report, text (an answer without a report), empty, limit or exception."""
+    """``ended_by``: report, text (an answer without a report), empty, limit or exception.
+
+    ``error_class``: what failed where an error ended it: the agent itself, a server (it answered with an
+    error), or the network (no whole answer came).
+    """
 
     episode: str
     attempt: int
@@ -83,6 +88,7 @@ class AttemptEnded:
     response: str
     error_type: str | None
     error: str | None
+    error_class: ErrorClass = "none"
     event: Literal["attempt_ended"] = "attempt_ended"
 
 

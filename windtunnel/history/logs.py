@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,11 @@ class JsonLog:
 
 
 class Logs:
-    """The two log files of one run. Times are ISO 8601 in UTC."""
+    """The two log files of one run. Times are ISO 8601 in UTC; ``clock`` is in seconds since the epoch."""
 
-    def __init__(self, folder: Path, run_id: str) -> None:
+    def __init__(self, folder: Path, run_id: str, clock: Callable[[], float] = time.time) -> None:
         self._run_id = run_id
+        self._clock = clock
         self.agent = JsonLog(folder / "agent.log")
         self.info = JsonLog(folder / "info.log")
 
@@ -59,21 +61,22 @@ class Logs:
         self.info.close()
 
     def tell(self, event: Event) -> None:
-        """Writes the line or lines of info.log that this event makes, if any."""
+        """Writes the line or lines of info.log that this event makes, if any, with the event's time."""
         match event:
             case ToolTry():
                 self._network(event)
             case ToolCalled(fallback_used=True):
                 message = f"{event.tool} used the direct way"
-                self.line("fallback", message, **_fields(event, "tool fallback_used ok"))
+                self.line("fallback", message, event.t, **_fields(event, "tool fallback_used ok"))
             case ToolCallRefused():
                 message = f"{event.tool} not called: {event.why}"
-                self.line("tool_call_refused", message, **_fields(event, "episode attempt tool why"))
+                self.line("tool_call_refused", message, event.t, **_fields(event, "episode attempt tool why"))
             case AttemptArmed():
                 for toxic in event.toxics:
                     self.line(
                         "fault",
                         f"{toxic.kind} {toxic.stream} armed on {toxic.link}",
+                        event.t,
                         **_fields(event, "episode attempt"),
                         **_fields(toxic, "link kind stream"),
                         attributes=dict(toxic.attributes),
@@ -82,19 +85,21 @@ class Logs:
                 self.line(
                     "request_processed",
                     f"prompt {event.episode}, attempt {event.attempt}: {event.ended_by}",
-                    **_fields(event, "episode attempt ended_by error_type"),
+                    event.end,
+                    **_fields(event, "episode attempt ended_by error_type error_class"),
                     duration=round(event.ms / 1000, 4),
                 )
             case FaultsSet():
                 fields = _fields(event, "episode attempt number faults")
-                self.line("faults_set", faults_set_message(event), **fields)
+                self.line("faults_set", faults_set_message(event), event.t, **fields)
             case Note():
-                self.line(event.level, event.message)
+                self.line(event.level, event.message, event.t)
 
     def _network(self, event: ToolTry) -> None:
         self.line(
             "network",
             f"{event.tool} try {event.try_}: {event.error or event.status}",
+            event.end,
             **_fields(event, "episode attempt tool link"),
             network_start=iso(event.start),
             network_end=iso(event.end),
@@ -103,8 +108,11 @@ class Logs:
             **{"try": event.try_},
         )
 
-    def line(self, event: str, message: str, **fields: Any) -> None:
-        self.info.write({"event": event, "message": strip_control(message), "run_id": self._run_id, **fields})
+    def line(self, event: str, message: str, t: float | None = None, **fields: Any) -> None:
+        """Writes a line of info.log. ``t``: when it happened, in seconds since the epoch; None is now."""
+        moment = iso(self._clock() if t is None else t)
+        named = {"time": moment, "event": event, "message": strip_control(message), "run_id": self._run_id}
+        self.info.write(named | fields)
 
 
 def _fields(record: object, names: str) -> dict[str, Any]:
@@ -131,7 +139,11 @@ def log_error(folder: Path, message: str) -> str | None:
 
 
 def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None) -> dict[str, Any]:
-    """One line of agent.log. ``outcome`` is None for an attempt that another one followed."""
+    """One line of agent.log. ``outcome`` is None for an attempt that another one followed.
+
+    ``error`` is the text of what ended it, and ``error_class`` where that lies: in the agent, in a server
+    that answered with an error, in the network, or none.
+    """
     return {
         "run_id": run_id,
         "episode": ended.episode,
@@ -140,6 +152,8 @@ def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | Non
         "status": ended.report.status if ended.report else ended.ended_by,
         "outcome": outcome,
         "error_type": ended.error_type,
+        "error": None if ended.error is None else strip_control(ended.error),
+        "error_class": ended.error_class,
         "start_time": iso(ended.start),
         "end_time": iso(ended.end),
         "duration": round(ended.ms / 1000, 4),

@@ -15,7 +15,8 @@ from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
-from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
+from windtunnel.subjects.crash import crash_of
+from windtunnel.subjects.subject import AttemptContext, Subject
 from windtunnel.toxiproxy.planned import plan_toxics
 
 
@@ -81,7 +82,7 @@ class AttemptRunner:
         try:
             result = self._subject(prompt, context)
         except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
-            result = SubjectResult("exception", error_type=type(error).__name__, error=str(error))
+            result = crash_of(error)
         return AttemptEnded(
             episode=episode,
             attempt=attempt,
@@ -93,6 +94,7 @@ class AttemptRunner:
             response=result.response,
             error_type=result.error_type,
             error=result.error,
+            error_class=result.error_class or ("agent" if result.error_type else "none"),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windtunnel.core.identity import Identity
-from windtunnel.history.events import EndedBy, Event, Report
+from windtunnel.history.events import EndedBy, ErrorClass, Event, Report
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
@@ -30,13 +30,18 @@ class AttemptContext:
 
 @dataclass(frozen=True)
 class SubjectResult:
-    """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged."""
+    """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
+
+    ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
+    an error.
+    """
 
     ended_by: EndedBy
     report: Report | None = None
     response: str = ""
     error_type: str | None = None
     error: str | None = None
+    error_class: ErrorClass | None = None
 
 
 class Subject(Protocol):
