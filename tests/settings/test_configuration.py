@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,15 @@ from tests.support import ROOT
 from windtunnel.core import lock
 from windtunnel.core.lab_files import MARKER
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
-from windtunnel.links.topology import default_topology
+from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.topology import DEFAULT_PORTS, default_topology
 from windtunnel.settings.config_file import _INTERVALS, read_config_file
 from windtunnel.settings.configuration import (
     LAB_FILE,
     load_configuration,
     running_lab,
 )
-from windtunnel.settings.settings import NAMES, SettingsError
+from windtunnel.settings.settings import NAMES, Settings, SettingsError
 
 
 @pytest.fixture(autouse=True)
@@ -111,13 +113,40 @@ def test_files_of_the_config_say_where_things_lie():
     config({"files": {"prompts": "p", "logs": "l", "state": "s/s.db", "effects": "e.db", "movies": "m.json"}})
     found = load_configuration({})
     assert [str(p) for p in (found.prompts, found.logs, found.state, found.effects)] == [
-        "p",
+        "agent/p",
         "l",
         "s/s.db",
         "e.db",
     ]
-    assert found.environ["MOVIES_FILE"] == "m.json"
+    assert found.environ["MOVIES_FILE"] == "agent/m.json"
     assert load_configuration({"MOVIES_FILE": "mine"}).environ["MOVIES_FILE"] == "mine"
+
+
+def test_what_the_config_reads_lies_beside_it(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    config({"files": {"prompts": "mine.json", "movies": "../movies.json"}}, elsewhere / "config.json")
+    found = load_configuration({"CONFIG_FILE": str(elsewhere / "config.json")})
+    assert found.prompts == elsewhere / "mine.json"
+    assert found.environ["MOVIES_FILE"] == str(tmp_path / "movies.json")
+    absolute = str(tmp_path / "there.json")
+    config({"files": {"prompts": absolute}})
+    assert str(load_configuration({}).prompts) == absolute
+
+
+def test_a_file_that_lies_where_an_older_version_looked_is_not_passed_over_in_silence():
+    Path("agent/mine.json").write_text("[]", encoding="utf-8")
+    config({"files": {"prompts": "agent/mine.json"}})
+    with pytest.raises(SettingsError, match=r"files\.prompts: no agent/agent/mine\.json.*write 'mine\.json'"):
+        load_configuration({})
+
+
+def test_an_old_name_is_used_and_said():
+    config({"intervals": {"proxy_timeout": 2.5}})
+    found = load_configuration({})
+    assert found.settings.tool_timeout == 2.5
+    [remark] = found.remarks
+    assert "intervals.proxy_timeout is now called tool_timeout" in remark
 
 
 @pytest.mark.parametrize("name", _INTERVALS)
@@ -135,7 +164,28 @@ def test_the_config_says_where_the_agent_dials():
     assert str(topology.services["movie"]) == "127.0.0.1:5002"
 
 
+def test_an_address_that_is_the_default_one_leaves_the_lab_s_own_in_force():
+    config({"services": {"search": "127.0.0.1:5000", "movie": "movies:81"}})
+    services = load_configuration({"SERVICES_HOST": "{service}", "PROXY_HOST": "proxies"}).topology.services
+    assert (str(services["search"]), str(services["movie"])) == ("search_tool:5000", "movies:81")
+
+
+def test_the_config_says_where_a_lab_listens():
+    config({"ports": {"search": 5100, "manager": 8001}})
+    topology = default_topology("lab", ports=load_configuration({}).ports)
+    at = (topology.services["search"], topology.proxies["search"], topology.gateways["search"])
+    assert [address.port for address in at] == [5100, 6100, 7100]
+    assert (topology.manager.port, topology.services["movie"].port) == (8001, 5002)
+
+
 BAD = [
+    ({"ports": {"serch": 5100}}, "ports.serch: no such part; did you mean 'search'"),
+    ({"ports": {"search": 5001}}, "ports: the service of weather and the service of search .* have 5001"),
+    ({"ports": {"search": 4001}}, "ports: the service of weather and the proxy of search would both"),
+    ({"ports": {"search": 64_000}}, "ports.search: .*less than or equal to 63535"),
+    ({"ports": {"search": "5100"}}, "ports.search: .*integer"),
+    ({"ports": {"search": True}}, "ports.search: .*integer"),
+    ({"intervals": {"proxy_timeout": 1, "tool_timeout": 1}}, "proxy_timeout is the old name of tool_timeout"),
     (b"", r":1: not JSON"),
     (b'{\n"settings": {}\n"faults": 1}', r":3: not JSON"),
     (b"\xff", "not UTF-8"),
@@ -183,8 +233,25 @@ def test_a_dotenv_file_may_name_the_config():
     assert load_configuration({}).settings.tool_limit == 5
 
 
-def test_the_shipped_config_is_good():
-    read_config_file(ROOT / "agent" / "config.json", required=True)
+def test_the_shipped_config_shows_every_key_with_its_default():
+    path = ROOT / "agent" / "config.json"
+    shipped = read_config_file(path, required=True)
+    defaults = Settings(seed=1)
+    assert shipped.intervals == {name: getattr(defaults, name) for name in _INTERVALS}
+    assert shipped.ports == dict(DEFAULT_PORTS)
+    assert shipped.services == {name: str(default_topology("").services[name]) for name in TOOL_LINK_NAMES}
+    assert all(shipped.files.model_dump().values())
+    assert shipped.beside(path, "prompts") == ROOT / "agent" / "prompts.json"
+    assert shipped.beside(path, "movies") == ROOT / "flask_tools" / "movies.json"
+
+
+def test_the_shipped_config_changes_nothing():
+    config({})
+    without = load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"})
+    config((ROOT / "agent" / "config.json").read_bytes())
+    assert load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"}) == replace(
+        without, ports=DEFAULT_PORTS
+    )
 
 
 # the lab that is up

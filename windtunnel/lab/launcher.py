@@ -50,7 +50,7 @@ class Lab:
         self._processes: dict[str, Process] = {}
         self._sockets: dict[str, socket.socket] = {}
         self.lifeline_end, self._lifeline = os.pipe()
-        self.topology = default_topology(draw_lab_id())
+        self.topology = default_topology(draw_lab_id(), ports=configuration.ports)
         self.topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
 

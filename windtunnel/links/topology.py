@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT, link
+
+DEFAULT_PORTS: Mapping[str, int] = {
+    **{row.name: row.port for row in LINKS},
+    "manager": MANAGER_PORT,
+    "control": CONTROL_PORT,
+    "toxiproxy": TOXIPROXY_PORT,
+}
 
 
 @dataclass(frozen=True)
@@ -68,9 +75,23 @@ def draw_lab_id() -> str:
     return "lab-" + secrets.token_hex(3)
 
 
-def default_topology(lab_id: str, lane: int = 0) -> Topology:
-    """Everything on loopback, on the catalog's ports."""
-    return _on_hosts({}, lab_id, lane)
+def default_topology(lab_id: str, lane: int = 0, ports: Mapping[str, int] = DEFAULT_PORTS) -> Topology:
+    """Everything on loopback, on the catalog's ports, or others by the names of ``DEFAULT_PORTS``.
+
+    A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above.
+    """
+    return _on_hosts({}, lab_id, lane, ports)
+
+
+def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
+    """What listens in a lab, in words, and where."""
+    for row in LINKS:
+        yield f"the service of {row.name}", topology.services[row.name]
+        yield f"the proxy of {row.name}", topology.listen_address(row.name)
+        yield f"the gateway of {row.name}", topology.gateways[row.name]
+    yield "the manager", topology.manager
+    yield "the gateway's control", topology.control
+    yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
 
 
 def topology_from(environ: Mapping[str, str]) -> Topology:
@@ -86,7 +107,12 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     return _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id())
 
 
-def _on_hosts(environ: Mapping[str, str], lab_id: str, lane: int = 0) -> Topology:
+def _on_hosts(
+    environ: Mapping[str, str], lab_id: str, lane: int = 0, ports: Mapping[str, int] = DEFAULT_PORTS
+) -> Topology:
+    ports = {**DEFAULT_PORTS, **ports}
+    links = [replace(row, port=ports[row.name]) for row in LINKS]
+
     def host(variable: str) -> str:
         return environ.get(variable) or LOOPBACK
 
@@ -95,11 +121,11 @@ def _on_hosts(environ: Mapping[str, str], lab_id: str, lane: int = 0) -> Topolog
     return Topology(
         lab_id=lab_id,
         lane=lane,
-        services={row.name: Address(services.replace("{service}", row.service), row.port) for row in LINKS},
-        proxies={row.name: Address(proxies, row.proxy_port) for row in LINKS},
-        gateways={row.name: Address(gateways, row.gateway_port) for row in LINKS},
-        manager=Address(host("MANAGER_HOST"), MANAGER_PORT),
-        control=Address(host("CONTROL_HOST"), CONTROL_PORT),
-        toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{TOXIPROXY_PORT}",
-        proxy_listen={row.name: Address(listen, row.proxy_port) for row in LINKS} if listen else {},
+        services={row.name: Address(services.replace("{service}", row.service), row.port) for row in links},
+        proxies={row.name: Address(proxies, row.proxy_port) for row in links},
+        gateways={row.name: Address(gateways, row.gateway_port) for row in links},
+        manager=Address(host("MANAGER_HOST"), ports["manager"]),
+        control=Address(host("CONTROL_HOST"), ports["control"]),
+        toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
+        proxy_listen={row.name: Address(listen, row.proxy_port) for row in links} if listen else {},
     )

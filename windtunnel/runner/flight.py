@@ -49,6 +49,7 @@ def fly(
     """
     settings, decision = decide_backend(configuration.settings, configuration.topology)
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
+    notes += [("warning", remark) for remark in configuration.remarks]
     notes += [("info", decision)] if decision else []
     runner = Runner(run_id, replace(configuration, settings=settings), subject, listener)
     try:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_json import unique
+from windtunnel.links.topology import DEFAULT_PORTS, default_topology, listening_addresses
 from windtunnel.settings.settings import SettingsError
 from windtunnel.settings.sources import Source
 
 _INTERVALS = (
     "tool_timeout",
+    "backend_timeout",
+    "fallback_timeout",
+    "proxy_wait",
     "model_timeout",
     "arm_timeout",
     "settle_bound",
@@ -22,6 +28,8 @@ _INTERVALS = (
     "retry_after",
     "retry_after_max",
 )
+_OLD_INTERVALS = {"proxy_timeout": "tool_timeout"}
+_HIGHEST_PORT = 63_535  # a link's gateway is 2000 above its service
 
 
 class _Section(BaseModel):
@@ -33,6 +41,8 @@ class _Proxy(_Section):
 
 
 class _Files(_Section):
+    """``prompts`` and ``movies`` lie beside the file; the others are of the folder that one works in."""
+
     prompts: str | None = None
     movies: str | None = None
     logs: str | None = None
@@ -43,12 +53,15 @@ class _Files(_Section):
 class ConfigFile(_Section):
     """``agent/config.json``: every key is optional and goes over a default.
 
-    ``settings`` takes any setting in lower case; ``intervals`` those that are seconds; ``proxy.host``
-    and ``services`` (link name to ``host:port``) say where the subject dials; ``files`` where things lie.
+    ``settings`` takes any setting in lower case; ``intervals`` those that are seconds. ``ports`` says where a
+    lab without Compose listens, a link's service by the link's name. ``proxy.host`` and ``services`` (link
+    name to ``host:port``) say where the subject dials; an address that is the default one leaves what the lab
+    in force says. ``files`` says where things lie.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
     intervals: dict[str, Any] = Field(default_factory=dict)
+    ports: dict[str, Annotated[int, Field(ge=1, le=_HIGHEST_PORT, strict=True)]] = Field(default_factory=dict)
     proxy: _Proxy = _Proxy()
     services: dict[str, str] = Field(default_factory=dict)
     files: _Files = _Files()
@@ -56,9 +69,46 @@ class ConfigFile(_Section):
     def sources(self, path: Path) -> list[Source]:
         """The settings of the file at ``path``. Raises ``SettingsError`` for an unknown interval."""
         for key in self.intervals:
-            if key not in _INTERVALS:
+            new = _OLD_INTERVALS.get(key)
+            if new in self.intervals:
+                raise SettingsError(f"{path}: intervals.{key} is the old name of {new}, which is there too")
+            if key not in _INTERVALS and not new:
                 raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, _INTERVALS)}")
-        return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", self.intervals)]
+        intervals = {_OLD_INTERVALS.get(key, key): value for key, value in self.intervals.items()}
+        return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", intervals)]
+
+    def remarks(self, path: Path) -> tuple[str, ...]:
+        """A sentence for each old name in the file at ``path``."""
+        old = [key for key in self.intervals if key in _OLD_INTERVALS]
+        return tuple(
+            f"{path}: intervals.{key} is now called {_OLD_INTERVALS[key]}; it is used as that" for key in old
+        )
+
+    def listening_ports(self, path: Path) -> Mapping[str, int]:
+        """``ports``, checked. Raises ``SettingsError`` for an unknown name, and where two would be one."""
+        for name in self.ports:
+            if name not in DEFAULT_PORTS:
+                raise SettingsError(f"{path}: ports.{name}: no such part{nearest(name, DEFAULT_PORTS)}")
+        by_port: dict[int, str] = {}
+        for part, address in listening_addresses(default_topology("", ports=self.ports)):
+            other = by_port.setdefault(address.port, part)
+            if other != part:
+                raise SettingsError(f"{path}: ports: {part} and {other} would both have {address.port}")
+        return self.ports
+
+    def beside(self, path: Path, key: Literal["prompts", "movies"]) -> Path | None:
+        """The file of ``files`` that is read, beside this one at ``path``; None if it is not named.
+
+        Raises ``SettingsError`` where it lies in the working folder instead, as an older version wanted it.
+        """
+        named = getattr(self.files, key)
+        if not named:
+            return None
+        file = Path(os.path.normpath(path.parent / named))
+        if not file.exists() and Path(named).exists():
+            right = os.path.relpath(named, path.parent)
+            raise SettingsError(f"{path}: files.{key}: no {file}; it is beside this file, so write {right!r}")
+        return file
 
 
 def read_config_file(path: Path, required: bool = False) -> ConfigFile:

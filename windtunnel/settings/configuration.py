@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from windtunnel.core.lab_files import lab_root, sample_prompts
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
-from windtunnel.links.topology import Topology, topology_from
+from windtunnel.links.topology import Topology, default_topology, topology_from
 from windtunnel.settings.config_file import ConfigFile, read_config_file
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
@@ -23,7 +23,11 @@ LAB_FILE = "lab.json"
 
 @dataclass(frozen=True)
 class Configuration:
-    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``."""
+    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``.
+
+    ``ports``: where a lab that is started shall listen, by the names of ``DEFAULT_PORTS``. ``remarks``: what
+    a user should hear of the configuration, a sentence each.
+    """
 
     settings: Settings
     topology: Topology
@@ -32,6 +36,8 @@ class Configuration:
     logs: Path
     state: Path
     effects: Path
+    ports: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 def load_configuration(
@@ -46,8 +52,9 @@ def load_configuration(
     config_path = Path(merged.get("CONFIG_FILE") or lab_root() / "agent" / "config.json")
     config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
     state = Path(merged.get("STATE_DB") or config.files.state or "state/state.db")
-    if config.files.movies and not merged.get("MOVIES_FILE"):
-        merged["MOVIES_FILE"] = config.files.movies
+    movies = config.beside(config_path, "movies")
+    if movies and not merged.get("MOVIES_FILE"):
+        merged["MOVIES_FILE"] = str(movies)
     sources = [
         Source("command line", command_line or {}),
         from_environment(environ),
@@ -64,10 +71,12 @@ def load_configuration(
         settings=settings,
         topology=_topology(merged, config, config_path, state.parent),
         environ=merged,
-        prompts=Path(merged.get("PROMPTS_FILE") or config.files.prompts or sample_prompts()),
+        prompts=Path(merged.get("PROMPTS_FILE") or config.beside(config_path, "prompts") or sample_prompts()),
         logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
         state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
+        ports=config.listening_ports(config_path),
+        remarks=config.remarks(config_path),
     )
 
 
@@ -88,15 +97,18 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
         file = environ.get(TOPOLOGY_VARIABLE)
         raise SettingsError(f"{TOPOLOGY_VARIABLE}={file}: no lab's topology: {error}") from None
     proxies, services = dict(topology.proxies), dict(topology.services)
+    usual = default_topology("").services
     if config.proxy.host:
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
     for name, text in config.services.items():
         if name not in services:
             raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, services)}")
         try:
-            services[name] = Address.parse(text)
+            address = Address.parse(text)
         except ValueError as error:
             raise SettingsError(f"{config_path}: services.{name}: {error}") from None
+        if address != usual[name]:
+            services[name] = address
     return replace(topology, proxies=proxies, services=services)
 
 

@@ -1,0 +1,26 @@
+"""A lab listens on the ports that ``agent/config.json`` names."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.flight import in_folder
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import load_configuration
+
+pytestmark = pytest.mark.slow  # it starts a lab
+
+
+def test_a_lab_listens_where_it_is_told(tmp_path: Path) -> None:
+    with bind(FREE) as taken:  # free as soon as it is closed
+        port = address_of(taken).port
+    configuration = replace(in_folder(load_configuration(os.environ), tmp_path), ports={"manager": port})
+    with Lab(configuration, Choice("embedded")) as lab:
+        assert lab.topology.manager.port == port
