@@ -62,7 +62,7 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
 ) -> None:
     said = installed.flies(tmp_path, "demo", *CALM)
     assert {path.name for path in tmp_path.iterdir()} == {"logs", "state"}
-    assert len(list(tmp_path.glob("logs/charts/*/*.png"))) == 7
+    assert len(list(tmp_path.glob("logs/charts/*/*.png"))) == 8
     [line] = re.findall(r"^windtunnel (demo .*)$", said, flags=re.MULTILINE)
     assert "--prompts" not in line
     repeated = installed.windtunnel(tmp_path, *shlex.split(line), "--no-charts", "--json")

@@ -9,6 +9,7 @@ import pytest
 from tests.report.synthetic import START, Flight
 from windtunnel.history.events import (
     AttemptArmed,
+    AttemptEnded,
     EpisodeJudged,
     EpisodeStarted,
     Exchange,
@@ -20,6 +21,7 @@ from windtunnel.history.reader import HistoryError, read_run
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data
+from windtunnel.report.charts.response_over_time import moving_median
 from windtunnel.report.charts.text import duration, percent, spread
 from windtunnel.report.charts.throughput import bin_width, histogram
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -157,3 +159,15 @@ def test_bins_hold_every_time_and_stay_readable():
 def _only_try(*events):
     (one,) = run_data([BEGIN, EPISODE, *events]).tries
     return one
+
+
+def test_a_prompt_ended_when_its_last_attempt_did():
+    ends = [AttemptEnded("001", n, 100.0, 100.0 + n, 500.0, "empty", None, "", None, None) for n in (2, 1)]
+    [prompt] = run_data([BEGIN, EPISODE, *ends]).prompts
+    assert (prompt.ended, prompt.response_ms) == (2.0, 1000.0)
+
+
+def test_a_moving_median_is_that_of_its_neighbours():
+    points = [(float(t), ms) for t, ms in enumerate([1.0, 9.0, 2.0, 8.0, 3.0])]
+    assert moving_median(points, 3) == [(1.0, 2.0), (2.0, 8.0), (3.0, 3.0)]
+    assert moving_median(points, 7) == []

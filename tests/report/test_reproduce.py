@@ -94,3 +94,8 @@ def test_what_goes_without_saying_is_left_out() -> None:
         {"fault": "delay", "links": "tools"},
         {"fault": "delay", "id": "delay-2", "when": {"nth": [2, 2]}, "with": {"ms": 9.0}},
     ]
+
+
+def test_a_switch_is_said_as_it_is_written():
+    line = command(Settings(seed=1, idempotency=False, stream=True))
+    assert "--idempotency off --stream on " in line

@@ -70,7 +70,8 @@ def _not_default(settings: Settings) -> dict[str, str]:
 
 def _shown(settings: Settings, name: str) -> str:
     """A fault set that is a preset's goes by its name; of any other, what is not said by default."""
-    value = str(getattr(settings, name))
+    setting = getattr(settings, name)
+    value = str(setting) if not isinstance(setting, bool) else "on" if setting else "off"
     return preset_of(value) or _brief(value) if name == "faults" and value else value
 
 

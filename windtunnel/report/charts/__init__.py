@@ -11,6 +11,7 @@ from windtunnel.report.charts import (
     outcomes,
     overview,
     response,
+    response_over_time,
     success,
     throughput,
 )
@@ -25,6 +26,7 @@ CHARTS: dict[str, Callable[[Selection], Page]] = {
     "throughput": throughput.draw_throughput,
     "latency": latency.draw_latency,
     "response_time": response.draw_response,
+    "response_over_time": response_over_time.draw_response_over_time,
     "errors": errors.draw_errors,
 }
 

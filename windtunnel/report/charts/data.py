@@ -48,13 +48,14 @@ class ChartedPrompt:
     """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any.
 
     ``response_ms`` is the time that the agent worked on it, all attempts together, without arming and
-    healing. ``crossed_fault``: at least one try went through a fault.
+    healing; ``ended``: when the last of them ended. ``crossed_fault``: at least one try went through a fault.
     """
 
     episode: str
     outcome: str | None
     judged: float | None
     response_ms: float | None
+    ended: float | None
     crossed_fault: bool
 
     @property

@@ -163,8 +163,10 @@ def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterato
     for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
         verdicts.setdefault(verdict.episode, []).append(verdict)
     worked: dict[str, float] = {}
-    for ended in _all(events, AttemptEnded):
+    last: dict[str, float] = {}
+    for ended in sorted(_all(events, AttemptEnded), key=lambda event: event.end):
         worked[ended.episode] = worked.get(ended.episode, 0.0) + ended.ms
+        last[ended.episode] = ended.end - zero
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
         given = verdicts.get(begun.episode)
         yield ChartedPrompt(
@@ -172,5 +174,6 @@ def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterato
             outcome=given[-1].outcome if given else None,
             judged=given[0].t - zero if given else None,
             response_ms=worked.get(begun.episode),
+            ended=last.get(begun.episode),
             crossed_fault=begun.episode in crossed,
         )

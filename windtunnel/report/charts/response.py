@@ -12,7 +12,8 @@ from windtunnel.report.charts.style import Page, latency_axis, page, say_nothing
 from windtunnel.report.charts.text import LEAST_FOR_P95, count, duration, spread
 from windtunnel.stats.intervals import percentile
 
-_CROSSED = "#d55e00"
+# Whether a prompt crossed a fault, the colour of those that did or did not, and what they are called.
+FAULT_GROUPS = ((False, ACCENT, "met no fault"), (True, "#d55e00", "crossed a fault"))
 
 
 def draw_response(selection: Selection) -> Page:
@@ -33,12 +34,8 @@ def draw_response(selection: Selection) -> Page:
 
 def _groups(axes: Axes, sheet: Page, timed: list[ChartedPrompt]) -> None:
     latency_axis(axes, _times(timed), vertical=False)
-    groups = (
-        (False, ACCENT, "met no fault"),
-        (True, _CROSSED, "crossed a fault"),
-    )
     x = 0.8
-    for crossed, color, name in groups:
+    for crossed, color, name in FAULT_GROUPS:
         times = sorted(_times([prompt for prompt in timed if prompt.crossed_fault is crossed]))
         if not times:
             continue
