@@ -26,12 +26,12 @@ def settings_page() -> str:
         field = Settings.model_fields[name]
         rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
     intro = (
-        "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
-        " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
-        " command line, environment, `.env`, `config.json` and default counts. Something unknown or out of"
-        " range is an error that names it, before anything starts. The defaults are the same for `make run`,"
-        " `windtunnel demo`, `windtunnel run` and Compose, with `FAULTS` too: the set's faults alone are"
-        " `--toxic-prob 0 --error-prob 0 --faults ...`."
+        "Each is an environment variable, a line in `.env`, a key of `settings` in"
+        " [`agent/config.json`](files.md#agentconfigjson) (in lower case) and an option of `windtunnel demo`"
+        " (`TOXIC_PROB` is `--toxic-prob`). The first of command line, environment, `.env`, `config.json` and"
+        " default counts. Something unknown or out of range is an error that names it, before anything"
+        " starts. The defaults are the same for `make run`, `windtunnel demo`, `windtunnel run` and Compose,"
+        " with `FAULTS` too: the set's faults alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
     )
     return _page("Settings", intro, *rows)
 
@@ -76,7 +76,8 @@ def faults_reference() -> str:
         " lab that is up. `windtunnel faults show NAME` shows one of them, or a preset with its true rates."
         " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
         " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
-        " factor on every probability of the set: 1 is as written, 0 is none."
+        " factor on every probability of the set: 1 is as written, 0 is none. Those of an event stream strike"
+        " only a client that asks its model for streams: the lab's own does with `STREAM=on`."
     )
     return _page("Faults", intro, *faults_page(read_seen()).splitlines())
 

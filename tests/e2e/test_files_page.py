@@ -1,0 +1,60 @@
+"""docs/files.md: its queries run on what a lab leaves, and its tables name what the logs hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.e2e.flight import Flight, Hangar, sample
+from tests.support import ROOT
+from windtunnel.history.logs import agent_line
+
+PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+QUERIES = re.findall(
+    r'^sqlite3 -readonly -box state/(\w+\.db) "\n(.+?)"$', PAGE, flags=re.MULTILINE | re.DOTALL
+)
+
+
+@pytest.fixture(scope="module")
+def flight(hangar: Hangar) -> Flight:
+    """A message whose reply is lost, and which is sent again."""
+    toxics = {"toxic_prob": 1, "toxics": "timeout@downstream:100"}
+    return hangar.fly(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
+
+
+def test_there_are_three_queries() -> None:
+    assert len(QUERIES) == 3
+
+
+@pytest.mark.parametrize(("database", "query"), QUERIES, ids=["attempts", "toxics", "duplicates"])
+def test_each_query_finds_the_run(database: str, query: str, hangar: Hangar, flight: Flight) -> None:
+    path = hangar.configuration.state.parent / database
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        found = connection.execute(query)
+        names, rows = [column[0] for column in found.description], found.fetchall()
+    newest = dict(zip(names, rows[0], strict=True))
+    expected = {
+        "arming_ms": {"episode": "001", "attempt": 1, "state": "healed"},
+        "attempts": {"run_id": flight.record.run_id, "kind": "timeout", "attempts": 1},
+        "times": {"world": f"{flight.record.run_id}/001", "kind": "message_sent", "times": 2},
+    }
+    [known] = [expected[name] for name in names if name in expected]
+    assert {name: newest[name] for name in known} == known
+
+
+def test_the_table_of_the_agents_log_is_whole(hangar: Hangar, flight: Flight) -> None:
+    table = PAGE.split("`logs/agent.log`")[1].split("`logs/info.log`")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    [ended] = [event for event in flight.record.events if event.event == "attempt_ended"]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) >= set(agent_line("r", "p", ended, None))
+
+
+def test_every_line_of_info_log_has_a_time_and_an_event_of_the_page(hangar: Hangar, flight: Flight) -> None:
+    log = hangar.configuration.logs / "info.log"
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert lines and all(line["time"] and line["message"] for line in lines)
+    assert {line["event"] for line in lines} <= set(re.findall(r"`(\w+)`", PAGE))
