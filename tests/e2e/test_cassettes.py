@@ -66,6 +66,13 @@ def test_a_replay_repeats_the_outcomes(hangar: Hangar, folder: Path, seed: int) 
     assert len([exchange for exchange in flight.of(Exchange) if exchange.link == "model"]) == 4
 
 
+def test_event_streams_are_recorded_and_replayed_too(hangar: Hangar, tmp_path: Path) -> None:
+    with real_model() as url:
+        recorded = hangar.fly(*PROMPTS, model="record", model_base_url=url, stream=True, **given(tmp_path))
+    replayed = hangar.fly(*PROMPTS, model="replay", stream=True, **given(tmp_path))
+    assert recorded.outcomes == replayed.outcomes == ["success", "success"]
+
+
 def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(hangar: Hangar, folder: Path) -> None:
     paris, bob = PROMPTS
     flight = hangar.fly(sample("the square root"), paris, bob, model="replay", **given(folder))
