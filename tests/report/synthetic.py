@@ -20,7 +20,9 @@ from windtunnel.history.events import (
     ModelCall,
     Report,
     RunFinished,
+    RunSealed,
     RunStarted,
+    SealedFile,
     ToolTry,
 )
 from windtunnel.history.writer import Writer, history_file
@@ -61,13 +63,19 @@ class Flight:
         )
         for number in range(1, self.prompts + 1):
             self._episode(f"e{number:03}")
+        gateway_head = self._write("gateway", self.gateway)
         if self.finish:
-            self.agent.append(RunFinished(self.now, True, "", 0))
-        for process, events in (("agent", self.agent), ("gateway", self.gateway)):
-            writer = Writer(history_file(self.logs, self.run_id, process, 0))
-            for event in events:
-                writer.write(event)
-            writer.close()
+            sealed = {"gateway-0.jsonl": SealedFile(len(self.gateway), gateway_head)}
+            self.agent += [RunFinished(self.now, True, "", 0), RunSealed(sealed)]
+        self._write("agent", self.agent)
+
+    def _write(self, process: str, events: list[Event]) -> str:
+        """The hash of the last line."""
+        writer = Writer(history_file(self.logs, self.run_id, process, 0))
+        for event in events:
+            writer.write(event)
+        writer.close()
+        return writer.head
 
     def _wait(self, ms: float) -> float:
         self.now += ms / 1000
