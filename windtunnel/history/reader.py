@@ -107,7 +107,7 @@ def announced_seal(logs: Path, run_id: str) -> str:
     for line in reversed(told):
         try:
             summary = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter for brackets nested beyond all measure
             continue
         if isinstance(summary, dict) and summary.get("run_id") == run_id:
             return str(summary.get("seal") or "")

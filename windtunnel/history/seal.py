@@ -96,7 +96,8 @@ def _read_seal(line: bytes) -> RunSealed | None:
         seal = _SEAL.validate_json(line)
     except ValidationError:
         return None
-    return seal if dump_line(seal).encode() == unlinked(line) else None
+    counts_fit = all(sealed.lines >= 0 for sealed in seal.files.values())
+    return seal if counts_fit and dump_line(seal).encode() == unlinked(line) else None
 
 
 def _seal_itself(
@@ -120,7 +121,7 @@ def _others(files: Files, seal: RunSealed, runner: str) -> Mapping[str, ChainBre
 def _against(lines: Sequence[bytes], sealed: SealedFile) -> ChainBreak | None:
     if len(lines) < sealed.lines:
         return ChainBreak(len(lines) + 1, f"lost: {sealed.lines} lines were sealed")
-    if sealed.lines > 0 and line_hash(lines[sealed.lines - 1]) != sealed.head:
+    if sealed.head != (line_hash(lines[sealed.lines - 1]) if sealed.lines else ""):
         return ChainBreak(
             sealed.lines, "altered, or the file written anew: it is not the line that was sealed"
         )
