@@ -100,8 +100,9 @@ def report_failed(record: dict[str, Any]) -> bool:
 
 
 def take_out_an_episode(run: Run) -> None:
+    first = json.loads(run.lines(AGENT)[run.find(AGENT, "episode_started")])["episode"]
     for file in (AGENT, GATEWAY, MANAGER):
-        run.write(file, [line for line in run.lines(file) if json.loads(line).get("episode") != "001"])
+        run.write(file, [line for line in run.lines(file) if json.loads(line).get("episode") != first])
 
 
 def empty_the_oracle(record: dict[str, Any]) -> None:
