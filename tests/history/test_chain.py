@@ -34,6 +34,7 @@ def test_a_chain_as_it_was_written_is_whole():
 
 def test_the_record_on_a_line_is_as_it_was():
     assert unlinked(linked('{"a":1}', 1, START)) == b'{"a":1}'
+    assert unlinked(linked('{"a":1}', 9_999_999_999_999_999, START)) == b'{"a":1}'
     assert unlinked(b'{"a":1}') is None
 
 

@@ -14,6 +14,7 @@ from windtunnel.core.digest import digest
 
 _HASH_BYTES = 16
 _LINK = re.compile(rb',"n":([1-9][0-9]{0,15}),"prev":"([0-9a-f]{32})"\}\Z')
+_LONGEST_LINK = 64
 
 
 def line_hash(line: bytes) -> str:
@@ -34,8 +35,12 @@ def linked(record: str, number: int, before: str) -> bytes:
 
 def unlinked(line: bytes) -> bytes | None:
     """The record on a line as it was before it was linked; None for a line without a link."""
-    link = _LINK.search(line)
+    link = _link(line)
     return line[: link.start()] + b"}" if link else None
+
+
+def _link(line: bytes) -> re.Match[bytes] | None:
+    return _LINK.search(line, max(0, len(line) - _LONGEST_LINK))
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ def first_break(lines: Sequence[bytes], start: str) -> ChainBreak | None:
     """Where the chain breaks, if it does; ``start`` is what the first line has to carry."""
     before = start
     for number, line in enumerate(lines, start=1):
-        link = _LINK.search(line)
+        link = _link(line)
         if link is None:
             return ChainBreak(number, "altered or put there: it does not carry the hash of the line before")
         written_as = int(link[1])
