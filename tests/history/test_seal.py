@@ -125,13 +125,12 @@ def test_what_comes_after_the_seal_is_chained_too(run):
     assert run.altered() == [f"{GATEWAY}:4: lost: here stands what was line 5"]
 
 
-def test_a_file_that_the_seal_does_not_name_was_put_there(run):
+def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_console_no_harm(run):
     run.seal()
-    Run(run.logs).write("gateway", "g")
-    writer = Writer(run.path("gateway-1.jsonl"))
+    writer = Writer(run.path("a\x1b[2J.jsonl"))
     writer.write(note("another's"))
     writer.close()
-    assert run.altered() == ["gateway-1.jsonl:1: put there: the run's seal does not name this file"]
+    assert run.altered() == ["a[2J.jsonl:1: put there: the run's seal does not name this file"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from windtunnel.history.chain import ChainBreak, first_break, line_hash, origin, unlinked
 from windtunnel.history.events import RunSealed, SealedFile
+from windtunnel.history.logs import strip_control
 from windtunnel.history.writer import dump_line
 
 Files = Mapping[str, Sequence[bytes]]
@@ -28,7 +29,7 @@ class Alteration:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.what}"
+        return strip_control(f"{self.file}:{self.line}: {self.what}")  # a planted file has any name
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ def _read_seal(line: bytes) -> RunSealed | None:
         seal = _SEAL.validate_json(line)
     except ValidationError:
         return None
-    counts_fit = all(sealed.lines >= 0 for sealed in seal.files.values())
-    return seal if counts_fit and dump_line(seal).encode() == unlinked(line) else None
+    possible = all(sealed.lines > 0 or sealed == SealedFile(0, "") for sealed in seal.files.values())
+    return seal if possible and dump_line(seal).encode() == unlinked(line) else None
 
 
 def _seal_itself(
@@ -121,10 +122,8 @@ def _others(files: Files, seal: RunSealed, runner: str) -> Mapping[str, ChainBre
 def _against(lines: Sequence[bytes], sealed: SealedFile) -> ChainBreak | None:
     if len(lines) < sealed.lines:
         return ChainBreak(len(lines) + 1, f"lost: {sealed.lines} lines were sealed")
-    if sealed.head != (line_hash(lines[sealed.lines - 1]) if sealed.lines else ""):
-        return ChainBreak(
-            sealed.lines, "altered, or the file written anew: it is not the line that was sealed"
-        )
+    if sealed.lines and line_hash(lines[sealed.lines - 1]) != sealed.head:
+        return ChainBreak(sealed.lines, "altered, or the file written anew: another line was sealed")
     return None
 
 
