@@ -11,6 +11,7 @@ import pytest
 from windtunnel.history.events import Note, RunFinished, RunSealed, SealedFile
 from windtunnel.history.logs import Logs
 from windtunnel.history.reader import RunHistory, Tail, read_history
+from windtunnel.history.seal import examine
 from windtunnel.history.writer import Writer, dump_line, history_file
 
 AGENT, GATEWAY, MANAGER = "agent-0.jsonl", "gateway-0.jsonl", "manager-0.jsonl"
@@ -152,6 +153,21 @@ def test_a_seal_that_was_altered_is_noticed(run, old, new):
     assert old in last
     run.path(AGENT).write_bytes(b"".join([*lines, last.replace(old, new)]))
     assert run.altered() != []
+
+
+@pytest.mark.parametrize("other", [b"", b"\n", b"0", b"00"])
+def test_no_byte_of_a_sealed_run_can_be_changed_unnoticed(run, other):
+    run.write("manager", "m1")
+    run.seal()
+    whole = {file: run.path(file).read_bytes() for file in (AGENT, GATEWAY, MANAGER)}
+    unnoticed = []
+    for file, data in whole.items():
+        for at in range(len(data)):
+            edited = whole | {file: data[:at] + other + data[at + 1 :]}
+            files = {name: text.split(b"\n")[:-1] for name, text in edited.items()}
+            if edited != whole and not examine("run-1", files).alterations:
+                unnoticed.append((file, at))
+    assert unnoticed == []
 
 
 def test_a_seal_that_was_taken_out_is_missed_behind_run_finished(run):
