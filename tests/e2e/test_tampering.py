@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from tests.support import ROOT
 from windtunnel.cli.main import main
 from windtunnel.history.chain import unlinked
+from windtunnel.history.reader import announced_seal, read_history
 from windtunnel.history.writer import Writer
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.runner.flight import fly
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
 FLIGHT: dict[str, Any] = {
@@ -214,3 +220,23 @@ def test_each_edit_is_named_by_file_and_line_and_nothing_is_scored(
     assert named == places
     assert (result.exit_code, result.stdout) == (2, "")
     assert isinstance(result.exception, SystemExit)
+
+
+def say_hello(prompt: str, context: AttemptContext) -> SubjectResult:
+    return SubjectResult("text", response="Hello")
+
+
+def test_info_log_tells_the_seal_so_that_the_runners_cut_off_end_is_missed(
+    hangar: Hangar, tmp_path: Path
+) -> None:
+    prompts = tmp_path / "prompts.json"
+    prompts.write_text('[{"prompt": "Hello"}]', encoding="utf-8")
+    configuration = replace(hangar.configuration, settings=Settings(**SETTINGS), topology=hangar.lab.topology)
+    fly("the-run", configuration, say_hello, load_prompts(prompts), Silence())
+    logs = configuration.logs
+    before = read_history(logs, "the-run")
+    assert announced_seal(logs, "the-run") == before.integrity.seal != ""
+    agent = before.folder / AGENT
+    agent.write_bytes(b"".join(agent.read_bytes().splitlines(keepends=True)[:-2]))
+    [alteration] = read_history(logs, "the-run").integrity.alterations
+    assert "lost: the run's end" in str(alteration)
