@@ -176,6 +176,24 @@ def test_a_seal_that_was_taken_out_is_missed_behind_run_finished(run):
     assert run.altered() == [f"{AGENT}:4: altered or lost: run_sealed"]
 
 
+@pytest.mark.parametrize("planted", ["agent-!.jsonl", "agent-1.jsonl", GATEWAY])
+def test_no_other_file_can_bring_a_seal_of_its_own(run, planted):
+    run.seal()
+    files = {name: SealedFile(len(run.lines(name)), "") for name in (AGENT, GATEWAY)}
+    writer = Writer(run.path(planted))
+    writer.write(RunSealed(files))
+    writer.close()
+    assert any("a second seal" in str(alteration) for alteration in run.read().integrity.alterations)
+
+
+def test_a_file_that_sorts_before_the_runners_does_not_hide_its_seal(run):
+    run.seal()
+    writer = Writer(run.path("agent-!.jsonl"))
+    writer.write(note("planted"))
+    writer.close()
+    assert run.altered() == ["agent-!.jsonl:1: put there: the run's seal does not name this file"]
+
+
 def test_nothing_follows_the_seal_in_the_runners_own_file(run):
     run.seal()
     run.write("agent", "forged")

@@ -61,34 +61,42 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
     if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
         return Integrity(unsealed="recorded by a version without seals")
     breaks = {name: first_break(lines, origin(run_id, name)) for name, lines in files.items()}
-    runner = min((name for name in files if name.startswith("agent-")), default="agent-0.jsonl")
-    lines = files.get(runner, ())
-    place = next((number for number, line in enumerate(lines, 1) if _ends(line, _SEAL_END)), 0)
-    if not place:
-        lost = _lost_seal(lines, announced)
+    seals = _places(files, _SEAL_END)
+    if not seals:
+        lost = _lost_seal(files, announced)
         unsealed = "its seal is lost" if lost else "the run was killed, or is still going"
-        return Integrity("", unsealed, _alterations(breaks, {runner: lost}))
-    seal = _read_seal(lines[place - 1])
-    own = _seal_itself(lines, place, seal, announced)
+        return Integrity("", unsealed, _alterations(breaks, lost))
+    (runner, place), *more = seals
+    seal = _read_seal(files[runner][place - 1])
+    own = _seal_itself(files[runner], place, seal, announced)
+    second = {name: ChainBreak(number, "put there: a second seal") for name, number in more}
+    others = _others(files, seal, runner) if seal else {}
     return Integrity(
-        line_hash(lines[place - 1]),
-        alterations=_alterations(breaks, {runner: own}, _others(files, seal, runner) if seal else {}),
+        line_hash(files[runner][place - 1]),
+        alterations=_alterations(breaks, second, {runner: own}, others),
         late=_late(files, seal) if seal else {},
     )
 
 
-def _ends(line: bytes, event: bytes) -> bool:
-    return (unlinked(line) or b"").endswith(event)
+def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
+    """The files and the numbers of the lines whose event is that; the runner's file is the first by name."""
+    return [
+        (name, number)
+        for name, lines in sorted(files.items())
+        for number, line in enumerate(lines, start=1)
+        if (unlinked(line) or b"").endswith(event_end)
+    ]
 
 
-def _lost_seal(lines: Sequence[bytes], announced: str) -> ChainBreak | None:
+def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
     """The runner writes its last two events at once: with only one of them there, the other was taken out."""
-    for number, line in enumerate(lines, start=1):
-        if _ends(line, _FINISHED_END):
-            return ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")
+    for name, number in _places(files, _FINISHED_END):
+        return {name: ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")}
     if announced:
-        return ChainBreak(len(lines) + 1, f"lost: the run's end, whose seal was told as {announced}")
-    return None
+        runner = "agent-0.jsonl"
+        at = len(files.get(runner, ())) + 1
+        return {runner: ChainBreak(at, f"lost: the run's end, whose seal was told as {announced}")}
+    return {}
 
 
 def _read_seal(line: bytes) -> RunSealed | None:
