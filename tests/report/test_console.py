@@ -171,7 +171,7 @@ def test_the_summary_says_all_that_it_must():
         "seed 7",
         "self-test subject: scripted model",
         "success",
-        "says done; world and value are as asked",
+        "world and value are as asked, nothing else is claimed",
         "100%, 95 % interval 21% to 100% (1 of n = 1 judged)",
         "of all 3 planned: between 33% and 100%",
         "eligible  drawn  met  observed",

@@ -298,7 +298,8 @@ class Exchange:
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
-    ``unavailable``: nobody was there who could answer it, and no fault of ours is why; ``error`` says more.
+    ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
+    and no fault of the gateway's on it is why; ``error`` may say more.
     """
 
     start: float

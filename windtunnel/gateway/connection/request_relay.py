@@ -11,6 +11,7 @@ from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
 from windtunnel.gateway.connection.request_faults import RequestCopies
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
+from windtunnel.gateway.connection.upstream_failure import is_failure, ours_may_be_the_cause
 from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.http1.rendering import refusal
@@ -108,6 +109,8 @@ class RequestRelay:
             self._owner.leave()
 
     def on_unreachable(self, reason: str) -> None:
+        if self.request is not None:
+            self.request.unavailable = True
         self._answer_instead(reason, refusal(502, "bad_gateway", reason))
 
     def on_unavailable(self, reason: str) -> None:
@@ -179,13 +182,19 @@ class RequestRelay:
             self._finish(request)
         elif in_order:
             self._on_reply_end(request, reader)
-        elif self.reply.break_off(request, reader, reason):
-            self._finish(request)
+        else:
+            # an upstream that was told that its client sends no more may leave for that reason
+            by_itself = request.request_done and not self._client.half_closed and not reader.tunnel
+            request.unavailable = by_itself
+            if self.reply.break_off(request, reader, reason):
+                self._finish(request)
 
     def _on_reply_end(self, request: RequestInProgress, reader: ReplyReader) -> None:
         """The upstream's reply has come to its end, or no more of it is wanted."""
         if self._copies is not None:
             self._copies.note_reply(reader)
+        if reader.head is not None and reader.head.status >= 400 and request.request_done:
+            request.unavailable = is_failure(request, reader.head.status)
         if self.reply.complete(request):
             self._finish_if_over(request)
 
@@ -236,9 +245,13 @@ class RequestRelay:
         """Records the request in progress, which will not come to its end."""
         if self.request is not None:
             self.request.error = self.request.error or error
+            garbled = self.reply.reader is not None and self.reply.reader.error is not None
+            self.request.unavailable = self.request.unavailable or garbled
             self._record(self.request)
 
     def _record(self, request: RequestInProgress) -> None:
         self.request = self._copies = None
         self.reply.finish(request)
+        if request.unavailable and ours_may_be_the_cause(request):
+            request.unavailable = False
         record_exchange(request)
