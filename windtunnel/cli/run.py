@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,12 +41,33 @@ subject_option = click.option(
 )
 
 
+def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--prompts``, and what picks some of them."""
+    match = click.option("--match", metavar="TEXT", default="", help="only prompts that contain TEXT")
+    only = click.option(
+        "--only",
+        metavar="ID|N",
+        multiple=True,
+        help="only the prompt with this id, or the Nth of the file, with the same faults as among all;"
+        " may be given several times",
+    )
+    file = click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+    return file(only(match(command)))
+
+
 @click.command("run")
 @subject_option
-@click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+@prompts_options
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
-def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str | None) -> None:
+def run_command(
+    subject: str,
+    prompts: Path | None,
+    only: tuple[str, ...],
+    match: str,
+    as_json: bool,
+    run_id: str | None,
+) -> None:
     """Send the prompts through the lab that is up, and show what happened."""
     if subject == LAB_SUBJECT:
         require_lab()
@@ -53,7 +76,7 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         configuration = load_configuration(os.environ)
         logs = configuration.logs
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
-        loaded = load_prompts(configuration.prompts)
+        loaded = load_prompts(configuration.prompts, only, match)
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
