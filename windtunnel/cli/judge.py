@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from windtunnel.history.reader import Torn, latest_run, read_run
 from windtunnel.judging.summary import summarise
 from windtunnel.report.console import episode_line, print_summary
-from windtunnel.report.reproduce import command
+from windtunnel.report.reproduce import command, prompts_changed
 from windtunnel.report.terminal import line_width, plain_console
 from windtunnel.settings.settings import Settings
 
@@ -18,7 +19,12 @@ from windtunnel.settings.settings import Settings
 @click.command("judge")
 @click.argument("run")
 @click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
-@click.option("--prompts", metavar="PATH", default="", help="the run's, for the line that repeats it")
+@click.option(
+    "--prompts",
+    metavar="PATH",
+    default="",
+    help="the run's, if its file has moved, for the line that repeats it",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
 def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
     """Score a run again from its history, to the same outcomes. RUN is its id, or latest."""
@@ -35,4 +41,8 @@ def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     settings = Settings(**summary.settings)
-    print_summary(console, summary, command(settings, prompts, summary.lab_id))
+    source = summary.prompts_source
+    source = replace(source, file=prompts or source.file)
+    repeat = command(settings, source, summary.lab_id)
+    changed = prompts_changed(source)
+    print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

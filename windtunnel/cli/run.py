@@ -77,6 +77,8 @@ def run_command(
         logs = configuration.logs
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts, only, match)
+        if as_named := configuration.environ.get("HOST_PROMPTS_FILE"):  # outside the agent's container
+            loaded = replace(loaded, source=replace(loaded.source, file=as_named))
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
@@ -99,16 +101,17 @@ def _run(
     """Flies, shows the summary, and returns the exit code; ``name`` is the subject's on the command line."""
     console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
     audience = ConsoleAudience(console)
-    logs, prompts_file = configuration.logs, str(configuration.prompts)
+    logs = configuration.logs
     try:
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
-        repeat = command(flight.settings, prompts_file, flight.summary.lab_id, configuration.environ)
+        summary = flight.summary
+        repeat = command(flight.settings, summary.prompts_source, summary.lab_id, configuration.environ)
         repeat += "" if name == LAB_SUBJECT else f" --subject {name}"
-        print_summary(console, flight.summary, repeat)
+        print_summary(console, summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
-            sys.stdout.write(json.dumps(flight.summary.as_json(), ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from windtunnel.history.events import AttemptArmed, Event, ModelCall, ToolCallRefused, ToolTry
+from windtunnel.history.events import AttemptArmed, Event, ModelCall, PromptsSource, ToolCallRefused, ToolTry
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
@@ -65,6 +65,7 @@ class Summary:
     seed: int
     settings: Mapping[str, Any]
     subject: str
+    prompts_source: PromptsSource
     completed: bool
     episodes: list[EpisodeJudgement]
     outcomes: dict[Outcome, int]
@@ -91,6 +92,7 @@ class Summary:
         return whole | {
             "settings": dict(self.settings),
             "episodes": [_episode(judgement) for judgement in self.episodes],
+            "prompts_source": asdict(self.prompts_source),
             "success": asdict(self.success),
             "first_attempt": asdict(self.first_attempt),
             "faults": [asdict(row) for row in self.faults],
@@ -120,6 +122,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         seed=started.seed,
         settings=started.settings,
         subject=started.subject_shown,
+        prompts_source=started.prompts_source,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
