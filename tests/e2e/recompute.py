@@ -111,7 +111,8 @@ class Recomputed:
         rate, exposed = self.rate("outcome"), self.share(exposed=True)
         share = f"{round(100 * (rate['rate'] or 0))} % ({rate['k']} of {rate['n']}"
         judged = "" if rate["n"] == rate["planned"] else " judged"
-        return f"{share}{judged}); of the {exposed['n']} that met a fault {exposed['k']}"
+        met = f"of the {exposed['n']} that met a fault {exposed['k']}" if exposed["n"] else "none met a fault"
+        return f"{share}{judged}); {met}"
 
     # the tables of faults
 

@@ -20,8 +20,8 @@ from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence.record import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
-from windtunnel.judging.rates import Rate
 from windtunnel.judging.summary import Summary
+from windtunnel.report.headline import headline
 from windtunnel.report.tables import fault_tables, new_table, one_line
 from windtunnel.report.terminal import line_width
 
@@ -137,7 +137,7 @@ def print_summary(console: Console, summary: Summary, reproduce: str = "") -> No
 
 def summary_table(summary: Summary) -> RenderableType:
     """The summary for people."""
-    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
+    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), headline(summary)]
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
@@ -166,51 +166,6 @@ def _outcomes(summary: Summary) -> Table:
             count = str(summary.outcomes[row.name])
             table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))
     return table
-
-
-def _rates(summary: Summary) -> Text:
-    text = Text(f"success        {_share(summary.success)}{_of_exposed(summary)}\n", style="bold")
-    text.append(f"{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "", style="not bold")
-    first = ", ".join(
-        part for part in (_share(summary.first_attempt), _interval(summary.first_attempt)) if part
-    )
-    text.append(f"first attempt  {first}\n", style="not bold")
-    return text.append(f"the interval speaks of {summary.success.population}", style="not bold dim")
-
-
-_BELOW_RATE = " " * 15
-
-
-def _share(rate: Rate) -> str:
-    if rate.rate is None:
-        return f"no data: none of {rate.planned} could be judged"
-    return f"{_percent(rate.rate)} ({rate.k} of {rate.n}{'' if rate.n == rate.planned else ' judged'})"
-
-
-def _of_exposed(summary: Summary) -> str:
-    """How those fared to whom a fault was delivered; of these prompts alone, so without an interval."""
-    exposed = summary.exposed
-    if not summary.success.n:
-        return ""
-    return f"; of the {exposed.n} that met a fault {exposed.k}" if exposed.n else "; none met a fault"
-
-
-def _interval(rate: Rate) -> str:
-    if rate.low is None or rate.high is None:
-        return ""
-    return f"95 % interval {_percent(rate.low)} to {_percent(rate.high)}"
-
-
-def _bounds(rate: Rate) -> str:
-    """The interval, and what prompts without a verdict leave open."""
-    if rate.n == rate.planned or rate.worst is None or rate.best is None:
-        return _interval(rate)
-    bounds = f"between {_percent(rate.worst)} and {_percent(rate.best)}"
-    return f"{_interval(rate)}; of all {rate.planned} planned: {bounds}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
 
 
 def _latency(summary: Summary) -> Table:
