@@ -28,7 +28,7 @@ def flown(prompts: Path) -> None:
     """A history of a run of the second prompt alone."""
     writer = Writer(history_file(Path("logs"), "run-1", "agent", 0))
     source = load_prompts(prompts, ["ho"], "ho").source
-    settings = Settings(seed=7, toxic_prob=0.3, tool_limit=2, translator_backend="offline").model_dump()
+    settings = Settings(seed=7, translator_backend="offline").model_dump()
     begun = replace(run_started(**settings), prompts_source=source)
     for event in [begun, *episode(expect={}), run_finished()]:
         writer.write(event)

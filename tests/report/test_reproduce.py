@@ -70,14 +70,14 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
 
 def test_elsewhere_it_is_the_demo():
     settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
-    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --prompts few.json"
+    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
     assert command(settings, PromptsSource("few.json"), "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
 
 
 def test_what_was_picked_is_picked_again() -> None:
     source = PromptsSource(str(sample_prompts()), only=["3", "mine"], match="in Paris")
-    words = "windtunnel demo --seed 7 --toxic-prob 0.1 --only=3 --only=mine '--match=in Paris'"
-    assert command(Settings(seed=7, tool_limit=2, translator_backend="offline"), source) == words
+    words = "windtunnel demo --seed 7 --only=3 --only=mine '--match=in Paris'"
+    assert command(Settings(seed=7, translator_backend="offline"), source) == words
     picked = "SEED=7 docker compose run --rm agent python -m agent --only=3"
     assert in_compose({"SEED": "7"}, "3")[1] == picked
 
