@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.presets import find_set, preset, preset_names
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.prompts import load_prompts
-from windtunnel.report.reproduce import command, prompts_changed
+from windtunnel.report.reproduce import as_user_named, command, prompts_changed
 from windtunnel.runner.flight import decide_backend
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings
@@ -32,7 +33,7 @@ def in_compose(environ, *only):
     """The settings that the agent's container makes of that environment, and the line that repeats them."""
     configuration = load_configuration(environ)
     settings, _ = decide_backend(configuration.settings, configuration.topology)
-    source = PromptsSource(environ.get("HOST_PROMPTS_FILE", ""), only=list(only))
+    source = as_user_named(PromptsSource(str(sample_prompts()), only=list(only)), environ)
     return settings, command(settings, source, lab_id="compose", environ=environ)
 
 
@@ -90,6 +91,8 @@ def test_a_prompts_file_that_has_changed_or_is_gone_is_said(tmp_path: Path) -> N
     path.write_text('[{"prompt": "x"}, {"prompt": "y"}]')
     assert f"{path} has changed since the run" in prompts_changed(source)
     path.unlink()
+    assert f"is not here: {path}" in prompts_changed(source)
+    os.mkfifo(path)
     assert f"is not here: {path}" in prompts_changed(source)
     assert prompts_changed(PromptsSource()) == ""
 

@@ -18,7 +18,7 @@ from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, print_summary
-from windtunnel.report.reproduce import command
+from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import interrupt_once
@@ -77,8 +77,7 @@ def run_command(
         logs = configuration.logs
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
         loaded = load_prompts(configuration.prompts, only, match)
-        if as_named := configuration.environ.get("HOST_PROMPTS_FILE"):  # outside the agent's container
-            loaded = replace(loaded, source=replace(loaded.source, file=as_named))
+        loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from hashlib import sha256
+from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,15 @@ def command(
     return shlex.join([*_demo(settings), *(["--prompts", named] if named else []), *_pick(source)])
 
 
+def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
+    """The source with the name that its file has outside the agent's container, if it runs in one."""
+    name = environ.get("HOST_PROMPTS_FILE")
+    return replace(source, file=name) if name else source
+
+
 def prompts_changed(source: PromptsSource) -> str:
     """Why that line may not send the same prompts again: their file is another now, or gone. Else empty."""
-    now = _digest(Path(source.file))
+    now = _sha256(Path(source.file))
     if not source.sha256 or now == source.sha256:
         return ""
     if now is None:
@@ -55,9 +62,13 @@ def _named(source: PromptsSource) -> str:
     return "" if not source.file or Path(source.file) == sample_prompts() else source.file
 
 
-def _digest(path: Path) -> str | None:
+def _sha256(path: Path) -> str | None:
+    """Of a regular file alone: the history that names it may be anybody's, and a pipe would never end."""
+    if not path.is_file():
+        return None
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
 
