@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.judging.oracle.histories import episode, run_finished, run_started
+from tests.judging.oracle.histories import episode, run_started
 from windtunnel.cli.main import main
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.judging.prompts import load_prompts
@@ -25,12 +25,12 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def flown(prompts: Path) -> None:
-    """A history of a run of the second prompt alone."""
+    """A history of a run of the second prompt alone, which was killed, and so has no seal."""
     writer = Writer(history_file(Path("logs"), "run-1", "agent", 0))
     source = load_prompts(prompts, ["ho"], "ho").source
     settings = Settings(seed=7, translator_backend="offline").model_dump()
     begun = replace(run_started(**settings), prompts_source=source)
-    for event in [begun, *episode(expect={}), run_finished()]:
+    for event in [begun, *episode(expect={})]:
         writer.write(event)
     writer.close()
 
