@@ -24,6 +24,23 @@ RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
 @dataclass(frozen=True)
+class PromptsSource:
+    """Where a run's prompts are from: the file, as it was named, and the SHA-256 of its bytes.
+
+    ``only`` and ``match`` picked some of its entries, as they were given; without them all were taken.
+    """
+
+    file: str = ""
+    sha256: str = ""
+    only: list[str] = field(default_factory=list)
+    match: str = ""
+
+    @property
+    def picked(self) -> bool:
+        return bool(self.only or self.match)
+
+
+@dataclass(frozen=True)
 class RunStarted:
     """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run."""
 
@@ -36,6 +53,7 @@ class RunStarted:
     subject: str
     prompts: int
     skipped_prompts: int = 0
+    prompts_source: PromptsSource = field(default_factory=PromptsSource)
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -47,7 +65,10 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EpisodeStarted:
-    """``expect`` is the prompt's oracle as it stands in the prompts file, None without one."""
+    """``episode`` is the prompt's key: its ``id``, or a hash of its text.
+
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    """
 
     t: float
     episode: str
