@@ -203,3 +203,15 @@ def test_the_answer_to_a_request_is_waited_for_though_its_client_has_said_all(
         assert read_all(client) == REPLY
     assert settling.result(PATIENCE_S) == SETTLED
     assert not service.told_end
+
+
+def test_in_no_attempt_the_model_link_leads_to_the_scripted_model(lab: Lab) -> None:
+    nobody = Upstream(read_head)  # it answers nothing
+    lab.begin(model="compatible", model_base_url=nobody.address.url)
+    with dial(lab.address("model")) as client:
+        client.sendall(GET)
+        assert read_all(client) == b""
+    lab.settle()
+    with dial(lab.address("model")) as client:
+        answered(client)
+    nobody.close()

@@ -168,6 +168,8 @@ def _tell(answer: dict[str, Any]) -> None:
         return
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(f"configuration {number}: {what}; in force {where}")
+    if answer.get("note"):
+        click.echo(answer["note"])
     if answer["faults"]:
         print_set(find_set(json.dumps(answer["faults"])))
 

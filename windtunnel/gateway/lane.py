@@ -242,7 +242,6 @@ class LinkListener:
     def is_tool(self) -> bool:
         return self.link != MODEL_LINK.name
 
-    def current_endpoint(self) -> Endpoint:
-        """The upstream of a request that goes out now: a run chooses its own model."""
-        run = None if self.is_tool else self.lane.run
-        return run.model if run else self.endpoint
+    def endpoint_in(self, run: Run | None) -> Endpoint:
+        """The upstream of a request of that run, which chooses its own model, or of none."""
+        return run.model if run is not None and not self.is_tool else self.endpoint

@@ -68,7 +68,7 @@ class RequestRelay:
     def forward(self, request: RequestInProgress, body: bytes) -> None:
         """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
         request.forwarding = True
-        upstream = self.upstream.open(self._listener.current_endpoint())
+        upstream = self.upstream.open(self._listener.endpoint_in(request.run))
         head, message = message_for(request, upstream.endpoint, body, is_tool=self._is_tool)
         fault = request.plan.request_fault if request.plan else None
         if fault is not None and fault.act.copies > 1:
@@ -97,7 +97,7 @@ class RequestRelay:
         copies.next_copy()
         if not copies.left:
             self.reply.expect(request, copies.head)
-        self.upstream.open(self._listener.current_endpoint()).send(copies.message)
+        self.upstream.open(self._listener.endpoint_in(request.run)).send(copies.message)
         self.pass_on_eof()
 
     def pass_on_eof(self) -> None:
