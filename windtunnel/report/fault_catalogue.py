@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
+from windtunnel.faults.rates import Marginal, marginals
 from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.chaos_level import Marginal, marginals, scaled
+from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names

@@ -13,6 +13,10 @@ _FLUSH_CHECK_S = 0.001
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
 
 
+def _throw_away(data: bytes) -> None:
+    """Stands in the place of a transport's ``write`` once nothing more may be sent."""
+
+
 class PauseReason(Enum):
     """Why nothing is read from the client at the moment."""
 
@@ -35,7 +39,7 @@ class ClientTransport:
     closing = False
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self.write = transport.write
+        self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
         self._timer: asyncio.TimerHandle | None = None
         self.pause_reasons: set[PauseReason] = set()
@@ -78,6 +82,17 @@ class ClientTransport:
             self._timer = None
 
     # closing
+
+    def stop_answering(self, seconds: float) -> None:
+        """Closes this side alone: what is on its way to here is still read, what is written goes nowhere.
+
+        A client that does not close its side within that time is cut off.
+        """
+        self.write = _throw_away
+        if not self._transport.is_closing():
+            self._transport.write_eof()
+        self.stop_timer()
+        self.start_timer(seconds, self._transport.abort)
 
     def close(self, *, unread: bool = False) -> None:
         """Closes after what was written has gone out. ``unread``: the client is still sending.

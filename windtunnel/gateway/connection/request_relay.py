@@ -14,6 +14,7 @@ from windtunnel.gateway.connection.request_queue import RequestQueue
 from windtunnel.gateway.connection.upstream_failure import is_failure, ours_may_be_the_cause
 from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
 from windtunnel.gateway.http1.heads import BadHead
+from windtunnel.gateway.http1.messages import reply_of
 from windtunnel.gateway.http1.rendering import refusal
 from windtunnel.gateway.http1.reply_reader import ReplyReader
 from windtunnel.gateway.lane import LinkListener
@@ -55,12 +56,20 @@ class RequestRelay:
         """Whether the connection has changed its protocol."""
         return self.reply.reader is not None and self.reply.reader.tunnel
 
+    @property
+    def streams(self) -> bool:
+        """Whether the upstream is pushing what may never end: events, or what a tunnel carries."""
+        reader = self.reply.reader
+        if reader is None or reader.head is None:
+            return False
+        return reader.tunnel or reply_of(reader.block).is_event_stream
+
     # towards the upstream
 
     def forward(self, request: RequestInProgress, body: bytes) -> None:
         """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
         request.forwarding = True
-        upstream = self.upstream.open(self._listener.current_endpoint())
+        upstream = self.upstream.open(self._listener.endpoint_in(request.run))
         head, message = message_for(request, upstream.endpoint, body, is_tool=self._is_tool)
         fault = request.plan.request_fault if request.plan else None
         if fault is not None and fault.act.copies > 1:
@@ -89,14 +98,17 @@ class RequestRelay:
         copies.next_copy()
         if not copies.left:
             self.reply.expect(request, copies.head)
-        self.upstream.open(self._listener.current_endpoint()).send(copies.message)
+        self.upstream.open(self._listener.endpoint_in(request.run)).send(copies.message)
         self.pass_on_eof()
 
     def pass_on_eof(self) -> None:
         """Tells the upstream that the client will send no more, once all that it has sent is on its way."""
         copies_wait = self._copies is not None and self._copies.left > 0
-        held = copies_wait or (self.request is not None and self.request.held is not None)
-        if self._client.half_closed and not self._queue.waiting and not held:
+        request = self.request
+        held = copies_wait or (request is not None and request.held is not None)
+        # many a server would close on it, and nobody would know when it has done what it was asked
+        only_awaited = request is not None and request.attempt_is_over
+        if self._client.half_closed and not (self._queue.waiting or held or only_awaited):
             self.upstream.send_eof()
 
     # what the upstream does
