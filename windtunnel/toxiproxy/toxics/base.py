@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from windtunnel.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
 from windtunnel.core.spelling import nearest
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, pass_all
 
@@ -97,7 +98,7 @@ class Toxic(ABC):
     attribute that the short form ``kind:value`` sets. Where ``has_stream`` is False (``down`` alone), the
     kind is a state of the whole proxy, and the server has no toxic of that kind. ``in_toxiproxy`` says
     whether the real server has it too, so that the conformance suite can compare the two. ``color`` is its
-    colour in charts.
+    colour in charts. ``can_cause``: the errors of a try that it may lead to; it explains no other.
     """
 
     kind: ClassVar[str]
@@ -107,6 +108,7 @@ class Toxic(ABC):
     has_stream: ClassVar[bool] = True
     in_toxiproxy: ClassVar[bool] = True
     color: ClassVar[str | None] = None
+    can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
 
     # what the embedded server needs
     go_integer: ClassVar[str] = "int64"  # the type of the attributes in the real server's errors
@@ -116,6 +118,11 @@ class Toxic(ABC):
     @abstractmethod
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Whether the records of a try show this toxic; False where they leave it open. Pure."""
+
+    @property
+    def only_delays(self) -> bool:
+        """Whether all data arrives in the end, so that a try fails only if its client gives up before."""
+        return self.can_cause == TIMEOUT
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         """By how much it delays or ends a try of any size; 0 where that depends on the size, or is never."""
