@@ -195,9 +195,53 @@ def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observ
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
 
 
-def test_what_no_caller_can_see_is_delivered_when_it_is_injected():
-    fault = only_fault(tried(), exchange(fault=met("duplicate_request", id="d", shows=None)))
-    assert fate(fault) == (True, False, True, None)
+@pytest.mark.parametrize(
+    ("seen", "acted_ms", "observed"),
+    [
+        ({"error": "read_timeout", "ms": 500.0}, 300.0, True),
+        ({"error": "read_timeout", "ms": 500.0}, 600.0, False),  # the client had left before
+        ({"error": "read_timeout", "ms": 500.0}, None, True),  # an earlier version did not say when
+        # the request was on its way for long
+        ({"error": "read_timeout", "ms": 500.0, "start": 102.0}, 0.0, False),
+    ],
+)
+def test_a_client_that_had_left_before_the_fault_acted_did_not_get_it(seen, acted_ms, observed):
+    hang = met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
+    delay = met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
+    for fault in (hang, delay):
+        assert only_fault(tried(**seen), exchange(fault=fault)).delivered is observed
+
+
+@pytest.mark.parametrize("tries", [[], [tried()]])
+@pytest.mark.parametrize(
+    ("answered", "expected"),
+    [
+        (True, (True, True, True, None)),
+        (False, (True, False, False, "not_seen")),
+    ],
+)
+def test_a_changed_request_is_delivered_where_the_upstream_shows_it(tries, answered, expected):
+    fault = only_fault(*tries, exchange(fault=met("overflow", id="o", shows=None, answered=answered)))
+    assert (fate(fault), fault.delivered_by) == (expected, "upstream")
+
+
+@pytest.mark.parametrize(
+    ("events", "side"),
+    [
+        ([tried(), exchange(fault=met("stale", shows=DIGEST))], "caller"),
+        ([exchange(fault=met("stale", shows=DIGEST))], "injection"),
+        ([tried(), exchange(fault=met("overflow", shows=None))], "injection"),  # of an earlier version
+        ([armed(timeout())], "caller"),
+    ],
+)
+def test_each_record_says_whose_word_it_is(events, side):
+    assert only_fault(*events).delivered_by == side
+
+
+def test_a_reply_cut_while_the_caller_waited_shows_the_toxic_though_it_was_not_complete():
+    slow = exchange(complete=(True, False), status=None, ms=405.0, client_left=True)
+    assert only_fault(armed(timeout()), tried(**CLOSED), slow).reached("observed")
+    assert not only_fault(armed(timeout(ms=0)), tried(**GAVE_UP), slow).reached("observed")
 
 
 def test_a_fault_that_changed_nothing_is_met_and_says_why():

@@ -286,6 +286,7 @@ class Exchange:
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
     ``unavailable``: nobody was there who could answer it, and no fault of ours is why; ``error`` says more.
+    ``client_left``: the client was gone before its reply was complete.
     """
 
     start: float
@@ -311,6 +312,7 @@ class Exchange:
     error: str | None = None
     eligible: list[str] = field(default_factory=list)
     unavailable: bool = False
+    client_left: bool = False
     event: Literal["exchange"] = "exchange"
 
 

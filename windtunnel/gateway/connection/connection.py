@@ -70,7 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self.client.half_closed = True
         if self.client.closing or self.relay.reply.hanging or not self._client_wants_reply():
             return False
-        self.relay.pass_on_eof()
+        self.relay.on_client_eof()
         return True
 
     def _client_wants_reply(self) -> bool:

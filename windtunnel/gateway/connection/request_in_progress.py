@@ -45,7 +45,9 @@ class RequestInProgress:
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
-    says in the record whose it is. The fingerprint is of the first 256 KiB of what the body carries.
+    says in the record whose it is. ``reply_bytes_before_eof``: those sent before the client said that it
+    sends no more, which a client that leaves says too. The fingerprint is of the first 256 KiB of what the
+    body carries.
     """
 
     # Class attributes stand for the defaults here and in the heads and readers of ``http1``: setting each on
@@ -61,7 +63,9 @@ class RequestInProgress:
     try_ = 0
     forwarded = False
     reply_bytes = 0
+    reply_bytes_before_eof = 0
     reply_done = False
+    client_left = False
     status: int | None = None
     error: str | None = None
     unavailable = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from windtunnel.dialects.http import Ending, Reply
@@ -98,6 +99,12 @@ class RequestRelay:
         if self._client.half_closed and not self._queue.waiting and not held:
             self.upstream.send_eof()
 
+    def on_client_eof(self) -> None:
+        """The client sends no more. It may have left, or still read: what it gets from now on will tell."""
+        if self.request is not None:
+            self.request.reply_bytes_before_eof = self.request.reply_bytes
+        self.pass_on_eof()
+
     # what the upstream does
 
     def on_connected(self) -> None:
@@ -179,8 +186,11 @@ class RequestRelay:
             self._finish(request)
         elif in_order:
             self._on_reply_end(request, reader)
-        elif self.reply.break_off(request, reader, reason):
-            self._finish(request)
+        else:
+            if self._copies is not None:
+                self._copies.note_reply(reader)
+            if self.reply.break_off(request, reader, reason):
+                self._finish(request)
 
     def _on_reply_end(self, request: RequestInProgress, reader: ReplyReader) -> None:
         """The upstream's reply has come to its end, or no more of it is wanted."""
@@ -199,7 +209,9 @@ class RequestRelay:
         sent.end(ending, keep_alive=request.keep_alive)
         request.reply_done = sent.whole and request.error is None
         client_waits = not (self._client.lost or self._client.half_closed)
-        if ending == "hang" and client_waits and not request.attempt_is_over:
+        if ending == "hang" and not client_waits:
+            request.client_left = True
+        elif ending == "hang" and not request.attempt_is_over:
             self.reply.hanging = True
             self.upstream.drop()
             return
@@ -216,6 +228,18 @@ class RequestRelay:
             self._finish(request)
 
     def _finish(self, request: RequestInProgress) -> None:
+        """Ends the request. Whether a client that sends no more was there to read is seen a moment later."""
+        if self._client.half_closed and request.reply_bytes > request.reply_bytes_before_eof:
+            self._client.after_sending(partial(self._finish_checked, request))
+        else:
+            self._finish_now(request)
+
+    def _finish_checked(self, request: RequestInProgress, client_there: bool) -> None:
+        if self.request is request:
+            request.client_left = not client_there
+            self._finish_now(request)
+
+    def _finish_now(self, request: RequestInProgress) -> None:
         """Records the request; the connection goes on to the next one, or closes."""
         self._record(request)
         if not request.keep_alive:
@@ -236,9 +260,12 @@ class RequestRelay:
         """Records the request in progress, which will not come to its end."""
         if self.request is not None:
             self.request.error = self.request.error or error
+            self.request.client_left = self._client.lost
             self._record(self.request)
 
     def _record(self, request: RequestInProgress) -> None:
         self.request = self._copies = None
-        self.reply.finish(request)
+        self.reply.finish(request, client_was_gone=request.client_left and self._client.half_closed)
+        if request.client_left:
+            request.error = request.error or CLIENT_LEFT
         record_exchange(request)

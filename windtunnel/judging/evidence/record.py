@@ -24,6 +24,7 @@ DeliveredBy = Literal[
     "upstream",  # it answered the request that the fault changed or repeated
     "injection",  # nobody else keeps a record: what the gateway injected counts as delivered
 ]
+DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
 # Of these the lab is the cause; any other reason lies in the message, the caller or the upstream.
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 

@@ -76,6 +76,7 @@ class RecordedTry:
             gateway_complete_request=bool(exchange and exchange.request_complete),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,
+            gateway_client_left=bool(exchange and exchange.client_left),
         )
 
     def evidence(self, shows: bool, explains: bool) -> TryEvidence:

@@ -30,7 +30,8 @@ class ObservedTry:
     connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
     ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
     without a reply; 0 where no request came;
-    ``reply_bytes``: size of the reply that the gateway wrote.
+    ``reply_bytes``: size of the reply that the gateway wrote; ``gateway_client_left``: for the gateway, its
+    client was gone before the reply was complete.
     """
 
     client_ms: float
@@ -41,6 +42,7 @@ class ObservedTry:
     gateway_complete_request: bool
     gateway_complete_reply: bool
     reply_bytes: int
+    gateway_client_left: bool = False
 
     @property
     def patience_ms(self) -> float:
@@ -54,8 +56,11 @@ class ObservedTry:
 
     def stopped(self, stream: str) -> bool:
         """Whether the gateway's record fits a toxic that stopped that stream: upstream no whole request
-        arrived, downstream a whole reply was written."""
-        return self.gateway_complete_reply if stream == "downstream" else not self.gateway_complete_request
+        arrived; downstream a whole reply was written, or the connection was cut while the client waited."""
+        if stream == "upstream":
+            return not self.gateway_complete_request
+        cut = self.gateway_client_left and self.client_error in ("connection_closed", "connection_reset")
+        return self.gateway_complete_reply or cut
 
     def gave_up_on_request(self) -> bool:
         """Whether the client timed out before the gateway had the whole request."""
