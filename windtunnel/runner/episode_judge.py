@@ -38,6 +38,8 @@ class EpisodeJudge:
         for episode, before in list(self._record.judgements.items()):
             if self.read_world(episode):
                 after = self.judge(episode)
+                if after.outcome != before.outcome:
+                    self._recorder.correct_outcome(episode, after.outcome)
                 self._say(
                     f"prompt {episode}: a side effect came late; {before.outcome} is now {after.outcome}"
                 )
