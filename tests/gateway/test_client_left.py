@@ -94,3 +94,22 @@ def test_one_that_only_sends_no_more_gets_what_the_fault_makes_of_it(tmp_path: P
     [met] = exchange.faults
     assert got.endswith(b'{"n_value": 1}') and met.injected and exchange.status == 200
     assert met.causes == [] and met.acted_ms is not None and met.acted_ms <= exchange.ms
+
+
+def test_a_client_that_gives_up_on_a_reply_that_hangs_got_the_fault(tmp_path: Path) -> None:
+    def reads_the_headers_and_leaves(client: socket.socket) -> bytes:
+        got = client.recv(4096)
+        client.close()
+        return got
+
+    def replies(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(sized(UPSTREAM_REPLY))
+
+    faults = json.dumps({"faults": [{"fault": "hang", "with": {"at": "after_headers"}}]})
+    with Upstream(replies) as upstream, gateway(tmp_path, search=upstream.address) as lab:
+        lab.begin(faults=faults)
+        exchange, got = exchanged(lab, reads_the_headers_and_leaves)
+    [met] = exchange.faults
+    assert (met.injected, met.shows, met.causes) == (True, {"lost": True}, ["timeout"])
+    assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)

@@ -64,6 +64,10 @@ class MetFault:
         if self.acted_at is None:
             self.acted_at = now
 
+    def began_after(self, moment: float) -> bool:
+        """Whether it began to act after that moment; False where that is not known."""
+        return self.acted_at is not None and self.acted_at > moment
+
     def take_back(self, why: WhyNot) -> None:
         """Records that nobody was there to meet what it did."""
         self.injected, self.why_not = False, why
@@ -102,11 +106,11 @@ class Plan:
         """Whether the try is answered in the upstream's place."""
         return self.request_fault is not None and self.request_fault.act.answer is not None
 
-    @property
-    def changes_request(self) -> MetFault | None:
-        """The fault that has the upstream get another request in place of the client's."""
+    def mark_answered(self, *, upstream_answered: bool) -> None:
+        """Records of a fault that changes the request whether the upstream answered what became of it."""
         met = self.request_fault
-        return met if met is not None and met.act.request is not None else None
+        if met is not None and met.act.request is not None:
+            met.answered = upstream_answered
 
     def mark_delayed(self, seconds: float) -> None:
         """Shares out a delay that was really added."""

@@ -175,21 +175,20 @@ class ReplyDelivery:
 
         ``client_was_gone``: of what was written since the client said that it sends no more, it got nothing.
         """
-        self.reader = None
         writer, changes = self.writer, self.changes
+        self.reader = self.writer = self.changes = None
+        self.hanging = False
         if writer is not None:
-            self.writer = self.changes = None
-            self.hanging = False
             writer.stop()
             request.status = writer.sent.status
-        if request.plan is not None and request.plan.changes_request is not None:
-            request.plan.changes_request.answered = request.forwarded and request.status is not None
-        met = _acting_fault(request, changes) if writer is not None else None
+        if request.plan is not None:
+            request.plan.mark_answered(upstream_answered=request.forwarded and request.status is not None)
         if client_was_gone:
             _forget_unread(request)
+        met = _acting_fault(request, changes)
         if writer is None or met is None:
             return
-        if client_was_gone and not request.reply_bytes:
+        if client_was_gone and met.began_after(request.eof_at):
             met.take_back("cut_short")
         else:
             _account_for(met, writer, changes, client_was_gone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Protocol
 
@@ -99,11 +100,11 @@ class RequestRelay:
         if self._client.half_closed and not self._queue.waiting and not held:
             self.upstream.send_eof()
 
-    def on_client_eof(self) -> None:
+    def note_client_eof(self) -> None:
         """The client sends no more. It may have left, or still read: what it gets from now on will tell."""
-        if self.request is not None:
-            self.request.reply_bytes_before_eof = self.request.reply_bytes
-        self.pass_on_eof()
+        request = self.request
+        if request is not None:
+            request.client_eof_at, request.reply_bytes_before_eof = time.perf_counter(), request.reply_bytes
 
     # what the upstream does
 
