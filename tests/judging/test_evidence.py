@@ -36,6 +36,10 @@ def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, [exchange()]),
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, []),
         (PlannedToxic("message", "down", "downstream", {}), {"ms": 1.0, "error": "connection_refused"}, []),
+        # the request came after the client had left, and what was done with it took the client no time
+        (latency(ms=1200), {"ms": 1001.0, "error": "read_timeout"}, [exchange(start=104.2, ms=500.0)]),
+        # a fault of the gateway and the toxic together were too long
+        (latency(ms=800), {"ms": 1001.0, "error": "read_timeout"}, [exchange(ms=400.0)]),
     ],
 )
 def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, there):

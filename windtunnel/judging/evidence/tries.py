@@ -64,6 +64,14 @@ class RecordedTry:
         return self.status == reply.get("status", 0) and self.digest in ("", reply.get("digest", ""))
 
     @property
+    def _gateway_ms(self) -> float:
+        """How long the gateway had it while the caller waited."""
+        if self.exchange is None:
+            return 0.0
+        begun_ms = max(self.exchange.start - self.start, 0.0) * 1000
+        return min(self.exchange.ms, max(self.ms - begun_ms, 0.0))
+
+    @property
     def as_observed(self) -> ObservedTry:
         """What the signature of a toxic is held against."""
         exchange = self.exchange
@@ -72,7 +80,7 @@ class RecordedTry:
             client_failed=self.lost,
             client_error=error_word(self.error) if self.lost else None,
             client_timeout_ms=self.patience_ms,
-            gateway_ms=exchange.ms if exchange else 0.0,
+            gateway_ms=self._gateway_ms,
             gateway_complete_request=bool(exchange and exchange.request_complete),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,

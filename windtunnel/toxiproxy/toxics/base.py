@@ -29,7 +29,7 @@ class ObservedTry:
     ``client_error``: one of read_timeout, connect_timeout, connection_refused, connection_closed,
     connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
     ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
-    without a reply; 0 where no request came;
+    without a reply, as far as the client still waited; 0 where no request came;
     ``reply_bytes``: size of the reply that the gateway wrote; ``gateway_client_left``: for the gateway, its
     client was gone before the reply was complete.
     """
@@ -69,9 +69,13 @@ class ObservedTry:
     def delayed_by(self, expected_ms: float, noise_ms: float = 0.0) -> bool:
         """Whether about that much time was lost outside the gateway, as far as the client waited.
 
-        A delay of 0, or below ``noise_ms``, shows nothing.
+        A delay of 0, or below ``noise_ms``, shows nothing. Of a reply that was complete at the gateway, and
+        that the client gave up on, only what was left of the client's time can show.
         """
-        visible_ms = min(expected_ms, self.patience_ms)
+        patience_ms = self.patience_ms
+        if self.client_error == "read_timeout" and self.gateway_complete_reply:
+            patience_ms -= self.gateway_ms
+        visible_ms = min(expected_ms, patience_ms)
         return visible_ms > 0 and visible_ms >= noise_ms and self.outside_gateway_ms >= ABOUT * visible_ms
 
 
