@@ -18,6 +18,7 @@ from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
 _BOOL = ("false", "true")
+_CLIENT_LEFT = ',"client_left":true'
 
 
 def record_exchange(request: RequestInProgress) -> None:
@@ -46,7 +47,7 @@ def _exchange_line(request: RequestInProgress) -> str:
         f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
-        f',"unavailable":{_BOOL[request.unavailable]},"client_left":{_BOOL[request.client_left]}'
+        f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
         ',"event":"exchange"}'
     )
 

@@ -175,10 +175,11 @@ class ReplyDelivery:
 
         ``client_was_gone``: of what was written since the client said that it sends no more, it got nothing.
         """
+        self.reader = None
         writer, changes = self.writer, self.changes
-        self.reader = self.writer = self.changes = None
-        self.hanging = False
         if writer is not None:
+            self.writer = self.changes = None
+            self.hanging = False
             writer.stop()
             request.status = writer.sent.status
         if request.plan is not None:
