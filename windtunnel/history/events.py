@@ -20,6 +20,7 @@ from windtunnel.toxiproxy.planned import PlannedToxic
 SELF_TEST = "self-test subject: scripted model"
 Level = Literal["info", "warning", "error"]
 EndedBy = Literal["report", "text", "empty", "limit", "exception"]
+ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
@@ -133,6 +134,25 @@ class RunFinished:
     reason: str
     toxics_left: int | None
     event: Literal["run_finished"] = "run_finished"
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """How many lines a file had, and the hash of the last one; empty for a file without any."""
+
+    lines: int
+    head: str
+
+
+@dataclass(frozen=True)
+class RunSealed:
+    """The runner's last event: ``files`` has what the others wrote, by file name, until the run was over.
+
+    Its own file is sealed by the number and the hash that this line carries as each line does.
+    """
+
+    files: Mapping[str, SealedFile]
+    event: Literal["run_sealed"] = "run_sealed"
 
 
 @dataclass(frozen=True)
@@ -335,14 +355,20 @@ class FaultsSet:
 
 @dataclass(frozen=True)
 class ToxicsChanged:
-    """What the manager did to Toxiproxy and read back. ``action``: armed, healed, repaired, disturbed."""
+    """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
+
+    ``action``: armed, ended (the time of some planned toxics was over, which are in ``ended``), healed,
+    repaired, disturbed. ``begun``: when it began to end them, so that they were gone between then and ``t``.
+    """
 
     t: float
     episode: str
     attempt: int
-    action: Literal["armed", "healed", "repaired", "disturbed"]
+    action: ToxicsAction
     toxics: list[dict[str, Any]]
     detail: str = ""
+    ended: list[PlannedToxic] = field(default_factory=list)
+    begun: float = 0.0
     event: Literal["toxics_changed"] = "toxics_changed"
 
 
@@ -359,6 +385,7 @@ Event = (
     | WorldRead
     | EpisodeJudged
     | RunFinished
+    | RunSealed
     | Note
     | Exchange
     | FaultsSet

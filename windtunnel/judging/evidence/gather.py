@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from windtunnel.core.caller_errors import error_kind
 from windtunnel.history.events import Event, Exchange, FaultMet
 from windtunnel.judging.evidence.causes import fault_explains, toxic_explains
+from windtunnel.judging.evidence.ends import ToxicEnd, cut_short
 from windtunnel.judging.evidence.record import (
     DeliveredBy,
     Evidence,
@@ -39,9 +40,11 @@ def gather(events: Iterable[Event]) -> Evidence:
 
 def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) -> FaultRecord:
     """A toxic that the attempt was armed with."""
-    crossing = records.crossing(attempt, planned.link)
-    met = bool(crossing) or any((e.attempt, e.link) == (attempt, planned.link) for e in records.exchanges)
-    tries = [_toxic_evidence(planned, tried) for tried in crossing]
+    end = records.ends.of(attempt, planned)
+    crossing = [tried for tried in records.crossing(attempt, planned.link) if tried.start < end.gone]
+    there = [e for e in records.exchanges if (e.attempt, e.link) == (attempt, planned.link)]
+    met = bool(crossing) or any(exchange.start < end.gone for exchange in there)
+    tries = [_toxic_evidence(planned, tried, end) for tried in crossing]
     observed = any(tried.shows for tried in tries if tried)
     why_not: WhyNotObserved | None = None
     if None in tries:
@@ -67,14 +70,19 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
     )
 
 
-def _toxic_evidence(planned: PlannedToxic, tried: RecordedTry) -> TryEvidence | None:
-    """What the try shows of the toxic; None if this version cannot tell, because it knows no such toxic."""
+def _toxic_evidence(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> TryEvidence | None:
+    """What the try shows of the toxic, which ended then.
+
+    None if this version cannot tell, because it knows no such toxic.
+    """
     try:
         known = toxic(planned.kind)
         attributes = known.complete(planned.attributes)
     except ValueError:
         return None
-    shows = known.observed(planned.stream, attributes, tried.as_observed)
+    seen = tried.as_observed
+    cut = cut_short(seen, left_ms=(end.begun - tried.start) * 1000)
+    shows = any(known.observed(planned.stream, attributes, possible) for possible in (seen, cut))
     return tried.evidence(shows, toxic_explains(known, shows, tried))
 
 
