@@ -180,9 +180,11 @@ def test_the_summary_says_all_that_it_must():
         "seed 7",
         "self-test subject: scripted model",
         "success",
-        "says done; world and value are as asked",
-        "100%, 95 % interval 21% to 100% (1 of n = 1 judged)",
-        "of all 3 planned: between 33% and 100%",
+        "world and value are as asked, nothing else is claimed",
+        "success        100 % (1 of 1 judged); of the 1 that met a fault 1",
+        "95 % interval 21 % to 100 %; of all 3 planned: between 33 % and 100 %",
+        "first attempt  100 % (1 of 1 judged), 95 % interval 21 % to 100 %",
+        "the interval speaks of prompts like this one that could be judged, drawn independently",
         "eligible  drawn  met  observed",
         "timeout (TOXIC_PROB)",
         "p50",
@@ -200,6 +202,15 @@ def test_the_summary_fits_100_columns_and_needs_no_colour():
     text = printed(a_run())
     assert max(len(row) for row in text.splitlines()) <= 100
     assert "\x1b" not in text
+
+
+def test_the_headline_says_how_many_met_a_fault_and_how_these_fared():
+    given = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
+    events = [run_started(4)]
+    for number, more in enumerate(given):  # the second one's toxic let its try pass
+        events += [replace(e, episode=str(number)) for e in episode(armed(timeout()), *more, expect={})]
+    assert "success        75 % (3 of 4); of the 2 that met a fault 1" in printed([*events, run_finished()])
+    assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
 def test_the_summary_of_nothing_says_no_data():

@@ -25,6 +25,23 @@ RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
 @dataclass(frozen=True)
+class PromptsSource:
+    """Where a run's prompts are from: the file, as it was named, and the SHA-256 of its bytes.
+
+    ``only`` and ``match`` picked some of its entries, as they were given; without them all were taken.
+    """
+
+    file: str = ""
+    sha256: str = ""
+    only: list[str] = field(default_factory=list)
+    match: str = ""
+
+    @property
+    def picked(self) -> bool:
+        return bool(self.only or self.match)
+
+
+@dataclass(frozen=True)
 class RunStarted:
     """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run."""
 
@@ -37,6 +54,7 @@ class RunStarted:
     subject: str
     prompts: int
     skipped_prompts: int = 0
+    prompts_source: PromptsSource = field(default_factory=PromptsSource)
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -48,7 +66,10 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EpisodeStarted:
-    """``expect`` is the prompt's oracle as it stands in the prompts file, None without one."""
+    """``episode`` is the prompt's key: its ``id``, or a hash of its text.
+
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    """
 
     t: float
     episode: str
@@ -305,7 +326,8 @@ class Exchange:
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
-    ``unavailable``: nobody was there who could answer it, and no fault of ours is why; ``error`` says more.
+    ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
+    and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
     """
 

@@ -1,7 +1,7 @@
 import pytest
 
-from windtunnel.judging.oracle.text import bare, close, folded, numbers, quantity
-from windtunnel.judging.oracle.units import compatible, convert
+from windtunnel.judging.reading.text import bare, close, folded, numbers, quantity
+from windtunnel.judging.reading.units import compatible, convert
 
 
 @pytest.mark.parametrize(

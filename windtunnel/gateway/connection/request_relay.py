@@ -13,6 +13,7 @@ from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
 from windtunnel.gateway.connection.request_faults import RequestCopies
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
+from windtunnel.gateway.connection.upstream_failure import is_failure, ours_may_be_the_cause
 from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.http1.rendering import refusal
@@ -116,6 +117,8 @@ class RequestRelay:
             self._owner.leave()
 
     def on_unreachable(self, reason: str) -> None:
+        if self.request is not None:
+            self.request.unavailable = True
         self._answer_instead(reason, refusal(502, "bad_gateway", reason))
 
     def on_unavailable(self, reason: str) -> None:
@@ -190,6 +193,9 @@ class RequestRelay:
         else:
             if self._copies is not None:
                 self._copies.note_reply(reader)
+            # an upstream that was told that its client sends no more may leave for that reason
+            by_itself = request.request_done and not self._client.half_closed and not reader.tunnel
+            request.unavailable = by_itself
             if self.reply.break_off(request, reader, reason):
                 self._finish(request)
 
@@ -197,6 +203,8 @@ class RequestRelay:
         """The upstream's reply has come to its end, or no more of it is wanted."""
         if self._copies is not None:
             self._copies.note_reply(reader)
+        if reader.head is not None and reader.head.status >= 400 and request.request_done:
+            request.unavailable = is_failure(request, reader.head.status)
         if self.reply.complete(request):
             self._finish_if_over(request)
 
@@ -262,6 +270,8 @@ class RequestRelay:
         if self.request is not None:
             self.request.error = self.request.error or error
             self.request.client_left = self._client.lost
+            garbled = self.reply.reader is not None and self.reply.reader.error is not None
+            self.request.unavailable = self.request.unavailable or garbled
             self._record(self.request)
 
     def _record(self, request: RequestInProgress) -> None:
@@ -269,4 +279,6 @@ class RequestRelay:
         self.reply.finish(request, client_was_gone=request.client_left and self._client.half_closed)
         if request.client_left:
             request.error = request.error or CLIENT_LEFT
+        if request.unavailable and ours_may_be_the_cause(request):
+            request.unavailable = False
         record_exchange(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windtunnel.judging.oracle.slots import Matcher
-from windtunnel.judging.oracle.text import close, folded, numbers, quantity
+from windtunnel.judging.reading.text import close, folded, numbers, quantity
 
 
 def field_matches(matcher: Matcher, value: object) -> bool:

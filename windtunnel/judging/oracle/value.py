@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.oracle.text import bare, close, quantity
-from windtunnel.judging.oracle.units import compatible, convert
+from windtunnel.judging.reading.text import bare, close, quantity
+from windtunnel.judging.reading.units import compatible, convert
 
-ValueAxis = Literal["right", "wrong", "none", "not_applicable"]
+ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
 
 
 @dataclass(frozen=True)

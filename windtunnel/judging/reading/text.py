@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from windtunnel.judging.oracle.units import UNITS, convert
+from windtunnel.judging.reading.units import UNITS, convert
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:[eE][-+]?\d++)?+"
 # not inside a word, a date (2026-03-05) or a time of day (09:30)
