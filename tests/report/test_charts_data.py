@@ -79,7 +79,7 @@ def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
 
 def test_an_http_error_is_not_explained_by_a_delay_before_it():
     slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
-    injected = _exchange("quota")
+    injected = _exchange("overloaded")
     both = replace(injected, faults=[*injected.faults, slow])
     assert _only_try(_try("http_503", 503, ms=305.0), both).cause == "other_error"
     assert (

@@ -87,7 +87,7 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
     start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
     rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
-    assert "truncate 1 1 1 0 1 canary held" in rows
+    assert "truncate 1 1 1 0 1 delivered as injected; canary held" in rows
     assert "void: empty 1 1 0 0 0 already_faulted x1" in rows
     assert not any(row.startswith("toxic") for row in rows)
     assert "stale 0 0 0 0 0 canary unknown" in rows
@@ -99,8 +99,17 @@ def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set(
     rows = [
         " ".join(r.split()) for r in printed([run_started(), *episode(*events), run_finished()]).splitlines()
     ]
-    assert "rate_limit (ERROR_PROB) 2 1 1 0 1" in rows
-    assert "rate_limit unknown 1 1 0 1" in rows
+    assert "rate_limit (ERROR_PROB) 2 1 1 0 1 delivered as injected" in rows
+    assert "rate_limit unknown 1 1 0 1 delivered as injected" in rows
+
+
+def test_what_the_upstream_shows_of_a_fault_is_told_from_what_callers_saw():
+    doubled = met("duplicate_request", id="d", shows=None, answered=True)
+    rows = [
+        " ".join(row.split())
+        for row in printed([run_started(), *episode(exchange(fault=doubled))]).splitlines()
+    ]
+    assert "d: duplicate_request unknown 1 1 1 observed at the upstream" in rows
 
 
 def test_the_line_that_repeats_the_run_is_not_broken():

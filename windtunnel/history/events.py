@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.faults.base import WhyNot
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -294,7 +295,10 @@ class FaultMet:
     ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
     ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
     ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
-    ``content``: the caller got a body that the upstream did not give to this request.
+    ``content``: the caller got a body that the upstream did not give to this request. ``causes``: the errors
+    of a try that it can lead to; None in the history of a version that did not know. ``acted_ms``: when it
+    began to act, in ms from the request's first byte. ``answered``, of a fault that changes or repeats the
+    request: whether the upstream answered what became of it.
     """
 
     id: str
@@ -306,6 +310,9 @@ class FaultMet:
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     content: bool = False
+    causes: list[ErrorKind] | None = None
+    acted_ms: float | None = None
+    answered: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -321,6 +328,7 @@ class Exchange:
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
+    ``client_left``: the client was gone before its reply was complete.
     """
 
     start: float
@@ -346,6 +354,7 @@ class Exchange:
     error: str | None = None
     eligible: list[str] = field(default_factory=list)
     unavailable: bool = False
+    client_left: bool = False
     event: Literal["exchange"] = "exchange"
 
 

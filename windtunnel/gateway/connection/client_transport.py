@@ -81,6 +81,23 @@ class ClientTransport:
             self._timer.cancel()
             self._timer = None
 
+    def after_sending(self, tell: Callable[[bool], None]) -> None:
+        """Tells, once all that was written has left for the kernel, whether the client was there to get it.
+
+        It is not told of a connection that is lost before. A client that is gone answers bytes with a
+        reset; one that only sends no more takes them.
+        """
+        asyncio.get_running_loop().call_later(_FLUSH_CHECK_S, self._tell_if_sent, tell)
+
+    def _tell_if_sent(self, tell: Callable[[bool], None]) -> None:
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size():
+            self.after_sending(tell)
+        else:
+            error = self._transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            tell(not error)
+
     # closing
 
     def stop_answering(self, seconds: float) -> None:

@@ -72,6 +72,7 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """A client that has said all may still want its answer; one that stopped half-way is gone."""
         self.client.half_closed = True
+        self.relay.note_client_eof()
         if self.client.closing or self.relay.reply.hanging or not self._client_wants_reply():
             return False
         self.relay.pass_on_eof()

@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT
 from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
@@ -19,6 +20,7 @@ class ResetToxic(Toxic):
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 0, HOUR_MS, "time from the first data to the reset"),)
     color = "#ffaabb"
+    can_cause = CLOSED | TIMEOUT
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """A reset after about N, or a plain end; where the client gives up before, its own read timeout.
