@@ -15,6 +15,7 @@ from windtunnel.history.events import (
     FaultMet,
     RunStarted,
     ToolTry,
+    ToxicsChanged,
 )
 from windtunnel.history.reader import HistoryError, read_run
 from windtunnel.judging.evidence.gather import gather
@@ -57,6 +58,13 @@ def test_a_toxic_lasts_from_armed_to_healed(tmp_path):
 def test_a_toxic_that_nobody_healed_lasts_to_the_end():
     data = run_data([BEGIN, EPISODE, _armed(timeout=400), _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 3.0)]
+
+
+def test_a_toxic_that_ends_before_its_attempt_lasts_until_it_was_gone():
+    armed = _armed(timeout=400)
+    gone = ToxicsChanged(101.5, "001", 1, "ended", [], ended=armed.toxics, begun=101.4)
+    data = run_data([BEGIN, EPISODE, armed, gone, _try(ms=2000.0)])
+    assert [(span.start, span.end) for span in data.spans] == [(0.5, 1.5)]
 
 
 def test_a_try_is_given_the_fault_that_it_crossed_and_shows():

@@ -19,6 +19,7 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.history.reader import HistoryError
+from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import FaultRecord, TryEvidence
 from windtunnel.judging.evidence.tries import RecordedTry, records_of
@@ -121,19 +122,16 @@ def _drawn_as(record: FaultRecord) -> str:
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
-    """Armed to healed; a toxic that nobody healed lasts to the end of the history."""
+    """Armed to its end or healed; a toxic that nobody healed lasts to the end of the history."""
     healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
-    return [
-        FaultSpan(
-            link=toxic.link,
-            kind=toxic.kind,
-            start=armed.t - zero,
-            end=healed.get((armed.episode, armed.attempt), end) - zero,
-            toxic=True,
-        )
-        for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t)
-        for toxic in armed.toxics
-    ]
+    ends = {episode: ToxicEnds(group) for episode, group in _episodes(events).items()}
+    spans = []
+    for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t):
+        healed_at = healed.get((armed.episode, armed.attempt), end)
+        for toxic in armed.toxics:
+            gone = min(healed_at, ends[armed.episode].of(armed.attempt, toxic).gone)
+            spans.append(FaultSpan(toxic.link, toxic.kind, armed.t - zero, gone - zero, toxic=True))
+    return spans
 
 
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
