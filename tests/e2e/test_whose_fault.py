@@ -61,8 +61,7 @@ class Repairer:
 def test_a_calendar_that_was_put_right_is_as_asked(hangar: Hangar) -> None:
     expect = {"effects": [{"kind": "event_created", "fields": LUNCH}], "answer": {"matches": "noon|12:00"}}
     settings = Settings(seed=1, toxic_prob=0, error_prob=0)
-    flight = hangar.fly_with(
-        Repairer(), Prompt("Lunch at noon on the 18th, please", expect), settings=settings
-    )
+    lunch = Prompt("lunch", "Lunch at noon on the 18th, please", expect)
+    flight = hangar.fly_with(Repairer(), lunch, settings=settings)
     [episode] = flight.summary.episodes
     assert (episode.outcome, episode.world, episode.flags) == ("success", "as_asked", ["repaired"])

@@ -178,6 +178,11 @@ def test_a_subject_that_passes_on_what_a_fault_planted_is_misled_and_no_liar(sta
     assert judged.outcome == expected
 
 
+def test_prose_that_no_rule_reads_is_unjudged_and_the_reason_says_what_is_missing():
+    judged = judge_episode(episode(prose("It is 11.3 °C."), expect=PARIS))
+    assert judged.why == "an answer without a report, and no answer rule in the oracle"
+
+
 def test_a_run_of_old_is_judged_without_what_it_could_not_tell():
     old = exchange("model", status=503)  # no mark: the gateway of that version did not make it
     assert outcome(old, CRASHED, expect={}) == "crash"

@@ -52,7 +52,6 @@ def test_what_an_answer_says(rule, answer, axis):
         (f"```json\n{RIGHT}\n", "right"),
         (f"Here: {RIGHT}", "none"),
         (RIGHT.replace("8.40", "9" * 5000), "none"),
-        (RIGHT.replace("8.40", "1e999"), "wrong"),
         (RIGHT.replace("8.40", '"8.4"'), "right"),
         (RIGHT.replace("8.40", "8.9"), "wrong"),
         (RIGHT.replace("false", "0"), "wrong"),

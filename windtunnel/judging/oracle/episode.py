@@ -105,9 +105,6 @@ class Episode:
         why = pending or self._why(outcome, invalid, world, axes, ended)
         return Verdict(axes, outcome, self._flags(world, value), why)
 
-    def _exchanges(self) -> list[Exchange]:
-        return [event for event in self.events if isinstance(event, Exchange)]
-
     def _pending(self) -> str:
         """Says that the episode's end may still come, or the empty text."""
         if self.finished or last(self.events, WorldRead) is not None:
@@ -164,9 +161,14 @@ class Episode:
         if outcome == "unjudged":
             if self.oracle is None:
                 return self.oracle_error
-            return world.why if axes.world == "unknown" else "the answer cannot be read"
+            return world.why if axes.world == "unknown" else self._why_unreadable(ended)
         repeated = self._repeating_attempts(world)
         return "; ".join(part for part in (world.why, repeated, _WRONG_VALUES.get(axes.value)) if part)
+
+    def _why_unreadable(self, ended: AttemptEnded | None) -> str:
+        if ended and ended.report is None and self.oracle and self.oracle.answer is None:
+            return "an answer without a report, and no answer rule in the oracle"
+        return _WRONG_VALUES["unreadable"]
 
     def _repeating_attempts(self, world: WorldJudgement) -> str:
         """Which attempts repeated what one before them had done, or the empty text."""

@@ -27,6 +27,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     Field,
     StrictBool,
     StrictStr,
@@ -37,7 +38,7 @@ from pydantic import (
 
 from windtunnel.core.spelling import nearest
 from windtunnel.judging.oracle.answer import AnswerRule
-from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot
+from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
 from windtunnel.links.catalog import EFFECT_FIELDS
 
 
@@ -45,7 +46,7 @@ class ExpectedEffect(OraclePart):
     """One side effect that the prompt asks for."""
 
     kind: StrictStr
-    fields: dict[str, Matcher] = Field(default_factory=dict)
+    fields: Annotated[dict[str, Matcher], BeforeValidator(moment_fields)] = Field(default_factory=dict)
 
     @field_validator("kind")
     @classmethod

@@ -72,4 +72,6 @@ def in_any_unit(slot: Slot, text: str, fits: Callable[[float], bool]) -> bool:
     A tool may answer in kelvin what the user wants in celsius, and a result seldom names its unit.
     """
     units: Sequence[str | None] = siblings(slot.unit) or [None]
-    return any(fits(convert(number, unit, slot.unit)) for number in numbers(text) for unit in units)
+    there = list(numbers(text))
+    # its own unit comes first, so that the others need seldom be looked up
+    return any(fits(convert(number, unit, slot.unit)) for unit in units for number in there)
