@@ -1,0 +1,39 @@
+"""What the configuration has to say is said before the run, and stands in its history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
+from windtunnel.history.events import Note
+from windtunnel.judging.prompts import Prompts
+from windtunnel.runner.flight import fly
+from windtunnel.runner.run import new_run_id
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
+
+
+class Heard(Silence):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+def idle(prompt: str, context: AttemptContext) -> SubjectResult:
+    return SubjectResult("text", response="I did nothing.")
+
+
+def test_an_old_name_is_told_of_in_one_line(hangar: Hangar) -> None:
+    configuration = replace(
+        hangar.configuration,
+        settings=Settings(**SETTINGS),
+        topology=hangar.lab.topology,
+        remarks=("intervals.proxy_timeout is now called tool_timeout",),
+    )
+    heard, prompts = Heard(), Prompts([sample("temperature in Paris")])
+    flight = fly(new_run_id(), configuration, idle, prompts, heard)  # type: ignore[arg-type]
+    assert f"warning: {configuration.remarks[0]}" in heard.said
+    notes = [event.message for event in flight.record.events if isinstance(event, Note)]
+    assert configuration.remarks[0] in notes
