@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.events import Event
+from windtunnel.history.writer import LARGEST_HISTORY, logs_of
 
+_LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
@@ -30,7 +34,7 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
     An unterminated last line (its writer was killed, or is writing) is counted, not returned.
     """
-    data = path.read_bytes()
+    data = read_shared(logs_of(path), path, LARGEST_HISTORY)
     *lines, rest = data.split(b"\n")
     if rest and torn is not None:
         torn.count += 1
@@ -40,6 +44,8 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
 def parse_line(line: bytes, path: Path, number: int) -> Event:
     """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    if len(line) > _LONGEST_LINE:
+        raise HistoryError(f"{path}:{number}: no event: a line of {len(line)} bytes")
     try:
         return _ADAPTER.validate_json(line)
     except ValidationError as error:
@@ -63,7 +69,8 @@ def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
     if not files:
         raise HistoryError(f"{folder}: no history of a run there")
     if torn is not None:
-        torn.count += sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl.torn"))
+        moved_aside = [read_shared(logs, path, LARGEST_HISTORY) for path in folder.glob("*.jsonl.torn")]
+        torn.count += sum(data.count(b"\n") for data in moved_aside)
     return [event for path in files for event in read_file(path, torn)]
 
 
@@ -80,11 +87,13 @@ class Tail:
 
     def read(self) -> list[Event]:
         """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
-        if not self._path.exists():
+        try:
+            descriptor = open_shared(logs_of(self._path), self._path, os.O_RDONLY)
+        except FileNotFoundError:
             return []
-        with self._path.open("rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
-            data = file.read()
+            data = file.read(LARGEST_HISTORY)
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []

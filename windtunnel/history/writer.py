@@ -12,11 +12,21 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.events import Event
+
+LARGEST_HISTORY = (
+    256 * 1024 * 1024
+)  # bytes of one file: what is larger is no run's, and would fill the memory
 
 
 def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
     return logs / "runs" / run_id / f"{process}-{lane}.jsonl"
+
+
+def logs_of(history: Path) -> Path:
+    """The ``logs`` folder that a file named by ``history_file`` lies in."""
+    return history.absolute().parents[2]
 
 
 class Writer:
@@ -26,9 +36,8 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         _move_torn_line_aside(path)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self._file = open_shared(logs_of(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._lock = threading.Lock()
 
     def write(self, event: Event) -> None:
@@ -58,13 +67,15 @@ def dump_line(event: Event) -> str:
 
 
 def _move_torn_line_aside(path: Path) -> None:
-    if not path.exists():
+    try:
+        data = read_shared(logs_of(path), path, LARGEST_HISTORY)
+    except FileNotFoundError:
         return
-    data = path.read_bytes()
     end = data.rfind(b"\n") + 1
     if end == len(data):
         return
-    with path.with_suffix(".jsonl.torn").open("ab") as aside:
-        aside.write(data[end:] + b"\n")
-    with path.open("r+b") as file:
+    aside = path.with_suffix(".jsonl.torn")
+    with os.fdopen(open_shared(logs_of(path), aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as torn:
+        torn.write(data[end:] + b"\n")
+    with os.fdopen(open_shared(logs_of(path), path, os.O_RDWR), "r+b") as file:
         file.truncate(end)

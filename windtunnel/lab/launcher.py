@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +14,11 @@ from functools import partial
 import requests
 
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.private_files import make_private_folder, private_folder
+from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import LOOPBACK, SOCKETS_VARIABLE, Address, address_of, bind_or_replace
 from windtunnel.lab import toxiproxy
-from windtunnel.lab.process import Process, end_group, python, start
+from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
@@ -51,7 +52,8 @@ class Lab:
         self._sockets: dict[str, socket.socket] = {}
         self.lifeline_end, self._lifeline = os.pipe()
         self.topology = default_topology(draw_lab_id())
-        self.topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
+        # what leads the lab's processes to one another is nobody else's to write
+        self.topology_path = private_folder().resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
 
     def __enter__(self) -> Lab:
@@ -74,7 +76,8 @@ class Lab:
                 f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
             )
         self._bind()
-        self.topology_path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder()
+        self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self.topology.dump(self.topology_path)
         if self._toxiproxy.kind == "embedded":
             self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
@@ -158,7 +161,7 @@ class Lab:
         handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)})
         descriptors = [*handed.values(), self.lifeline_end]
-        log = self.logs / f"{name}.log"
+        log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
         self._processes[name] = start(name, command, environ, descriptors, log)
 
     def _open(self, name: str) -> bool:
@@ -210,7 +213,7 @@ class Lab:
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 words = process.last_words()
-                log = f"; its log is {process.log}" if process.log else ""
+                log = f"; its log is {process.log.path}" if process.log else ""
                 raise LabError(f"{process.name} {how}", log + (f"\n{words}" if words else ""))
 
     def leave_reason(self, lost: LabError) -> None:
@@ -244,8 +247,7 @@ class Lab:
         self._lifeline = self.lifeline_end = -1
         for path in (self.topology_path, reason_file(self.topology_path)):
             path.unlink(missing_ok=True)
-        if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
-            shutil.rmtree(self.logs)
+        remove_empty_logs(self._configuration.logs, self.logs)
 
     def _heal_for(self, manager: Process) -> None:
         """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
