@@ -124,7 +124,7 @@ def _parent_folder(root: Path, path: Path, make: bool) -> Iterator[tuple[int, fr
     folder = os.open(root, _FOLDER)
     try:
         owners = _expected_owners(os.fstat(folder))
-        for name in path.relative_to(root).parts[:-1]:
+        for name in path.absolute().relative_to(root.absolute()).parts[:-1]:
             below = _open_folder(folder, name, make, path)
             os.close(folder)
             folder = below

@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.events import Event
+from windtunnel.history.logs import strip_control
 from windtunnel.history.writer import LARGEST_HISTORY, logs_of
 
 _LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
@@ -19,7 +20,10 @@ _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator=
 
 
 class HistoryError(ValueError):
-    """A line that is no event; the message names the file and the line."""
+    """A line that is no event; the message names the file and the line, and is fit for a terminal."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(strip_control(message))
 
 
 @dataclass
