@@ -13,6 +13,7 @@ import click
 from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.interrupts import INTERRUPTED
+from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, print_summary
@@ -86,6 +87,8 @@ def _run(
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
             sys.stdout.write(json.dumps(flight.summary.as_json(), ensure_ascii=False) + "\n")
+    except UnsafeFileError:
+        raise  # it says all that there is to say
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
