@@ -20,7 +20,7 @@ from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
-from windtunnel.runner.interruption import interrupt_once
+from windtunnel.runner.interruption import InterruptibleSubject, interrupt_once
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
@@ -58,13 +58,15 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
-        interrupt_once(os.environ)
+        raise_again = interrupt_once(os.environ)
         opening = open_subject(configuration)
         if not hasattr(opening, "__enter__"):
             raise SettingsError(
                 f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
             )
         with opening as opened:
+            raise_again()
+            opened = InterruptibleSubject(opened, raise_again)
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))

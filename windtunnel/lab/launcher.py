@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -235,8 +236,10 @@ class Lab:
             manager.stop()
             if not (clean and manager.popen.returncode == 0):
                 self._heal_for(manager)
-        for name in [name for name in ("gateway", "tools", "model", "toxiproxy") if name in self._processes]:
-            process = self._processes.pop(name)
+        for process in self._processes.values():
+            process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end
+        while self._processes:
+            _, process = self._processes.popitem()
             process.stop()
             end_group(process)
         for listener in self._sockets.values():
