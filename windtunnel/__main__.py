@@ -3,7 +3,7 @@
 It takes care of Ctrl-C first: everything else is imported after that.
 """
 
-from windtunnel.core.interrupts import end_at_interrupt, hand_over
+from windtunnel.core.interrupts import end_at_interrupt, end_quickly, hand_over
 
 
 def main() -> None:
@@ -18,7 +18,10 @@ def main() -> None:
         hand_over([sys.executable, "-P", str(program), "windtunnel", *sys.argv[1:]])
     from windtunnel.cli.main import main as run_command_line
 
-    run_command_line()
+    try:
+        run_command_line()
+    finally:
+        end_quickly()
 
 
 if __name__ == "__main__":

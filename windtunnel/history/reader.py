@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from windtunnel.core.shared_files import open_shared, read_shared
-from windtunnel.history.events import Event
+from windtunnel.history.events import Event, WorldRead
 from windtunnel.history.logs import strip_control
 from windtunnel.history.writer import LARGEST_HISTORY, logs_of
 
 _LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
+_LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
@@ -51,11 +52,26 @@ def parse_line(line: bytes, path: Path, number: int) -> Event:
     if len(line) > _LONGEST_LINE:
         raise HistoryError(f"{path}:{number}: no event: a line of {len(line)} bytes")
     try:
-        return _ADAPTER.validate_json(line)
+        event = _ADAPTER.validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+    implausible = _implausible(event)
+    if implausible:
+        raise HistoryError(f"{path}:{number}: no event: {implausible}")
+    return event
+
+
+def _implausible(event: Event) -> str:
+    """Which number no clock shows, in words. An axis that reached to it would never be drawn to its end."""
+    clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
+    if isinstance(event, WorldRead):
+        clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
+    for name, value in clocks.items():
+        if not isinstance(value, int | float) or not 0 <= value <= _LARGEST_TIME:
+            return f"{name} is no time"
+    return ""
 
 
 def latest_run(logs: Path) -> str:
