@@ -8,9 +8,10 @@ from windtunnel.core.interrupts import end_at_interrupt, end_quickly, hand_over
 
 def main() -> None:
     """Runs the command that the command line names; in a folder of `init`'s with its library."""
-    end_at_interrupt()
-    import sys
+    import sys  # is there already
 
+    # Ctrl-C ends a flight at any moment, whoever started it: its lab is to be healed then
+    end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
     from windtunnel.core.lab_files import program_of_folder
 
     program = program_of_folder()

@@ -134,11 +134,20 @@ class State:
     # runs and the lease of a lane
 
     def insert_run(
-        self, run_id: str, lab_id: str, lane: int, settings: str, settings_hash: str, seed: int, now: float
+        self,
+        run_id: str,
+        lab_id: str,
+        lane: int,
+        settings: str,
+        settings_hash: str,
+        seed: int,
+        created: float,
+        heartbeat: float | None = None,
     ) -> None:
+        """``heartbeat``: the run's first sign of life, where that is later than ``created``."""
         self._database.execute(
             "INSERT INTO runs VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?, ?)",
-            (run_id, lab_id, lane, seed, settings, settings_hash, now, now),
+            (run_id, lab_id, lane, seed, settings, settings_hash, created, heartbeat or created),
         )
 
     def run(self, run_id: str) -> RunRow | None:
