@@ -27,6 +27,8 @@ from windtunnel.settings.configuration import Configuration
 # patience for a busy machine: a process that ends is noticed at once
 READY_BOUND_S = 60.0
 _OWN_TOXIPROXY_TRIES = 5
+# the system accepts a connection before its process runs: until then Ctrl-C waits for the question to end
+_POLL_BOUND_S = 0.5
 
 
 class LabError(Exception):
@@ -197,7 +199,7 @@ class Lab:
 
     def _publish_proxies(self, session: requests.Session) -> bool | None:
         try:
-            status = session.get(self.topology.manager.url + "/status", timeout=5).json()
+            status = session.get(self.topology.manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
         except (requests.RequestException, ValueError):
             return None
         proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
@@ -271,6 +273,6 @@ def _session() -> requests.Session:
 
 def _answers(session: requests.Session, url: str) -> bool:
     try:
-        return session.get(url, timeout=2).status_code == 200
+        return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
     except requests.RequestException:
         return False
