@@ -15,9 +15,8 @@ from pathlib import Path
 from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.events import Event
 
-LARGEST_HISTORY = (
-    256 * 1024 * 1024
-)  # bytes of one file: what is larger is no run's, and would fill the memory
+# in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
+LARGEST_HISTORY = 256 * 1024 * 1024
 
 
 def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
