@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from windtunnel.history.events import RunFinished, RunStarted
+from windtunnel.history.events import RunFinished, RunSealed, RunStarted
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import Settings
 
@@ -89,6 +89,7 @@ def _write_run(logs: Path) -> None:
     writer = Writer(history_file(logs, _RUN, "agent", 0))
     writer.write(RunStarted(1.0, _RUN, "lab", 0, 1, Settings(seed=1).model_dump(), "a subject", 0))
     writer.write(RunFinished(2.0, True, "", 0))
+    writer.write(RunSealed({}))
     writer.close()
 
 

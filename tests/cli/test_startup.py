@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from windtunnel.cli.main import COMMANDS, main
-from windtunnel.history.events import RunFinished, RunStarted
+from windtunnel.history.events import RunFinished, RunSealed, RunStarted
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import Settings
 
@@ -42,6 +42,7 @@ def folder(tmp_path: Path) -> Path:
     settings = Settings(seed=1).model_dump()
     writer.write(RunStarted(1.0, "20260101-000000-abc", "lab", 0, 1, settings, "a subject", 0))
     writer.write(RunFinished(2.0, True, "", 0))
+    writer.write(RunSealed({}))
     writer.close()
     return tmp_path
 

@@ -19,6 +19,7 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.gateway.endpoint import lab_endpoint
 from windtunnel.gateway.lane import Run
+from windtunnel.history.chain import unlinked
 from windtunnel.history.events import Note
 from windtunnel.history.reader import Torn, read_file
 from windtunnel.history.writer import Writer, dump_line
@@ -99,18 +100,22 @@ def test_a_record_that_could_not_be_written_is_not_forgotten(tmp_path: Path) -> 
 def test_records_are_written_together_and_in_order(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
 
-    async def written() -> list[str]:
-        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
-        for line in ("1", "2", "3"):
-            run.write(line)
-        before = path.read_text()
-        await asyncio.sleep(0)
-        after = path.read_text()
-        run.write("4")
-        run.close()
-        return [before, after, path.read_text()]
+    def records() -> list[bytes | None]:
+        return [unlinked(line) for line in path.read_bytes().splitlines()]
 
-    assert asyncio.run(written()) == ["", "1\n2\n3\n", "1\n2\n3\n4\n"]
+    async def written() -> list[list[bytes | None]]:
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        for number in (1, 2, 3):
+            run.write(f'{{"a":{number}}}')
+        before = records()
+        await asyncio.sleep(0)
+        after = records()
+        run.write('{"a":4}')
+        run.close()
+        return [before, after, records()]
+
+    three = [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    assert asyncio.run(written()) == [[], three, [*three, b'{"a":4}']]
 
 
 @contextmanager

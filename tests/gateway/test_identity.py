@@ -13,6 +13,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.fingerprint import fingerprint
+from windtunnel.history.chain import unlinked
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
@@ -151,5 +152,5 @@ def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
     lab.begin()
     requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=PATIENCE_S)
     found = lab.exchanges()  # the record is written just after the reply has left
-    line = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes()
-    assert found == [Exchange(**json.loads(line))]
+    [line] = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes().splitlines()
+    assert found == [Exchange(**json.loads(unlinked(line) or b""))]

@@ -31,7 +31,9 @@ from windtunnel.history.events import (
     Note,
     Report,
     RunFinished,
+    RunSealed,
     RunStarted,
+    SealedFile,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -67,6 +69,7 @@ EVENTS = [
         1.0, "1-1", "success", "as_asked", "done", "right", ["late"], 1, "success", [{"kind": "down"}]
     ),
     RunFinished(9.0, True, "", None),
+    RunSealed({"gateway-0.jsonl": SealedFile(3, "ab")}),
     Note(1.0, "warning", "mind"),
     Exchange(
         *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),

@@ -20,9 +20,11 @@ from windtunnel.history.events import (
     ModelCall,
     Report,
     RunFinished,
+    RunSealed,
     RunStarted,
     ToolTry,
 )
+from windtunnel.history.reader import Tail
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.settings.settings import Settings
@@ -61,13 +63,18 @@ class Flight:
         )
         for number in range(1, self.prompts + 1):
             self._episode(f"e{number:03}")
+        self._write("gateway", self.gateway)
         if self.finish:
-            self.agent.append(RunFinished(self.now, True, "", 0))
-        for process, events in (("agent", self.agent), ("gateway", self.gateway)):
-            writer = Writer(history_file(self.logs, self.run_id, process, 0))
-            for event in events:
-                writer.write(event)
-            writer.close()
+            gateway = Tail(history_file(self.logs, self.run_id, "gateway", 0))
+            gateway.read()
+            self.agent += [RunFinished(self.now, True, "", 0), RunSealed({gateway.name: gateway.sealed()})]
+        self._write("agent", self.agent)
+
+    def _write(self, process: str, events: list[Event]) -> None:
+        writer = Writer(history_file(self.logs, self.run_id, process, 0))
+        for event in events:
+            writer.write(event)
+        writer.close()
 
     def _wait(self, ms: float) -> float:
         self.now += ms / 1000

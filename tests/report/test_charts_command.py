@@ -114,3 +114,11 @@ def test_it_runs_as_a_script_from_the_root(logs, tmp_path):
     command = [sys.executable, "charts.py", "--logs", str(logs), "--run", "zeta"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_that_was_altered_is_drawn_and_the_place_is_said(logs):
+    path = history_file(logs, "zeta", "agent", 0)
+    path.write_bytes(path.read_bytes().replace(b'"ms":', b'"ms":1', 1))
+    result = _charts(logs, "--run", "zeta")
+    assert result.exit_code == 0
+    assert "run zeta: altered: agent-0.jsonl:" in result.stderr

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from windtunnel.history.reader import Torn, latest_run, read_run
-from windtunnel.judging.summary import summarise
+from windtunnel.history.reader import RunHistory, latest_run, read_history
+from windtunnel.judging.summary import Summary, summarise
 from windtunnel.report.console import episode_line, print_summary
 from windtunnel.report.reproduce import command
 from windtunnel.report.terminal import line_width, plain_console
 from windtunnel.settings.settings import Settings
+
+_ALTERED = 2
 
 
 @click.command("judge")
@@ -21,16 +26,40 @@ from windtunnel.settings.settings import Settings
 @click.option("--prompts", metavar="PATH", default="", help="the run's, for the line that repeats it")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
 def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
-    """Score a run again from its history, to the same outcomes. RUN is its id, or latest."""
-    torn = Torn()
+    """Score a run again from its history, to the same outcomes. RUN is its id, or latest.
+
+    The exit code is 2 if the history was altered since it was recorded (then nothing is scored), or if an
+    outcome is not the recorded one.
+    """
     try:
-        run_id = latest_run(logs) if run == "latest" else run
-        summary = summarise(read_run(logs, run_id, torn), torn=torn.count)
+        history = read_history(logs, latest_run(logs) if run == "latest" else run)
+        if history.integrity.alterations:
+            _refuse(history, as_json)
+        summary = summarise(history.events(), torn=history.torn)
     except ValueError as error:
         raise click.UsageError(str(error), None) from None
+    summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])
     if as_json:
-        click.echo(json.dumps(summary.as_json(), ensure_ascii=False))
-        return
+        seal = {"seal": history.integrity.seal, "altered": []}
+        click.echo(json.dumps(summary.as_json() | seal, ensure_ascii=False))
+    else:
+        _show(summary, prompts)
+    if summary.differences:
+        sys.exit(_ALTERED)
+
+
+def _refuse(history: RunHistory, as_json: bool) -> NoReturn:
+    """Nothing is scored by evidence that is not what was recorded."""
+    altered = [f"{history.folder}/{alteration}" for alteration in history.integrity.alterations]
+    for place in altered:
+        click.echo(f"altered: {place}", err=True)
+    click.echo("not scored: this is not the history that was recorded", err=True)
+    if as_json:
+        click.echo(json.dumps({"run_id": history.folder.name, "altered": altered}, ensure_ascii=False))
+    sys.exit(_ALTERED)
+
+
+def _show(summary: Summary, prompts: str) -> None:
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))

@@ -135,6 +135,25 @@ class RunFinished:
 
 
 @dataclass(frozen=True)
+class SealedFile:
+    """How many lines a file had, and the hash of the last one; empty for a file without any."""
+
+    lines: int
+    head: str
+
+
+@dataclass(frozen=True)
+class RunSealed:
+    """The runner's last event: ``files`` has what the others wrote, by file name, until the run was over.
+
+    Its own file is sealed by the number and the hash that this line carries as each line does.
+    """
+
+    files: Mapping[str, SealedFile]
+    event: Literal["run_sealed"] = "run_sealed"
+
+
+@dataclass(frozen=True)
 class Note:
     t: float
     level: Level
@@ -350,6 +369,7 @@ Event = (
     | WorldRead
     | EpisodeJudged
     | RunFinished
+    | RunSealed
     | Note
     | Exchange
     | FaultsSet

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from windtunnel.core.shared_files import open_shared, read_shared
-from windtunnel.history.events import Event, WorldRead
+from windtunnel.core.shared_files import open_shared, read_end_of_shared, read_shared
+from windtunnel.history.chain import line_hash
+from windtunnel.history.events import Event, SealedFile, WorldRead
 from windtunnel.history.logs import strip_control
+from windtunnel.history.seal import Integrity, examine
 from windtunnel.history.writer import LARGEST_HISTORY, logs_of
 
 _LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
@@ -82,16 +85,69 @@ def latest_run(logs: Path) -> str:
     return max(names)
 
 
-def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
-    """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
+@dataclass(frozen=True)
+class RunHistory:
+    """The files of a run as they lie there: the whole lines of each, by file name.
+
+    ``torn`` counts unterminated last lines, those moved aside among them.
+    """
+
+    folder: Path
+    files: Mapping[str, Sequence[bytes]]
+    torn: int
+    integrity: Integrity
+
+    def events(self) -> list[Event]:
+        """All events, file by file, but those that came after the seal. Raises ``HistoryError``."""
+        late = self.integrity.late
+        return [
+            parse_line(line, self.folder / name, number)
+            for name, lines in self.files.items()
+            for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
+        ]
+
+
+def read_history(logs: Path, run_id: str) -> RunHistory:
+    """Reads a run's files and examines chains and seal; no event is parsed yet.
+
+    Raises ``HistoryError`` when there is no such run, ``OSError``.
+    """
     folder = logs / "runs" / run_id
-    files = sorted(folder.glob("*.jsonl"))
+    files, torn = {}, 0
+    for path in sorted(folder.glob("*.jsonl")):
+        *files[path.name], rest = read_shared(logs, path, LARGEST_HISTORY).split(b"\n")
+        torn += bool(rest)
     if not files:
         raise HistoryError(f"{folder}: no history of a run there")
+    for path in folder.glob("*.jsonl.torn"):
+        torn += read_shared(logs, path, LARGEST_HISTORY).count(b"\n")
+    return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
+
+
+def announced_seal(logs: Path, run_id: str) -> str:
+    """The hash of the run's sealing line, as the summary in info.log tells it; empty if it does not."""
+    path = logs / "info.log"
+    try:
+        lines = read_end_of_shared(logs, path, LARGEST_HISTORY).splitlines()
+    except FileNotFoundError:
+        return ""
+    told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
+    for line in reversed(told):
+        try:
+            summary = json.loads(line)
+        except (ValueError, RecursionError):  # the latter for brackets nested beyond all measure
+            continue
+        if isinstance(summary, dict) and summary.get("run_id") == run_id:
+            return str(summary.get("seal") or "")
+    return ""
+
+
+def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
+    """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
+    history = read_history(logs, run_id)
     if torn is not None:
-        moved_aside = [read_shared(logs, path, LARGEST_HISTORY) for path in folder.glob("*.jsonl.torn")]
-        torn.count += sum(data.count(b"\n") for data in moved_aside)
-    return [event for path in files for event in read_file(path, torn)]
+        torn.count += history.torn
+    return history.events()
 
 
 class Tail:
@@ -101,9 +157,11 @@ class Tail:
     """
 
     def __init__(self, path: Path) -> None:
+        self.name = path.name
         self._path = path
         self._offset = 0
         self._line = 0
+        self._last = b""
 
     def read(self) -> list[Event]:
         """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
@@ -119,5 +177,10 @@ class Tail:
         events = []
         for line in data[:end].split(b"\n")[:-1]:
             self._line += 1
+            self._last = line
             events.append(parse_line(line, self._path, self._line))
         return events
+
+    def sealed(self) -> SealedFile:
+        """The file as far as it was read."""
+        return SealedFile(self._line, line_hash(self._last) if self._line else "")

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from windtunnel.core.shared_files import open_shared, read_shared
+from windtunnel.history.chain import line_hash, linked, origin
 from windtunnel.history.events import Event
 
 # in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
@@ -31,29 +32,42 @@ def logs_of(history: Path) -> Path:
 class Writer:
     """Appends events to one file, whole lines in each ``write``; for several threads. Raises ``OSError``.
 
-    A line that a killed predecessor left unterminated is moved aside to ``<file>.torn`` first.
+    ``head`` is the hash of the last line, which the next will carry.
+
+    Goes on with the chain of its predecessor; a line that this one left unterminated, because it was killed,
+    is moved aside to ``<file>.torn`` first. A file has one writer at a time: two would fork its chain.
     """
 
     def __init__(self, path: Path) -> None:
-        _move_torn_line_aside(path)
+        lines = _whole_lines(path)
+        self._written = len(lines)
+        self.head = line_hash(lines[-1]) if lines else origin(path.parent.name, path.name)
         self._file = open_shared(logs_of(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._lock = threading.Lock()
+        self._cut = ""
 
     def write(self, event: Event) -> None:
         self.write_line(dump_line(event))
 
-    def write_line(self, line: str) -> None:
+    def write_line(self, record: str) -> None:
         """One JSON object, already dumped."""
-        self.write_lines([line])
+        self.write_lines([record])
 
-    def write_lines(self, lines: Iterable[str]) -> None:
-        """Several of them, in one ``write``."""
-        # a lone surrogate, escaped or not, is no text that a reader would take
-        data = "\n".join([*lines, ""]).encode("utf-8", "replace")
+    def write_lines(self, records: Iterable[str]) -> None:
+        """Several of them, in one ``write``. Takes no more once a line was cut: it would go on that."""
         with self._lock:
-            written = os.write(self._file, data)
-        if written != len(data):
-            raise OSError(f"the history took {written} of {len(data)} bytes: is the disk full?")
+            if self._cut:
+                raise OSError(self._cut)
+            lines, head = [], self.head
+            for number, record in enumerate(records, start=self._written + 1):
+                lines.append(linked(record, number, head))
+                head = line_hash(lines[-1])
+            data = b"\n".join([*lines, b""])
+            taken = os.write(self._file, data)
+            if taken != len(data):
+                self._cut = f"the history took {taken} of {len(data)} bytes: is the disk full?"
+                raise OSError(self._cut)
+            self._written, self.head = self._written + len(lines), head
 
     def close(self) -> None:
         if self._file >= 0:
@@ -65,16 +79,18 @@ def dump_line(event: Event) -> str:
     return json.dumps(asdict(event), ensure_ascii=False, separators=(",", ":"))
 
 
-def _move_torn_line_aside(path: Path) -> None:
+def _whole_lines(path: Path) -> list[bytes]:
+    """What the file holds already; an unterminated last line is moved aside."""
     try:
         data = read_shared(logs_of(path), path, LARGEST_HISTORY)
     except FileNotFoundError:
-        return
-    end = data.rfind(b"\n") + 1
-    if end == len(data):
-        return
-    aside = path.with_suffix(".jsonl.torn")
-    with os.fdopen(open_shared(logs_of(path), aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as torn:
-        torn.write(data[end:] + b"\n")
-    with os.fdopen(open_shared(logs_of(path), path, os.O_RDWR), "r+b") as file:
-        file.truncate(end)
+        return []
+    *lines, rest = data.split(b"\n")
+    if rest:
+        aside = path.with_suffix(".jsonl.torn")
+        appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(open_shared(logs_of(path), aside, appending), "ab") as torn:
+            torn.write(rest + b"\n")
+        with os.fdopen(open_shared(logs_of(path), path, os.O_RDWR), "r+b") as file:
+            file.truncate(len(data) - len(rest))
+    return lines

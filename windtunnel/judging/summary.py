@@ -57,6 +57,7 @@ class Summary:
 
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
     ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
+    ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
     """
 
@@ -80,6 +81,7 @@ class Summary:
     toxics_left: int | None
     not_reproducible_because: list[str]
     remarks: list[str]
+    differences: list[str]
 
     @property
     def reproducible(self) -> bool:
@@ -135,6 +137,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
+        differences=judgement.differences,
     )
 
 

@@ -23,6 +23,7 @@ class EpisodeJudge:
         self._record = recorder.record
         self._effects = effects
         self._say = say
+        self._late: set[str] = set()
 
     def judge(self, episode: str) -> EpisodeJudgement:
         """Judges the episode by all that is recorded of it until now, and records the judgement."""
@@ -34,13 +35,16 @@ class EpisodeJudge:
         return judgement
 
     def judge_late_effects(self) -> None:
-        """Side effects that came after an episode had been judged: appended, and judged again."""
+        """Side effects and requests that ended after an episode had been judged: it is judged again."""
+        self._take_from_others()
         for episode, before in list(self._record.judgements.items()):
-            if self.read_world(episode):
-                after = self.judge(episode)
-                self._say(
-                    f"prompt {episode}: a side effect came late; {before.outcome} is now {after.outcome}"
-                )
+            changed = self.read_world(episode)
+            if not changed and episode not in self._late:
+                continue
+            after = self.judge(episode)
+            if changed or after.outcome != before.outcome:
+                what = "a side effect" if changed else "the end of a request"
+                self._say(f"prompt {episode}: {what} came late; {before.outcome} is now {after.outcome}")
 
     def read_world(self, episode: str) -> bool:
         """Records the world's side effects; False if they are what was last read."""
@@ -63,6 +67,9 @@ class EpisodeJudge:
     def _take_from_others(self) -> None:
         """Reads what gateway and manager wrote, and reports the fault sets that were set on the lab."""
         for event in self._recorder.take_from_others():
+            episode = getattr(event, "episode", "")
+            if episode in self._record.judgements:
+                self._late.add(episode)
             if isinstance(event, FaultsSet):
                 self._recorder.logs.tell(event)
                 self._say(faults_set_message(event))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from windtunnel.history.events import AttemptEnded, Event, Level, Note
+from windtunnel.history.events import AttemptEnded, Event, Level, Note, RunFinished, RunSealed
 from windtunnel.history.logs import Logs, agent_line
 from windtunnel.history.reader import Tail, parse_line
 from windtunnel.history.writer import Writer, dump_line, history_file
@@ -36,11 +36,13 @@ class RunRecord:
 class Recorder:
     """Keeps the record of one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON.
 
+    ``seal``: the hash of the line that seals the run, empty until it is finished.
     Raises ``OSError`` where the disk does not take it.
     """
 
     def __init__(self, run_id: str, lane: int, logs: Path, redact: Callable[[str], str]) -> None:
         self.record = RunRecord(run_id)
+        self.seal = ""
         self.logs = Logs(logs, run_id)
         self._redact = redact
         self._path = history_file(logs, run_id, "agent", lane)
@@ -49,14 +51,30 @@ class Recorder:
 
     def emit(self, event: _EventT) -> _EventT:
         """Records the event in the history, in memory and in the logs; returns it without any secret."""
-        line = dump_line(event)
-        clean = self._redact(line)
-        if clean != line:
-            event = cast(_EventT, parse_line(clean.encode(), self._path, 0))
+        clean, event = self._without_secrets(event)
         self._writer.write_line(clean)
         self.record.events.append(event)
         self.logs.tell(event)
         return event
+
+    def finish(self, finished: RunFinished) -> None:
+        """Records the run's end, and seals what was written and read until now, in one ``write``.
+
+        What gateway and manager write after the last ``take_from_others`` comes after the seal.
+        """
+        clean, finished = self._without_secrets(finished)
+        seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
+        self._writer.write_lines([clean, dump_line(seal)])
+        self.seal = self._writer.head
+        self.record.events += [finished, seal]
+
+    def _without_secrets(self, event: _EventT) -> tuple[str, _EventT]:
+        """The event as a line of JSON and as itself."""
+        line = dump_line(event)
+        clean = self._redact(line)
+        if clean != line:
+            event = cast(_EventT, parse_line(clean.encode(), self._path, 0))
+        return clean, event
 
     def note(self, level: Level, message: str) -> None:
         self.emit(Note(time.time(), level, message))

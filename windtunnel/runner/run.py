@@ -137,14 +137,16 @@ class Runner:
             if record.reason:
                 self.note("error", f"the run ended early: {record.reason}")
             self._judge.judge_late_effects()
-            self._recorder.emit(RunFinished(time.time(), record.completed, record.reason, record.toxics_left))
+            self._recorder.finish(
+                RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
+            )
         except OSError as error:  # the disk is still full: the console must do
             record.completed = False
             record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
 
     def log_summary(self, summary: dict[str, object]) -> None:
-        """Writes the summary, in the form of ``Summary.as_json``, into info.log."""
-        self._recorder.logs.line("summary", "run summary", summary=summary)
+        """Writes the summary, in the form of ``Summary.as_json``, and the run's seal into info.log."""
+        self._recorder.logs.line("summary", "run summary", summary=summary, seal=self._recorder.seal)
 
     def close(self) -> None:
         self._recorder.close()

@@ -14,6 +14,7 @@ from windtunnel.history.events import (
     Event,
     Exchange,
     RunFinished,
+    RunSealed,
     RunStarted,
     ToolTry,
 )
@@ -55,7 +56,9 @@ def _all(events: Iterable[Event], kind: type[_E]) -> list[_E]:
 
 
 def _moment(event: Event) -> float:
-    """When the event was over, in seconds since the epoch."""
+    """When the event was over, in seconds since the epoch; the seal at the run's end carries no time."""
+    if isinstance(event, RunSealed):
+        return 0.0
     if isinstance(event, Exchange):
         return event.start + event.ms / 1000
     return event.end if isinstance(event, (ToolTry, AttemptEnded)) else event.t

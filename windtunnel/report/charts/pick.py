@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.history.events import RunStarted
-from windtunnel.history.reader import HistoryError, Torn, read_file, read_run
+from windtunnel.history.reader import HistoryError, read_file, read_history
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 
@@ -85,15 +85,19 @@ def _start(folder: Path) -> float | None:
 
 
 def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
-    torn = Torn()
     try:
-        data = run_data(read_run(logs, name, torn))
+        history = read_history(logs, name)
+        for alteration in history.integrity.alterations:
+            warn(f"run {name}: altered: {alteration}")
+        data = run_data(history.events())
     except HistoryError as error:
         place = logs / "runs" / name
         where = "" if str(error).startswith(str(place)) else f"{place}: "
         raise ChartsError(f"{where}{error}") from None
     except OSError as error:
         raise ChartsError(f"cannot read the run {name}: {error}") from None
-    if torn.count:
-        warn(f"run {name}: {torn.count} unfinished last line(s) not counted; its writer was killed or writes")
+    if history.torn:
+        warn(
+            f"run {name}: {history.torn} unfinished last line(s) not counted; its writer was killed or writes"
+        )
     return replace(data, run_id=name)

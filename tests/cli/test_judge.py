@@ -1,0 +1,73 @@
+"""``windtunnel judge``: its exit codes, and what it says of the history that it judges by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started, sent, world
+from windtunnel.cli.main import main
+from windtunnel.history.events import Event, RunFinished, RunSealed
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.judging.judge import judge_run
+from windtunnel.settings.settings import Settings
+
+START = replace(run_started(1), run_id="run-1", settings=Settings(seed=1).model_dump())
+EVENTS = [START, *episode(world(sent()), expect=ASK_BOB)]
+VERDICT = judge_run([*EVENTS, run_finished()]).episodes[0].as_event(120.0)
+WHOLE = [*EVENTS, VERDICT, run_finished(), RunSealed({})]
+
+
+def judge(folder: Path, events: Iterable[Event], *arguments: str) -> Result:
+    writer = Writer(history_file(folder, "run-1", "agent", 0))
+    for event in events:
+        writer.write(event)
+    writer.close()
+    return CliRunner().invoke(main, ["judge", "run-1", "--logs", str(folder), *arguments])
+
+
+def test_a_sealed_run_that_is_scored_as_before_is_0(tmp_path):
+    result = judge(tmp_path, WHOLE)
+    assert result.exit_code == 0
+    assert "seal" not in result.output and "scored differently" not in result.output
+
+
+def test_a_run_that_is_scored_differently_is_2(tmp_path):
+    other = replace(VERDICT, outcome="duplicate")
+    result = judge(tmp_path, [other if event is VERDICT else event for event in WHOLE])
+    assert result.exit_code == 2
+    assert "scored differently: episode 001: success, recorded as duplicate" in " ".join(
+        result.output.split()
+    )
+
+
+def test_a_run_that_was_killed_is_unsealed_said_and_judged(tmp_path):
+    result = judge(tmp_path, [event for event in WHOLE if not isinstance(event, RunFinished | RunSealed)])
+    assert result.exit_code == 0
+    assert "unsealed: the run was killed, or is still going" in result.output
+    assert "100%" in result.output
+
+
+def test_an_altered_run_is_2_and_nothing_is_scored(tmp_path):
+    altered = [event for event in WHOLE if not isinstance(event, RunSealed)]
+    result = judge(tmp_path, altered, "--json")
+    place = f"{tmp_path}/runs/run-1/agent-0.jsonl:{len(altered) + 1}: altered or lost: run_sealed"
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"altered: {place}")
+    shown = json.loads(result.stdout)
+    assert (shown["run_id"], len(shown["altered"]), "success" in shown) == ("run-1", 1, False)
+
+
+@pytest.mark.parametrize("line", [b"no JSON", b"{}", b'{"event":"nonsense"}', b"[" * 9999, b"\xff", b""])
+def test_a_line_that_was_put_there_is_named_as_such(tmp_path, line):
+    assert judge(tmp_path, WHOLE).exit_code == 0
+    path = history_file(tmp_path, "run-1", "agent", 0)
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, line + b"\n", *rest]))
+    result = judge(tmp_path, [])
+    assert (result.exit_code, "agent-0.jsonl:2: altered or put there" in result.stderr) == (2, True)

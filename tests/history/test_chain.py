@@ -1,0 +1,95 @@
+"""The chain through a file's lines: where it breaks, and that a successor goes on with it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.history.chain import ChainBreak, first_break, line_hash, linked, origin, unlinked
+from windtunnel.history.events import Note
+from windtunnel.history.writer import Writer
+
+START = origin("run-1", "agent-0.jsonl")
+
+
+def chain(count: int) -> list[bytes]:
+    lines: list[bytes] = []
+    for number in range(1, count + 1):
+        before = line_hash(lines[-1]) if lines else START
+        lines.append(linked(f'{{"message":"{number}"}}', number, before))
+    return lines
+
+
+def broken(lines: list[bytes]) -> tuple[int, str]:
+    found = first_break(lines, START)
+    assert found is not None
+    return found.line, found.what.split(":")[0]
+
+
+def test_a_chain_as_it_was_written_is_whole():
+    assert first_break(chain(5), START) is None
+    assert first_break([], START) is None
+
+
+def test_the_record_on_a_line_is_as_it_was():
+    assert unlinked(linked('{"a":1}', 1, START)) == b'{"a":1}'
+    assert unlinked(linked('{"a":1}', 9_999_999_999_999_999, START)) == b'{"a":1}'
+    assert unlinked(b'{"a":1}') is None
+
+
+@given(st.data())
+def test_any_byte_that_is_changed_before_the_last_line_is_noticed(data):
+    lines = chain(4)
+    place = data.draw(st.integers(0, 2))
+    at = data.draw(st.integers(0, len(lines[place]) - 1))
+    other = data.draw(st.integers(0, 255).filter(lambda byte: byte != lines[place][at]))
+    lines[place] = lines[place][:at] + bytes([other]) + lines[place][at + 1 :]
+    assert first_break(lines, START) is not None
+
+
+def test_what_is_wrong_is_named_with_its_line():
+    one, two, three, four = chain(4)
+    assert broken([one, two.replace(b'"2"', b'"9"'), three, four]) == (2, "altered")
+    assert broken([one, three, four]) == (2, "lost")
+    assert broken([two, three]) == (1, "lost")
+    assert broken([one, two, two, three]) == (3, "doubled")
+    assert broken([one, two, three, one, four]) == (4, "doubled")
+    assert broken([one, b"{}", two]) == (2, "altered or put there")
+    assert broken([one, b"", two]) == (2, "altered or put there")
+    assert broken([one, two, linked('{"message":"forged"}', 2, START), three]) == (3, "put there or moved")
+
+
+def test_lines_of_another_file_or_run_do_not_fit():
+    for start in (origin("run-2", "agent-0.jsonl"), origin("run-1", "agent-1.jsonl")):
+        assert first_break(chain(2), start) == ChainBreak(
+            1, "of another file or run: was it moved, or the run's folder renamed?"
+        )
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"t":1.0,"mess', b"x"])
+def test_a_successor_goes_on_with_the_chain_and_a_line_torn_between_them_is_no_break(tmp_path, torn):
+    path = tmp_path / "run-1" / "agent-0.jsonl"
+    for number in range(3):
+        writer = Writer(path)
+        writer.write_lines([f'{{"message":"{number}"}}', f'{{"message":"{number}, too"}}'])
+        writer.close()
+        with path.open("ab") as file:
+            file.write(torn)
+    *lines, rest = path.read_bytes().split(b"\n")
+    assert first_break(lines, START) is None
+    assert (len(lines), rest) == (6, torn)
+
+
+def test_a_writer_whose_line_was_cut_takes_no_more(tmp_path, monkeypatch):
+    path = tmp_path / "run-1" / "agent-0.jsonl"
+    writer = Writer(path)
+    writer.write(Note(1.0, "info", "whole"))
+    with monkeypatch.context() as full:
+        full.setattr("windtunnel.history.writer.os.write", lambda file, data: len(data) - 1)
+        with pytest.raises(OSError, match="is the disk full"):
+            writer.write(Note(1.0, "info", "cut"))
+    with pytest.raises(OSError, match="is the disk full"):
+        writer.write(Note(1.0, "info", "next"))
+    writer.close()
+    assert first_break(path.read_bytes().splitlines(), START) is None

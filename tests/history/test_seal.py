@@ -1,0 +1,256 @@
+"""The seal at a run's end: what it shows of the files that it names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from windtunnel.history.events import Note, RunFinished, RunSealed, SealedFile
+from windtunnel.history.logs import Logs
+from windtunnel.history.reader import RunHistory, Tail, read_history
+from windtunnel.history.seal import examine
+from windtunnel.history.writer import Writer, dump_line, history_file
+
+AGENT, GATEWAY, MANAGER = "agent-0.jsonl", "gateway-0.jsonl", "manager-0.jsonl"
+FINISHED = RunFinished(9.0, True, "", 0)
+
+
+def note(message: str) -> Note:
+    return Note(1.0, "info", message)
+
+
+@dataclass
+class Run:
+    logs: Path
+    run_id: str = "run-1"
+
+    def path(self, file: str) -> Path:
+        return self.logs / "runs" / self.run_id / file
+
+    def lines(self, file: str) -> list[bytes]:
+        return self.path(file).read_bytes().splitlines(keepends=True)
+
+    def write(self, process: str, *messages: str) -> None:
+        writer = Writer(history_file(self.logs, self.run_id, process, 0))
+        for message in messages:
+            writer.write(note(message))
+        writer.close()
+
+    def seal(self) -> str:
+        """Ends the run as the runner does; the seal's hash."""
+        tails = [Tail(self.path(file)) for file in (GATEWAY, MANAGER)]
+        for tail in tails:
+            tail.read()
+        writer = Writer(self.path(AGENT))
+        sealed = RunSealed({tail.name: tail.sealed() for tail in tails})
+        writer.write_lines([dump_line(FINISHED), dump_line(sealed)])
+        writer.close()
+        return writer.head
+
+    def tell_summary(self, seal: str) -> None:
+        logs = Logs(self.logs, self.run_id)
+        logs.line("summary", "run summary", summary={}, seal=seal)
+        logs.close()
+
+    def read(self) -> RunHistory:
+        return read_history(self.logs, self.run_id)
+
+    def altered(self) -> list[str]:
+        """Each alteration's place and its first words."""
+        return [str(alteration).split(",")[0] for alteration in self.read().integrity.alterations]
+
+    def remarks(self) -> list[str]:
+        return list(self.read().integrity.remarks())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run(tmp_path)
+    run.write("agent", "a1", "a2")
+    run.write("gateway", "g1", "g2", "g3")
+    return run
+
+
+def test_a_sealed_run_is_as_it_was_written(run):
+    seal = run.seal()
+    integrity = run.read().integrity
+    assert (integrity.seal, integrity.alterations, run.remarks()) == (seal, (), [])
+
+
+def test_a_file_that_was_never_written_is_sealed_as_empty(run):
+    run.seal()
+    sealed = json.loads(run.lines(AGENT)[-1])["files"]
+    assert sealed[MANAGER] == {"lines": 0, "head": ""} and sealed[GATEWAY]["lines"] == 3
+
+
+def test_a_run_that_was_killed_is_unsealed_and_its_events_are_there(run):
+    with run.path(GATEWAY).open("ab") as file:
+        file.write(b'{"t":1.0,"mes')
+    assert run.remarks() == ["unsealed: the run was killed, or is still going"]
+    assert (run.altered(), len(run.read().events()), run.read().torn) == ([], 5, 1)
+
+
+def test_a_killed_run_that_was_altered_is_altered(run):
+    run.path(GATEWAY).write_bytes(b"".join(run.lines(GATEWAY)[1:]))
+    assert run.altered() == [f"{GATEWAY}:1: lost: here stands what was line 2"]
+
+
+def test_a_history_of_a_version_without_seals_is_said_to_be_one(run):
+    for file in (AGENT, GATEWAY):
+        run.path(file).write_text(dump_line(note("old")) + "\n")
+    assert run.remarks() == ["unsealed: recorded by a version without seals"]
+    assert (run.altered(), len(run.read().events())) == ([], 2)
+
+
+def test_what_comes_after_the_seal_is_counted_and_left_out(run):
+    run.seal()
+    run.write("gateway", "late", "later")
+    run.write("manager", "late")
+    assert run.remarks() == [
+        f"{GATEWAY}: 2 lines after the seal, not judged",
+        f"{MANAGER}: 1 line after the seal, not judged",
+    ]
+    assert [event.message for event in run.read().events() if isinstance(event, Note)] == [
+        *("a1", "a2", "g1", "g2", "g3")
+    ]
+    assert run.altered() == []
+
+
+def test_what_comes_after_the_seal_is_chained_too(run):
+    run.seal()
+    run.write("gateway", "late", "later")
+    run.path(GATEWAY).write_bytes(b"".join([*run.lines(GATEWAY)[:3], *run.lines(GATEWAY)[4:]]))
+    assert run.altered() == [f"{GATEWAY}:4: lost: here stands what was line 5"]
+
+
+def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_console_no_harm(run):
+    run.seal()
+    writer = Writer(run.path("a\x1b[2J.jsonl"))
+    writer.write(note("another's"))
+    writer.close()
+    assert run.altered() == ["a[2J.jsonl:1: put there: the run's seal does not name this file"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"lines":3', b'"lines":2'),
+        (b'"lines":0', b'"lines":-7'),
+        (b'"head":""', b'"head":"x"'),
+        (b'"files"', b'"filos"'),
+        (b'{"files"', b'{"more":1,"files"'),
+        (b'"run_sealed"', b'"run_healed"'),
+        (b'"n":4', b'"n":5'),
+        (b'"n":4', b'"n":04'),
+    ],
+)
+def test_a_seal_that_was_altered_is_noticed(run, old, new):
+    run.seal()
+    *lines, last = run.lines(AGENT)
+    assert old in last
+    run.path(AGENT).write_bytes(b"".join([*lines, last.replace(old, new)]))
+    assert run.altered() != []
+
+
+@pytest.mark.parametrize("other", [b"", b"\n", b"0", b"00"])
+def test_no_byte_of_a_sealed_run_can_be_changed_unnoticed(run, other):
+    run.write("manager", "m1")
+    run.seal()
+    whole = {file: run.path(file).read_bytes() for file in (AGENT, GATEWAY, MANAGER)}
+    unnoticed = []
+    for file, data in whole.items():
+        for at in range(len(data)):
+            edited = whole | {file: data[:at] + other + data[at + 1 :]}
+            files = {name: text.split(b"\n")[:-1] for name, text in edited.items()}
+            if edited != whole and not examine("run-1", files).alterations:
+                unnoticed.append((file, at))
+    assert unnoticed == []
+
+
+def test_a_seal_that_was_taken_out_is_missed_behind_run_finished(run):
+    run.seal()
+    run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-1]))
+    assert run.altered() == [f"{AGENT}:4: altered or lost: run_sealed"]
+
+
+@pytest.mark.parametrize("planted", ["agent-!.jsonl", "agent-1.jsonl", GATEWAY])
+def test_no_other_file_can_bring_a_seal_of_its_own(run, planted):
+    run.seal()
+    files = {name: SealedFile(len(run.lines(name)), "") for name in (AGENT, GATEWAY)}
+    writer = Writer(run.path(planted))
+    writer.write(RunSealed(files))
+    writer.close()
+    assert any("a second seal" in str(alteration) for alteration in run.read().integrity.alterations)
+
+
+def test_a_file_that_sorts_before_the_runners_does_not_hide_its_seal(run):
+    run.seal()
+    writer = Writer(run.path("agent-!.jsonl"))
+    writer.write(note("planted"))
+    writer.close()
+    assert run.altered() == ["agent-!.jsonl:1: put there: the run's seal does not name this file"]
+
+
+def test_nothing_follows_the_seal_in_the_runners_own_file(run):
+    run.seal()
+    run.write("agent", "forged")
+    assert run.altered() == [f"{AGENT}:5: put there: the runner wrote nothing after the seal"]
+
+
+def test_what_a_model_says_is_no_seal(run):
+    writer = Writer(run.path(AGENT))
+    writer.write(note(dump_line(RunSealed({}))))
+    writer.close()
+    assert run.read().integrity.seal == ""
+
+
+def test_the_runners_whole_end_is_missed_if_info_log_has_told_of_it(run):
+    run.tell_summary(run.seal())
+    run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-2]))
+    assert run.altered()[0].startswith(f"{AGENT}:3: lost: the run's end")
+
+
+def test_a_run_written_anew_with_chains_of_its_own_has_another_seal_than_info_log(run):
+    run.tell_summary(run.seal())
+    for file in (AGENT, GATEWAY):
+        run.path(file).unlink()
+    run.write("agent", "forged")
+    run.write("gateway", "g1", "g2", "g3")
+    run.seal()
+    assert run.altered() == [f"{AGENT}:3: altered: it is not the seal that was set"]
+
+
+def test_a_history_robbed_of_all_its_hashes_is_no_old_one_if_info_log_has_a_seal(run):
+    run.tell_summary(run.seal())
+    for file in (AGENT, GATEWAY):
+        run.path(file).write_text(dump_line(note("stripped")) + "\n")
+    assert run.altered()[0].startswith(f"{AGENT}:1: altered or put there")
+
+
+@pytest.mark.parametrize("line", ["", "not json", "[]", '{"run_id": "run-1",', "[" * 9999])
+def test_an_info_log_that_cannot_be_read_or_tells_nothing_does_no_harm(run, line):
+    run.seal()
+    (run.logs / "info.log").write_text(f'{line} "event": "summary" run-1\n{{"event": "summary"}}\n')
+    assert run.altered() == []
+
+
+def test_files_that_were_swapped_are_noticed(run):
+    run.seal()
+    other = Run(run.logs, "run-2")
+    other.write("agent", "a")
+    other.write("gateway", "g1", "g2", "g3")
+    other.seal()
+    run.path(GATEWAY).write_bytes(other.path(GATEWAY).read_bytes())
+    assert run.altered() == [f"{GATEWAY}:1: of another file or run: was it moved"]
+
+
+def test_a_tail_seals_what_it_has_read(run):
+    tail = Tail(run.path(GATEWAY))
+    assert tail.sealed() == SealedFile(0, "")
+    tail.read()
+    before = tail.sealed()
+    run.write("gateway", "more")
+    assert (tail.sealed(), before.lines) == (before, 3)

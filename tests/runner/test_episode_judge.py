@@ -1,0 +1,76 @@
+"""Episodes judged while the run goes on, and the run's end: sealed, and scored later to the same outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judging.oracle.histories import (
+    EPISODE,
+    armed,
+    ended,
+    exchange,
+    healed,
+    run_finished,
+    run_started,
+    started,
+)
+from windtunnel.history.events import RunSealed
+from windtunnel.history.reader import read_history
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.judging.judge import judge_run
+from windtunnel.runner.episode_judge import EpisodeJudge
+from windtunnel.runner.record import Recorder
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    recorder = Recorder("run-1", 0, tmp_path, lambda line: line.replace("the-key", "***"))
+    yield recorder
+    recorder.close()
+
+
+def at_gateway(logs, *exchanges):
+    writer = Writer(history_file(logs, "run-1", "gateway", 0))
+    for event in exchanges:
+        writer.write(event)
+    writer.close()
+
+
+def judged_live(recorder, tmp_path, said):
+    judge = EpisodeJudge(recorder, tmp_path / "effects.db", said.append)
+    for event in (run_started(), started({}), armed(), ended(), healed()):
+        recorder.emit(event)
+    judge.read_world(EPISODE)
+    judge.judge(EPISODE)
+    return judge
+
+
+def test_a_request_that_ends_after_its_episode_was_judged_is_in_the_last_verdict(recorder, tmp_path):
+    said = []
+    judge = judged_live(recorder, tmp_path, said)
+    before = recorder.record.judgements[EPISODE].outcome
+    at_gateway(tmp_path, exchange(identity="mismatch"))
+    judge.judge_late_effects()
+    recorder.finish(run_finished())
+    again = judge_run(read_history(tmp_path, "run-1").events())
+    assert said == [f"prompt {EPISODE}: the end of a request came late; {before} is now invalid"]
+    assert (again.episodes[0].outcome, again.differences) == ("invalid", [])
+
+
+def test_a_request_that_ends_after_the_seal_changes_no_verdict(recorder, tmp_path):
+    judge = judged_live(recorder, tmp_path, [])
+    judge.judge_late_effects()
+    recorder.finish(run_finished())
+    at_gateway(tmp_path, exchange(identity="mismatch"))
+    history = read_history(tmp_path, "run-1")
+    assert list(history.integrity.remarks()) == ["gateway-0.jsonl: 1 line after the seal, not judged"]
+    assert judge_run(history.events()).differences == []
+
+
+def test_the_end_of_a_run_is_sealed_without_any_secret(recorder, tmp_path):
+    recorder.finish(run_finished(completed=False, reason="the-key was refused"))
+    history = read_history(tmp_path, "run-1")
+    finished, seal = history.events()
+    assert history.integrity.seal == recorder.seal
+    assert (finished.reason, type(seal)) == ("*** was refused", RunSealed)
+    assert recorder.record.events == [finished, seal]
