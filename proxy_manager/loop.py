@@ -98,7 +98,7 @@ class Loop:
         seen, watched = -1, time.monotonic()
         while not self.stop.is_set():
             version = state.data_version()
-            if version != seen:
+            if version != seen or reconciler.due:
                 seen = version
                 reconciler.step()
             now = self._progress = time.monotonic()
@@ -129,7 +129,7 @@ class Loop:
         try:
             self._proxies.heal()
             with suppress(sqlite3.Error, OSError), self._open_state() as state:
-                state.toxics_removed(self._lab_id, self._lane, time.time())
+                state.toxics.mark_removed(self._lab_id, self._lane, time.time())
             log.info("healed: no toxic left")
         except ToxiproxyError as error:
             log.warning("could not heal at the end: %s", error)

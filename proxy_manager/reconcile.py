@@ -1,6 +1,7 @@
 """Desired against observed: one step at a time, from what ``state.db`` says now, never from a queue.
 
-A step leases the lane, arms what is requested, heals what is finished and watches what is armed.
+A step leases the lane, arms what is requested, ends the toxics whose time is over, heals what is finished
+and watches what is armed.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.lease_age import LeaseAge
+from proxy_manager.manager_history import ManagerHistory
+from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
-from windtunnel.history.events import ToxicsChanged
-from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
@@ -57,7 +58,8 @@ class Reconciler:
         self.settling_s = 0.0  # by how much the step in progress may exceed the usual bound
         self._proxies = proxies
         self._gateway = gateway
-        self._logs = logs
+        self._history = ManagerHistory(logs, lane, clock)
+        self._outages = Outages(clock)
         self._lab_id = lab_id
         self._lane = lane
         self._clock = clock
@@ -65,12 +67,14 @@ class Reconciler:
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
         self._lease_age = LeaseAge(clock)
-        self._writer: tuple[str, Writer] | None = None
 
     def close(self) -> None:
-        if self._writer:
-            self._writer[1].close()
-            self._writer = None
+        self._history.close()
+
+    @property
+    def due(self) -> bool:
+        """Whether a step is needed although the state has not changed: the time of a toxic is over."""
+        return self._outages.due
 
     def step(self) -> None:
         """Does whatever the state asks for now.
@@ -92,8 +96,9 @@ class Reconciler:
             if current.state == "requested":
                 self._arm(current, leased)
             else:
+                self._end_outages(current)
                 self._faults.send(current, leased)
-        elif self._heal_needed or self.state.toxics_left(self._lab_id, self._lane):
+        elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
         self.status.run = leased.run_id if leased else None
         self.status.configuration = self._faults.number
@@ -122,7 +127,7 @@ class Reconciler:
     # the life of an attempt
 
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
-        plan = self.state.toxics(attempt.id)
+        plan = self.state.toxics.desired(attempt.id)
         self._heal_needed = True
         try:
             observed = self._proxies.apply(plan)
@@ -133,18 +138,33 @@ class Reconciler:
             if not attempt.disturbed:  # cleared again if a later step arms it
                 self.state.disturb(attempt.id, str(error))
             raise
-        if not self.state.move_attempt(attempt.id, "requested", "armed", self._clock()):
+        armed_at = self._clock()
+        if not self.state.move_attempt(attempt.id, "requested", "armed", armed_at):
             self.heal()  # the runner gave up waiting meanwhile
             self._end_at_gateway(attempt)
             return
         self.status.observed = observed
-        self._record(attempt, "armed", observed)
+        self._outages.begin(plan, armed_at)
+        self._history.record(attempt, "armed", observed)
+
+    def _end_outages(self, attempt: AttemptRow) -> None:
+        """Removes the toxics whose time is over, which is no disturbance since the plan says so."""
+        over = self._outages.take_ended()
+        if not over:
+            return
+        self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
+        begun = self._clock()
+        lasting = [toxic for toxic in self.state.toxics.desired(attempt.id) if toxic not in over]
+        self.status.observed = observed = self._proxies.apply(lasting)
+        self.state.toxics.mark_ended(attempt.id, max(toxic.seconds for toxic in over), self._clock())
+        self._history.record(attempt, "ended", observed, ended=over, begun=begun)
+        self._show(attempt)
 
     def _heal(self, attempt: AttemptRow, run: RunRow) -> None:
         if not attempt.disturbed:
             self._check(attempt, "disturbed")
         self.heal()
-        self._record(attempt, "healed", [])
+        self._history.record(attempt, "healed", [])
         self.settling_s = load_frozen(run.settings).settle_bound
         try:
             settled = self._gateway.settle(attempt, self.settling_s)
@@ -168,7 +188,8 @@ class Reconciler:
     def heal(self) -> None:
         """Removes every toxic of the lane, and verifies it."""
         self.status.observed = self._proxies.heal()
-        self.state.toxics_removed(self._lab_id, self._lane, self._clock())
+        self.state.toxics.mark_removed(self._lab_id, self._lane, self._clock())
+        self._outages.forget()
         self.status.desired = []
         self.status.episode = self.status.attempt = None
         self._heal_needed = False
@@ -186,7 +207,7 @@ class Reconciler:
                 continue
             if not attempt.disturbed:
                 self.state.disturb(attempt.id, reason)
-                self._record(attempt, "disturbed", [], reason)
+                self._history.record(attempt, "disturbed", [], reason)
             self._given_up.add(attempt.id)
 
     def watch(self) -> None:
@@ -202,34 +223,21 @@ class Reconciler:
                 log.warning("changed while idle, repaired: %s", "; ".join(differing))
                 self.heal()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
-            self.status.observed = self._proxies.apply(self.state.toxics(armed.id))
+            self.status.observed = self._proxies.apply(self.state.toxics.desired(armed.id))
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
         """Whether someone else changed the attempt's toxics; if so, notes it on the attempt."""
         observed = self._proxies.observe()
-        differing = self._proxies.differences(self.state.toxics(attempt.id), observed)
+        differing = self._proxies.differences(self.state.toxics.desired(attempt.id), observed)
         if not differing:
             return False
         reason = f"Toxiproxy was changed during the attempt: {'; '.join(differing)}"
         log.warning("%s", reason)
         self.state.disturb(attempt.id, reason)
-        self._record(attempt, action, toxic_rows(observed), reason)
+        self._history.record(attempt, action, toxic_rows(observed), reason)
         return True
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
-        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self.state.toxics(attempt.id)]
-
-    def _record(
-        self,
-        attempt: AttemptRow,
-        action: Literal["armed", "healed", "repaired", "disturbed"],
-        toxics: list[dict[str, Any]],
-        detail: str = "",
-    ) -> None:
-        if self._writer is None or self._writer[0] != attempt.run_id:
-            self.close()
-            path = history_file(self._logs, attempt.run_id, "manager", self._lane)
-            self._writer = (attempt.run_id, Writer(path))
-        event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
-        self._writer[1].write(event)
+        desired = self.state.toxics.desired(attempt.id)
+        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in desired]

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windtunnel.cli.main import main
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import NAMES, Settings
 
 
 @pytest.fixture
@@ -71,6 +73,17 @@ def test_a_run_that_is_not_there(folder: Path) -> None:
     assert result.exit_code == 2
     assert "no history of a run there" in result.output
     assert "no run was recorded there" in call("judge", "latest").output
+
+
+def test_the_demo_flies_with_the_defaults_of_every_other_way(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flown: list[Configuration] = []
+    monkeypatch.setattr("windtunnel.cli.demo.run_demo", lambda configuration, *_: flown.append(configuration))
+    for name in NAMES:
+        monkeypatch.delenv(name.upper(), raising=False)
+    call("demo", "--seed", "7", "--no-charts")
+    assert flown[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_a_set_shows_its_true_rates_at_a_level():
     Path("mine.yaml").write_text(
         "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
         " {fault: stale, links: search, when: {nth: 2}}]\n"
-        "toxics: [{toxic: latency, when: {probability: 0.5}}]\n"
+        "toxics: [{toxic: latency, when: {probability: 0.5}}, {toxic: down, together: true, duration: 2}]\n"
     )
     shown = call("show", "mine.yaml", "--chaos-level", "0.5").output
     rows = [" ".join(line.split()) for line in shown.splitlines()]
@@ -70,6 +70,7 @@ def test_a_set_shows_its_true_rates_at_a_level():
     assert "empty search 25 % of tries" in rows
     assert "stale search 37.5 % of tries nth 2" in rows
     assert "latency (toxic latency:300) tools 25 % of attempts" in rows
+    assert "down (toxic down) tools 50 % of attempts all links by one draw, ends after 2 s" in rows
 
 
 def test_links_of_one_rate_stand_in_one_row():

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.servers import real_server_path
 from tests.e2e.flight import Hangar, in_folder
+from tests.support import required
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
@@ -17,6 +19,18 @@ def hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
     """One lab for all tests that do not break it."""
     configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("lab"))
     with Lab(configuration, Choice("embedded")) as lab:
+        yield Hangar(lab, configuration)
+
+
+@pytest.fixture(scope="module")
+def real_hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
+    """A lab with the real Toxiproxy, for the tests of one file."""
+    path = real_server_path()
+    if path is None:
+        reason = "no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH"
+        pytest.fail(reason) if required("toxiproxy") else pytest.skip(reason)
+    configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("real"))
+    with Lab(configuration, Choice("executable", executable=path)) as lab:
         yield Hangar(lab, configuration)
 
 

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import pytest
 
-from tests.conformance.servers import real_server_path
-from tests.e2e.flight import SAMPLES, Flight, Hangar, in_folder
-from tests.support import required
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
-
-
-@pytest.fixture(scope="module")
-def real_hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
-    path = real_server_path()
-    if path is None:
-        reason = "no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH"
-        pytest.fail(reason) if required("toxiproxy") else pytest.skip(reason)
-    configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("real"))
-    with Lab(configuration, Choice("executable", executable=path)) as lab:
-        yield Hangar(lab, configuration)
+from tests.e2e.flight import SAMPLES, Flight, Hangar
 
 
 def judged(flight: Flight) -> list[object]:

@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from tests.judging.oracle.histories import armed, exchange, latency, met, model_call, timeout, tried
+from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
+from windtunnel.history.events import ToxicsChanged
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import STAGES
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -216,3 +217,45 @@ def test_a_fault_that_changed_nothing_is_met_and_says_why():
 )
 def test_a_failure_that_a_fault_of_the_gateway_explains(fault, seen, unexplained):
     assert len(gather([tried(**seen), exchange(fault=fault)]).unexplained) == unexplained
+
+
+def brief(toxic, begun=103.2, gone=103.21):
+    """The attempt is armed with the toxic, which the manager ended in its midst."""
+    return [
+        armed(toxic),
+        ToxicsChanged(gone, EPISODE, 1, "ended", [], ended=[toxic], begun=begun),
+    ]
+
+
+def test_what_began_after_a_toxic_s_end_did_not_meet_it_and_it_explains_nothing_of_it():
+    late = tried(**CLOSED, start=103.3)
+    evidence = gather([*brief(timeout()), late, exchange(start=103.3)])
+    assert [fault.why_not for fault in evidence.faults] == ["not_exercised"]
+    assert [failed.error for failed in evidence.unexplained] == ["connection_closed"]
+    assert gather([armed(timeout()), late, exchange(complete=(True, True))]).unexplained == ()
+
+
+@pytest.mark.parametrize(
+    ("toxic", "seen", "there"),
+    [
+        (timeout(stream="downstream"), {"error": "connection_closed", "ms": 203.0}, [LOST_REPLY]),
+        (timeout(stream="upstream", ms=0), {"error": "connection_closed", "ms": 203.0}, []),
+        (latency(ms=300), {"ms": 205.0}, [exchange()]),
+        (latency(ms=300), {"ms": 305.0, "start": 102.8}, [exchange()]),
+    ],
+)
+def test_a_try_that_was_in_progress_shows_a_toxic_until_its_end(toxic, seen, there):
+    evidence = gather([*brief(toxic), tried(**seen), *there])
+    assert [fault.stage for fault in evidence.faults] == ["observed"]
+    assert evidence.unexplained == ()
+
+
+def test_a_connection_that_the_end_itself_closed_is_explained_by_it():
+    closing = tried(error="connection_closed", ms=4.0, start=103.205)
+    evidence = gather([*brief(timeout(stream="upstream")), closing])
+    assert [fault.stage for fault in evidence.faults] == ["observed"] and evidence.unexplained == ()
+
+
+def test_a_try_that_the_end_did_not_delay_does_not_show_it():
+    quick = tried(ms=4.0, start=103.199)
+    assert [fault.stage for fault in gather([*brief(latency()), quick, exchange()]).faults] == ["met"]

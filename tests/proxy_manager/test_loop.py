@@ -89,8 +89,8 @@ def test_its_end_in_an_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None
         until(lambda: settled(loop))
         attempt_id = alive.request()
         until(lambda: alive.attempt(attempt_id).state == "armed")
-        assert alive.state.toxics_left("lab", 0) == len(PLAN)
-    assert alive.toxics() == [] and alive.state.toxics_left("lab", 0) == 0
+        assert alive.state.toxics.left("lab", 0) == len(PLAN)
+    assert alive.toxics() == [] and alive.state.toxics.left("lab", 0) == 0
 
 
 def reborn(plane: Plane, loop: Loop, stop_server) -> None:

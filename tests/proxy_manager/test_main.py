@@ -17,6 +17,7 @@ import pytest
 import requests
 
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
+from tests.proxy_manager.test_loop import beating
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
@@ -92,7 +93,7 @@ def test_told_to_end_in_an_attempt_it_heals_and_ends_with_0(plane: Plane, number
         assert running.process.wait(PATIENCE_S) == 0
     left = plane.client.proxies()
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in left)  # the server is shared
-    assert plane.state.toxics_left("lab", 0) == 0
+    assert plane.state.toxics.left("lab", 0) == 0
     assert running.path.exists()
 
 
@@ -106,6 +107,24 @@ def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
 
+def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(plane: Plane) -> None:
+    plane.clock.now = time.time()
+    plane.run()
+    outage = [replace(toxic, seconds=600.0) for toxic in PLAN]
+    with beating(plane):
+        with manager(plane) as first:
+            attempt_id = plane.request(outage)
+            until(lambda: plane.attempt(attempt_id).state == "armed")
+            first.process.kill()
+            first.process.wait()
+            assert plane.toxics() == ARMED
+        with manager(plane):
+            assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
+            plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
+            until(lambda: plane.attempt(attempt_id).state == "healed")
+    assert plane.attempt(attempt_id).disturbed == ("the proxy manager started anew during the attempt",)
+
+
 def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> None:
     with manager(plane) as first:
         attempt_id = armed(plane)
@@ -114,7 +133,7 @@ def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> N
         first.process.wait()
         assert plane.toxics() == ARMED
     with manager(plane):
-        assert plane.toxics() == [] and plane.state.toxics_left("lab", 0) == 0
+        assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
         until(lambda: plane.attempt(attempt_id).state == "abandoned")
 
 

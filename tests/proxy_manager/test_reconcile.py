@@ -49,7 +49,7 @@ def test_the_gateway_knows_the_attempt_before_it_is_acknowledged(ready: Plane) -
 def test_a_finished_attempt_is_healed_and_settled(ready: Plane) -> None:
     row = ready.finish(ready.arm())
     assert (row.state, row.settled, row.disturbed) == ("healed", True, ())
-    assert ready.toxics() == [] and ready.state.toxics_left("lab", 0) == 0
+    assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
     assert [event.action for event in ready.history()] == ["armed", "healed"]
 
 
@@ -115,7 +115,7 @@ def test_the_lane_of_a_run_without_a_sign_of_life_is_healed_and_freed(ready: Pla
     pass_time(ready, 0.25, "second")
     assert [ready.state.run(name).status for name in ("run-1", "second")] == ["expired", "leased"]
     assert ready.attempt(attempt_id).state == "abandoned"
-    assert ready.toxics() == [] and ready.state.toxics_left("lab", 0) == 0
+    assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
 
 
 def test_a_run_that_died_in_the_line_is_passed_over(ready: Plane) -> None:
@@ -158,7 +158,7 @@ def test_rows_of_other_labs_are_left_alone(ready: Plane) -> None:
     attempt_id = ready.request(run_id="theirs")
     ready.reconciler.step()
     assert (ready.state.run("theirs").status, ready.attempt(attempt_id).state) == ("waiting", "requested")
-    assert ready.state.toxics_left("other", 0) == len(PLAN)
+    assert ready.state.toxics.left("other", 0) == len(PLAN)
 
 
 # what others do
@@ -240,7 +240,7 @@ def test_a_request_that_waits_for_a_successor_counts_as_left_once_armed(ready: P
     ready.reconciler.take_over("the manager started anew")
     ready.reconciler.step()
     assert ready.toxics() == ARMED
-    assert ready.state.toxics_left("lab", 0) == len(PLAN)
+    assert ready.state.toxics.left("lab", 0) == len(PLAN)
 
 
 def test_a_gateway_that_refuses_is_an_error_that_says_so(ready: Plane) -> None:

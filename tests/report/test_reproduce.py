@@ -65,7 +65,7 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
 
 def test_elsewhere_it_is_the_demo():
     settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
-    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --prompts few.json"
+    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
     assert command(settings, "few.json", "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
 
 

@@ -46,10 +46,10 @@ def test_the_direct_way_needs_one():
     assert load_configuration({"FALLBACK": "direct"}).settings.fallback == "direct"
 
 
-LADDER = ["command line", "environment", ".env", "config.json", "preset", "default"]
+LADDER = ["command line", "environment", ".env", "config.json", "default"]
 
 
-@pytest.mark.parametrize("top", range(6))
+@pytest.mark.parametrize("top", range(5))
 def test_the_order_of_the_sources(top):
     said = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
     dotenv(f"TOOL_LIMIT={said.get('.env', '')}\n")
@@ -57,14 +57,11 @@ def test_the_order_of_the_sources(top):
     found = load_configuration(
         {"TOOL_LIMIT": str(said["environment"])} if "environment" in said else {},
         {"tool_limit": str(said["command line"])} if "command line" in said else {},
-        {"tool_limit": said["preset"]} if "preset" in said else {},
     )
-    assert found.settings.tool_limit == (10 - top if top < 5 else 1)
+    assert found.settings.tool_limit == (10 - top if top < 4 else 1)
 
 
-@pytest.mark.parametrize(
-    "name", ["command line", "environment", ".env", "agent/config.json: settings", "preset"]
-)
+@pytest.mark.parametrize("name", ["command line", "environment", ".env", "agent/config.json: settings"])
 def test_a_bad_value_is_refused_with_its_source_and_name(name):
     dotenv("TOXIC_PROB=nan\n" if name == ".env" else "")
     config({"settings": {"toxic_prob": 7}} if "config" in name else {})
@@ -72,7 +69,6 @@ def test_a_bad_value_is_refused_with_its_source_and_name(name):
         load_configuration(
             {"TOXIC_PROB": "2"} if name == "environment" else {},
             {"toxic_prob": "many"} if name == "command line" else {},
-            {"toxic_prob": -1} if name == "preset" else {},
         )
 
 

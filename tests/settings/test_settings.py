@@ -71,6 +71,8 @@ BAD = [
     *[("tool_limit", value) for value in (0, 21, -1, 1.5, "two", False)],
     *[("tool_timeout", value) for value in (0, -1, 601, "nan", "inf", "1s")],
     *[("retry_after", value) for value in (-0.1, 61, "nan")],
+    *[("toxic_scope", value) for value in ("", "one", "ALL", True)],
+    *[("toxic_seconds", value) for value in (-0.1, 601, "nan", "inf", "2s", True)],
     *[("idempotency", value) for value in ("", "maybe", 2, "onn")],
     *[("fallback", value) for value in ("", "on", "Direct", True)],
     *[("toxics", value) for value in ("", ",", "latncy:300", "latency:x", "latency@up:3", ["latency"])],

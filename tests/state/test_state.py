@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -84,14 +85,14 @@ def test_an_attempt_is_requested_with_its_plan(state, other):
     row = other.attempt(attempt_id)
     assert (row.run_id, row.lab_id, row.lane, row.episode, row.attempt) == ("run-1", "lab", 0, "1-1", 1)
     assert (row.state, row.requested_at, row.settled, row.disturbed) == ("requested", 11.0, None, ())
-    assert other.toxics(attempt_id) == [LATENCY, TIMEOUT]
+    assert other.toxics.desired(attempt_id) == [LATENCY, TIMEOUT]
 
 
 def test_an_attempt_is_requested_once_and_its_failure_leaves_nothing(state):
     an_attempt(state, plan=[LATENCY])
     with pytest.raises(sqlite3.IntegrityError):
         an_attempt(state, plan=[TIMEOUT])
-    assert state.toxics_left("lab", 0) == 1
+    assert state.toxics.left("lab", 0) == 1
     an_attempt(state, attempt=2)  # the connection is of use still
 
 
@@ -131,13 +132,23 @@ def test_open_attempts_are_those_that_the_manager_still_has_to_do_with(state):
     assert state.open_attempts("lab", 1) == state.open_attempts("other", 0) == []
 
 
+def test_a_toxic_that_ended_is_no_longer_desired_and_none_is_left_of_it(state, other):
+    plan = [LATENCY, replace(TIMEOUT, seconds=0.5), replace(TIMEOUT, link="weather", seconds=2.0)]
+    first = an_attempt(state, plan=plan)
+    second = an_attempt(state, attempt=2, plan=plan)
+    state.toxics.mark_ended(first, 0.5, 15.0)
+    assert other.toxics.desired(first) == [plan[0], plan[2]]
+    assert other.toxics.desired(second) == plan
+    assert other.toxics.left("lab", 0) == 5
+
+
 def test_toxics_are_left_until_the_lane_was_seen_without(state):
     an_attempt(state, plan=[LATENCY, TIMEOUT])
     an_attempt(state, a_run(state, "run-2", lane=1), plan=[LATENCY])
-    assert (state.toxics_left("lab", 0), state.toxics_left("lab", 1)) == (2, 1)
-    state.toxics_removed("lab", 0, 15.0)
-    assert (state.toxics_left("lab", 0), state.toxics_left("lab", 1)) == (0, 1)
-    assert state.toxics_left("other", 0) == 0
+    assert (state.toxics.left("lab", 0), state.toxics.left("lab", 1)) == (2, 1)
+    state.toxics.mark_removed("lab", 0, 15.0)
+    assert (state.toxics.left("lab", 0), state.toxics.left("lab", 1)) == (0, 1)
+    assert state.toxics.left("other", 0) == 0
 
 
 def test_all_that_disturbed_an_attempt_is_kept(state, other):
@@ -219,7 +230,7 @@ def test_what_is_open_when_a_process_dies_is_seen_by_its_successor(path):
         attempt_id = an_attempt(first, plan=[LATENCY])
     with State(path) as second:
         assert [row.id for row in second.open_attempts("lab", 0)] == [attempt_id]
-        assert second.toxics(attempt_id) == [LATENCY]
+        assert second.toxics.desired(attempt_id) == [LATENCY]
 
 
 def test_a_file_that_is_no_database_is_an_error(path):

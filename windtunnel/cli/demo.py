@@ -21,7 +21,6 @@ from windtunnel.judging.prompts import PromptsError, load_prompts
 from windtunnel.lab.demo import run_demo
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
-from windtunnel.report.reproduce import DEMO_PRESET
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
@@ -91,7 +90,7 @@ def _configuration(out: Path | None, prompts: Path | None, settings: dict[str, s
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
     command_line = {name: value for name, value in settings.items() if value is not None}
-    return load_configuration(environ, command_line, DEMO_PRESET)
+    return load_configuration(environ, command_line)
 
 
 def _draw_charts(logs: Path, run_id: str) -> None:

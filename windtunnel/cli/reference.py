@@ -29,9 +29,9 @@ def settings_page() -> str:
         "Each is an environment variable, a line in `.env`, a key of `settings` in `agent/config.json` (in"
         " lower case) and an option of `windtunnel demo` (`TOXIC_PROB` is `--toxic-prob`). The first of"
         " command line, environment, `.env`, `config.json` and default counts. Something unknown or out of"
-        " range is an error that names it, before anything starts. `windtunnel demo` and `make run` fly"
-        " with `TOXIC_PROB=0.3` and `TOOL_LIMIT=2` unless told otherwise, with `FAULTS` too: the set's faults"
-        " alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
+        " range is an error that names it, before anything starts. The defaults are the same for `make run`,"
+        " `windtunnel demo`, `windtunnel run` and Compose, with `FAULTS` too: the set's faults alone are"
+        " `--toxic-prob 0 --error-prob 0 --faults ...`."
     )
     return _page("Settings", intro, *rows)
 
@@ -62,8 +62,9 @@ def toxics_page() -> str:
     intro = (
         "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
-        " main. Without a stream, `upstream` and `downstream` are both drawn from. A page tells how to [add"
-        " one](adding-a-toxic.md)."
+        " main. Without a stream, `upstream` and `downstream` are both drawn from. `TOXIC_SCOPE` and"
+        " `TOXIC_SECONDS` say [on how many links at once and for how long](how-it-works.md#the-draws). A page"
+        " tells how to [add one](adding-a-toxic.md)."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
 

@@ -19,6 +19,7 @@ from windtunnel.toxiproxy.planned import PlannedToxic
 SELF_TEST = "self-test subject: scripted model"
 Level = Literal["info", "warning", "error"]
 EndedBy = Literal["report", "text", "empty", "limit", "exception"]
+ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
@@ -345,14 +346,20 @@ class FaultsSet:
 
 @dataclass(frozen=True)
 class ToxicsChanged:
-    """What the manager did to Toxiproxy and read back. ``action``: armed, healed, repaired, disturbed."""
+    """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
+
+    ``action``: armed, ended (the time of some planned toxics was over, which are in ``ended``), healed,
+    repaired, disturbed. ``begun``: when it began to end them, so that they were gone between then and ``t``.
+    """
 
     t: float
     episode: str
     attempt: int
-    action: Literal["armed", "healed", "repaired", "disturbed"]
+    action: ToxicsAction
     toxics: list[dict[str, Any]]
     detail: str = ""
+    ended: list[PlannedToxic] = field(default_factory=list)
+    begun: float = 0.0
     event: Literal["toxics_changed"] = "toxics_changed"
 
 

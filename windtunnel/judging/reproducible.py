@@ -56,6 +56,8 @@ def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
     except ValueError as error:
         yield f"this version does not know a toxic of the run: {error}"
         return
+    if planned.seconds:
+        yield f"{planned.kind} goes by the clock: it lasts {planned.seconds:g} s"
     jitter_ms, ms = known.jitter_ms(attributes), known.fixed_delay_ms(attributes)
     if jitter_ms > 0:
         yield f"{planned.kind} has jitter ({jitter_ms} ms)"

@@ -13,6 +13,7 @@ from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import Marginal, marginals, scaled
+from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
@@ -88,6 +89,9 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             *_table(parameter_rows(Window)),
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
+            "## The dose of a toxic",
+            "A toxic is drawn for each attempt and link, and lasts the attempt, but for these:",
+            *_table(parameter_rows(Dose)),
             "## Presets",
             *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
@@ -181,8 +185,15 @@ def _toxic_row(entry: ToxicEntry) -> Row:
         f"{entry.id} (toxic {entry.spec})",
         links(entry.links),
         f"{_percent(entry.probability)} of attempts",
-        "",
+        conditions_of_toxic(entry),
     )
+
+
+def conditions_of_toxic(entry: ToxicEntry) -> str:
+    """How many links one draw strikes, and for how long, on one line; empty where nothing was said."""
+    together = ["all links by one draw"] if entry.dose.together else []
+    ends = [f"ends after {entry.dose.duration:g} s"] if entry.dose.duration else []
+    return ", ".join(together + ends)
 
 
 def _percent(value: float) -> str:

@@ -13,7 +13,6 @@ from windtunnel.faults.sets.fault_set import GROUPS
 from windtunnel.faults.sets.presets import preset_of
 from windtunnel.settings.settings import NAMES, Settings
 
-DEMO_PRESET: Mapping[str, Any] = {"toxic_prob": 0.3, "tool_limit": 2}
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
 COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
@@ -37,7 +36,7 @@ def command(
 def _demo(settings: Settings, prompts: str) -> str:
     """``windtunnel demo`` with the seed, the prompts file and every setting that is not its default."""
     words = ["windtunnel", "demo", "--seed", str(settings.seed)]
-    for name, value in _not_default(settings, DEMO_PRESET).items():
+    for name, value in _not_default(settings).items():
         words += ["--" + name.replace("_", "-"), value]
     if prompts and Path(prompts) != sample_prompts():
         words += ["--prompts", prompts]
@@ -46,7 +45,7 @@ def _demo(settings: Settings, prompts: str) -> str:
 
 def _compose(settings: Settings, environ: Mapping[str, str]) -> str:
     """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
-    changed = _not_default(settings, {})
+    changed = _not_default(settings)
     given = {name: _shown(settings, name) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
     variables = {name.upper(): value for name, value in values.items()} | dict(_files(environ))
@@ -61,10 +60,10 @@ def _files(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, path
 
 
-def _not_default(settings: Settings, preset: Mapping[str, Any]) -> dict[str, str]:
+def _not_default(settings: Settings) -> dict[str, str]:
     # what "auto" became under the scripted model, it becomes again
     decided = {"translator_backend": "offline"} if settings.translates_offline else {}
-    defaults = Settings(**{"seed": settings.seed, **preset, **decided})
+    defaults = Settings(**{"seed": settings.seed, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _shown(settings, name) for name in differ}
 

@@ -50,6 +50,8 @@ class AttemptRunner:
             attempt,
             toxics_in_force(faults, live),
             configuration,
+            together=settings.toxic_scope == "all",
+            seconds=settings.toxic_seconds,
         )
         armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:

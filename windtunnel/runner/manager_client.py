@@ -226,7 +226,7 @@ class ManagerClient:
         return left if not left or self._manager_alive() else None
 
     def _toxics_left(self) -> int:
-        return self._state.toxics_left(self._run.lab_id, self._run.lane) if self._run else 0
+        return self._state.toxics.left(self._run.lab_id, self._run.lane) if self._run else 0
 
     def close(self) -> None:
         self._state.close()

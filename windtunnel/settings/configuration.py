@@ -32,11 +32,9 @@ class Configuration:
 
 
 def load_configuration(
-    environ: Mapping[str, str],
-    command_line: Mapping[str, Any] | None = None,
-    preset: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str], command_line: Mapping[str, Any] | None = None
 ) -> Configuration:
-    """Reads and validates everything. ``preset`` stands between ``config.json`` and the defaults.
+    """Reads and validates everything.
 
     Raises ``SettingsError`` that names the source and the key.
     """
@@ -52,7 +50,6 @@ def load_configuration(
         from_environment(environ),
         dotenv,
         *config.sources(config_path),
-        Source("preset", preset or {}),
     ]
     settings = merge_sources([*sources, Source("default", _default_model(sources, merged))])
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):

@@ -30,6 +30,15 @@ class Settings(BaseModel):
 
     seed: int = Field(ge=0, lt=2**31, description="draws every fault; drawn itself when not given")
     toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
+    toxic_scope: Literal["each", "all"] = Field(
+        "each", description="what TOXIC_PROB draws for: each tool link by itself, or all by one draw"
+    )
+    toxic_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="how long such a toxic lasts, from the arming of its attempt; 0: the whole attempt",
+    )
     error_prob: Probability = Field(0.1, description="chance of an HTTP error, per try at a tool link")
     tool_limit: int = Field(1, ge=1, le=20, description="HTTP tries of one tool call")
     prompt_limit: int = Field(1, ge=1, le=20, description="attempts at one prompt")

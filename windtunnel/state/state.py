@@ -17,6 +17,7 @@ from typing import Any, Literal
 from windtunnel.core.sqlite import UnsafeDatabaseError, connect
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
+from windtunnel.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 RunStatus = Literal["waiting", "leased", "finished", "expired"]
@@ -26,7 +27,7 @@ HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
 
 # in every file as its ``user_version``: count it up with any change to a table
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -40,17 +41,11 @@ CREATE TABLE IF NOT EXISTS attempts (
     settled INTEGER, disturbed TEXT NOT NULL DEFAULT '[]',
     UNIQUE (run_id, episode, attempt)
 );
-CREATE TABLE IF NOT EXISTS toxics (
-    attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
-    stream TEXT NOT NULL, attributes TEXT NOT NULL, entry TEXT NOT NULL, configuration INTEGER NOT NULL,
-    armed_at REAL, removed_at REAL
-);
 CREATE TABLE IF NOT EXISTS managers (
     lab_id TEXT NOT NULL, lane INTEGER NOT NULL, pid INTEGER NOT NULL, heartbeat REAL NOT NULL,
     PRIMARY KEY (lab_id, lane)
 );
 CREATE INDEX IF NOT EXISTS attempts_by_state ON attempts (lab_id, lane, state);
-CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
 """
 
 
@@ -101,6 +96,7 @@ class State:
             self.close()
             raise
         self.configurations = Configurations(self._database)
+        self.toxics = PlannedToxics(self._database)
 
     def _create_tables(self) -> None:
         # one statement, since another process may create the tables between two
@@ -108,7 +104,7 @@ class State:
             "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
         if not version and not tables:
-            schema = _SCHEMA + CONFIGURATIONS_SCHEMA
+            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA
             self._database.executescript(
                 f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT"
             )
@@ -182,11 +178,7 @@ class State:
                 (run.run_id, run.lab_id, run.lane, episode, attempt, now),
             )
             attempt_id = int(cursor.lastrowid or 0)
-            self._database.executemany(
-                "INSERT INTO toxics (attempt_id, link, kind, stream, attributes, entry, configuration)"
-                " VALUES (:id, :link, :kind, :stream, :attributes, :entry, :configuration)",
-                [{**vars(t), "attributes": json.dumps(dict(t.attributes)), "id": attempt_id} for t in plan],
-            )
+            self.toxics.add(attempt_id, plan)
         return attempt_id
 
     def attempt(self, attempt_id: int) -> AttemptRow:
@@ -201,29 +193,6 @@ class State:
             (lab_id, lane),
         )
         return [_attempt(row) for row in rows]
-
-    def toxics(self, attempt_id: int) -> list[PlannedToxic]:
-        rows = self._database.execute(
-            "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
-        )
-        return [_toxic(row) for row in rows]
-
-    def toxics_left(self, lab_id: str, lane: int) -> int:
-        """How many toxics of the lane nobody has seen to be gone."""
-        row = self._database.execute(
-            "SELECT COUNT(*) FROM toxics JOIN attempts ON attempts.id = toxics.attempt_id"
-            " WHERE lab_id = ? AND lane = ? AND removed_at IS NULL",
-            (lab_id, lane),
-        ).fetchone()
-        return int(row[0])
-
-    def toxics_removed(self, lab_id: str, lane: int, now: float) -> None:
-        """Notes that the lane was seen to have no toxic."""
-        self._database.execute(
-            "UPDATE toxics SET removed_at = ? WHERE removed_at IS NULL AND attempt_id IN"
-            " (SELECT id FROM attempts WHERE lab_id = ? AND lane = ?)",
-            (now, lab_id, lane),
-        )
 
     def move_attempt(
         self, attempt_id: int, old: AttemptState, new: AttemptState, now: float, settled: bool | None = None
@@ -243,10 +212,7 @@ class State:
                 (new, settled, attempt_id, old),
             )
             if moved and new == "armed":
-                self._database.execute(
-                    "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?",
-                    (now, attempt_id),
-                )
+                self.toxics.mark_armed(attempt_id, now)
         return moved
 
     def disturb(self, attempt_id: int, reason: str) -> None:
@@ -302,11 +268,6 @@ def check_version(path: Path) -> None:
         raise
     except (sqlite3.Error, OSError):
         return
-
-
-def _toxic(row: sqlite3.Row) -> PlannedToxic:
-    names = ("link", "kind", "stream", "entry", "configuration")
-    return PlannedToxic(attributes=json.loads(row["attributes"]), **{name: row[name] for name in names})
 
 
 def _attempt(row: sqlite3.Row) -> AttemptRow:

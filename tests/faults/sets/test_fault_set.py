@@ -65,6 +65,10 @@ WRONG_TEXTS = [
     ("toxics: [{toxic: down, stream: upstream}]", "down: stream: down has no stream"),
     ("toxics: [{toxic: latency, whem: {}}]", "toxics[1]: 'whem' is no key here; did you mean 'when'?"),
     ("toxics: [{toxic: latency, when: {nth: 1}}]", "when: 'nth' is no key here"),
+    ("toxics: [{toxic: latency, together: 1}]", "latency: together: Input should be a valid boolean, not 1"),
+    ("toxics: [{toxic: latency, duration: -1}]", "duration: Input should be greater than or equal to 0"),
+    ("toxics: [{toxic: latency, duration: 2s}]", "duration: Input should be a valid number, not '2s'"),
+    ("toxics: [{toxic: latency, duraton: 2}]", "'duraton' is no key here; did you mean 'duration'?"),
 ]
 WRONG_ENTRIES = [
     ("whem: {}", "faults[1]: 'whem' is no key here; did you mean 'when'?"),
@@ -154,6 +158,15 @@ def test_a_repeated_fault_gets_a_number():
     assert [entry.id for entry in found.faults] == ["truncate", "truncate-2", "truncate-3"]
 
 
+def test_a_toxic_s_dose_stands_in_the_text_only_where_it_was_given():
+    entries = {"toxics": [{"toxic": "down", "together": True, "duration": 2}, {"toxic": "latency"}]}
+    found = build_set(entries, "f", REGISTRY)
+    assert [(t.dose.together, t.dose.duration) for t in found.toxics] == [(True, 2.0), (False, 0.0)]
+    outage, latency = json.loads(found.dump())["toxics"]
+    assert (outage["together"], outage["duration"]) == (True, 2.0)
+    assert not {"together", "duration"} & latency.keys()
+
+
 def test_an_empty_set_is_no_text():
     for text in ("", "{}", "faults: []", "# nothing"):
         assert load_set(text, "f", REGISTRY).dump() == ""
@@ -189,6 +202,8 @@ TOXIC = st.fixed_dictionaries(
         "stream": st.sampled_from(["upstream", "downstream"]),
         "with": st.just({"latency": 5}),
         "when": st.fixed_dictionaries({"probability": st.floats(0, 1)}),
+        "together": st.booleans(),
+        "duration": st.floats(0, 600),
     },
 )
 

@@ -11,6 +11,8 @@
         links: weather
         with: {latency: 500}
         when: {probability: 0.5}       # per attempt and link
+        together: true                 # ... or one draw for all its links
+        duration: 2                    # seconds since the attempt was armed; else the whole attempt
 
 ``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row.
 """
@@ -34,6 +36,7 @@ from windtunnel.faults.sets.checks import (
     required_name,
     text_or,
 )
+from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
 from windtunnel.links.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
@@ -84,6 +87,7 @@ class ToxicEntry:
     links: tuple[str, ...]
     probability: float = 1.0
     id: str = ""
+    dose: Dose = field(default_factory=Dose)
 
     def dump(self) -> dict[str, Any]:
         spec = self.spec
@@ -95,6 +99,7 @@ class ToxicEntry:
             "links": list(self.links),
             "with": dict(spec.attributes),
             "when": {"probability": self.probability},
+            **self.dose.model_dump(mode="json", exclude_defaults=True),
             **streams,
         }
 
@@ -217,7 +222,9 @@ def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
 
 
 def _toxic(value: Any, where: str) -> ToxicEntry:
-    given = checked_mapping(value, where, ("toxic", "links", "stream", "with", "when", "id"))
+    given = checked_mapping(
+        value, where, ("toxic", "links", "stream", "with", "when", "id", *Dose.model_fields)
+    )
     kind = required_name(given, "toxic", (toxic.kind for toxic in TOXICS), where)
     at = f"{where}: {kind}"
     links = given.get("links")
@@ -225,7 +232,9 @@ def _toxic(value: Any, where: str) -> ToxicEntry:
     ordered = tuple(name for name in _NAMES if name in on)
     checked_mapping(given.get("when"), f"{at}: when", ("probability",))
     chance = checked_model(When, given.get("when"), f"{at}: when").probability
-    return ToxicEntry(_spec(kind, given, where), ordered, chance, text_or(kind, given.get("id"), f"{at}: id"))
+    name = text_or(kind, given.get("id"), f"{at}: id")
+    dose = checked_model(Dose, {key: given[key] for key in Dose.model_fields if key in given}, at)
+    return ToxicEntry(_spec(kind, given, where), ordered, chance, name, dose)
 
 
 def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from windtunnel.history.events import Event, Exchange, FaultMet
+from windtunnel.judging.evidence.ends import ToxicEnd, cut_short
 from windtunnel.judging.evidence.record import Evidence, FaultRecord, Unexplained, WhyNotObserved
 from windtunnel.judging.evidence.tries import EpisodeRecords, RecordedTry, records_of, repeatable_order
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -28,9 +29,11 @@ def gather(events: Iterable[Event]) -> Evidence:
 
 def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) -> FaultRecord:
     """A toxic that the attempt was armed with."""
-    crossing = records.crossing(attempt, planned.link)
-    met = bool(crossing) or any((e.attempt, e.link) == (attempt, planned.link) for e in records.exchanges)
-    shown = [_shows_toxic(planned, tried) for tried in crossing]
+    end = records.ends.of(attempt, planned)
+    crossing = [tried for tried in records.crossing(attempt, planned.link) if tried.start < end.gone]
+    there = [e for e in records.exchanges if (e.attempt, e.link) == (attempt, planned.link)]
+    met = bool(crossing) or any(exchange.start < end.gone for exchange in there)
+    shown = [_shows_toxic(planned, tried, end) for tried in crossing]
     observed = any(shown)
     why_not: WhyNotObserved | None = None
     if None in shown:
@@ -53,14 +56,21 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
     )
 
 
-def _shows_toxic(planned: PlannedToxic, tried: RecordedTry) -> bool | None:
-    """Whether the try shows the toxic; None if this version cannot tell, because it knows no such toxic."""
+def _shows_toxic(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> bool | None:
+    """Whether the try shows the toxic, which ended then.
+
+    None if this version cannot tell, because it knows no such toxic.
+    """
     try:
         known = toxic(planned.kind)
         attributes = known.complete(planned.attributes)
     except ValueError:
         return None
-    return known.observed(planned.stream, attributes, tried.as_observed)
+    if tried.start >= end.gone:
+        return False
+    seen = tried.as_observed
+    cut = cut_short(seen, left_ms=(end.begun - tried.start) * 1000)
+    return any(known.observed(planned.stream, attributes, possible) for possible in (seen, cut))
 
 
 def _fault_record(records: EpisodeRecords, exchange: Exchange, met: FaultMet) -> FaultRecord:
@@ -106,17 +116,18 @@ def _unexplained_tries(records: EpisodeRecords) -> Iterator[Unexplained]:
     toxics = {(a.attempt, planned.link): planned for a in records.armed for planned in a.toxics}
     for tried in records.tries:
         planned = toxics.get((tried.attempt, tried.link)) if tried.route == "proxy" else None
-        if tried.error is not None and not _explained(tried, planned):
+        end = records.ends.of(tried.attempt, planned) if planned else ToxicEnd()
+        if tried.error is not None and not _explained(tried, planned, end):
             yield tried.unexplained()
 
 
-def _explained(tried: RecordedTry, planned: PlannedToxic | None) -> bool:
+def _explained(tried: RecordedTry, planned: PlannedToxic | None, end: ToxicEnd) -> bool:
     """By the gateway's fault, by the link's toxic, or because the service itself refused (4xx, not 429)."""
     faults = tried.exchange.faults if tried.exchange else []
     if any(_explains(met, tried) for met in faults if met.injected):
         return True
     if tried.lost:
-        return planned is not None and bool(_shows_toxic(planned, tried))
+        return planned is not None and bool(_shows_toxic(planned, tried, end))
     return tried.status is not None and 400 <= tried.status < 500 and tried.status != 429
 
 

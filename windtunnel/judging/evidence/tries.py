@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windtunnel.history.events import AttemptArmed, Event, Exchange, ModelCall, ToolTry
+from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.toxics.base import ObservedTry
@@ -71,6 +72,7 @@ class EpisodeRecords:
     armed: list[AttemptArmed] = field(default_factory=list)
     tries: list[RecordedTry] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    ends: ToxicEnds = field(default_factory=ToxicEnds)
 
     def crossing(self, attempt: int, link: str) -> list[RecordedTry]:
         """The tries of that attempt that went through the link's proxy."""
@@ -83,6 +85,7 @@ def records_of(events: Sequence[Event]) -> EpisodeRecords:
     exchanges = [event for event in events if isinstance(event, Exchange)]
     by_try = {(e.attempt, e.link, _fingerprint(e), e.call, e.try_): e for e in exchanges}
     records = EpisodeRecords([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
+    records.ends = ToxicEnds(events)
     for event in events:
         if isinstance(event, (ToolTry, ModelCall)):
             records.tries.append(_recorded(event, by_try))

@@ -1,0 +1,49 @@
+"""The manager's file in the history of the run that has the lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from windtunnel.history.events import ToxicsAction, ToxicsChanged
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.state.state import AttemptRow
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+
+class ManagerHistory:
+    """Records what was done to a lane's toxics; ``clock`` gives seconds since the epoch.
+
+    Raises ``OSError``.
+    """
+
+    def __init__(self, logs: Path, lane: int, clock: Callable[[], float]) -> None:
+        self._logs = logs
+        self._lane = lane
+        self._clock = clock
+        self._writer: tuple[str, Writer] | None = None
+
+    def record(
+        self,
+        attempt: AttemptRow,
+        action: ToxicsAction,
+        toxics: list[dict[str, Any]],
+        detail: str = "",
+        ended: Sequence[PlannedToxic] = (),
+        begun: float = 0.0,
+    ) -> None:
+        """``toxics``: those that were read back. ``begun``: when the manager began to end some."""
+        if self._writer is None or self._writer[0] != attempt.run_id:
+            self.close()
+            path = history_file(self._logs, attempt.run_id, "manager", self._lane)
+            self._writer = (attempt.run_id, Writer(path))
+        event = ToxicsChanged(
+            self._clock(), attempt.episode, attempt.attempt, action, toxics, detail, list(ended), begun
+        )
+        self._writer[1].write(event)
+
+    def close(self) -> None:
+        if self._writer:
+            self._writer[1].close()
+            self._writer = None

@@ -1,0 +1,59 @@
+"""How much of a toxic an attempt gets: on one link or on all, for the whole attempt or less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.flight import Hangar, sample
+from windtunnel.history.events import AttemptArmed, AttemptHealed, ToolTry, ToxicsChanged
+from windtunnel.links.catalog import TOOL_LINK_NAMES
+
+PROMPT = sample("temperature in Paris")
+OUTAGE: dict[str, Any] = {"toxic_prob": 1, "tool_limit": 4, "toxics": "timeout@upstream:400"}
+# the first try hangs until the outage ends, which closes it; a busy machine makes a call within that time
+BRIEF_S = 2.0
+BRIEF: dict[str, Any] = {**OUTAGE, "toxics": "timeout@upstream:0", "toxic_seconds": BRIEF_S}
+TOXIC = {"toxic": "timeout", "stream": "upstream", "with": {"timeout": 0}, "duration": BRIEF_S}
+SET = {"tool_limit": 4, "faults": {"toxics": [TOXIC]}}
+
+
+@pytest.fixture(params=["hangar", "real_hangar"])
+def either(request: pytest.FixtureRequest) -> Hangar:
+    """A lab with the embedded Toxiproxy, and one with the real server."""
+    hangar: Hangar = request.getfixturevalue(request.param)
+    return hangar
+
+
+def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: Hangar) -> None:
+    flight = either.fly(PROMPT, **OUTAGE)
+    assert flight.outcomes == ["honest_failure"]
+    assert len(flight.of(ToolTry)) >= OUTAGE["tool_limit"]
+    assert flight.summary.reproducible, flight.summary.not_reproducible_because
+
+
+@pytest.mark.parametrize("given", [BRIEF, SET], ids=["setting", "set"])
+def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
+    either: Hangar, given: dict[str, Any]
+) -> None:
+    flight = either.fly(PROMPT, **given)
+    assert flight.outcomes == ["success"]
+    assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
+    assert [change.action for change in flight.of(ToxicsChanged)] == ["armed", "ended", "healed"]
+    [ended] = [change for change in flight.of(ToxicsChanged) if change.action == "ended"]
+    assert {toxic.link for toxic in ended.ended} == set(TOOL_LINK_NAMES) and ended.toxics == []
+    *lost, got = sorted(flight.of(ToolTry), key=lambda tried: tried.start)
+    assert lost and all(tried.start < ended.t for tried in lost) and got.error is None
+    [episode] = flight.summary.episodes
+    assert episode.unexplained == ()
+    assert {fault.stage for fault in episode.faults if fault.link == got.link} == {"observed"}
+    [reason] = flight.summary.not_reproducible_because
+    assert reason == "timeout goes by the clock: it lasts 2 s"
+
+
+def test_one_draw_strikes_all_tool_links_alike_or_none(hangar: Hangar) -> None:
+    flight = hangar.fly(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
+    plans = [armed.toxics for armed in flight.of(AttemptArmed)]
+    assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(TOOL_LINK_NAMES)}
+    assert all(len({(t.stream, str(t.attributes)) for t in plan}) == 1 for plan in plans if plan)
