@@ -82,6 +82,9 @@ class Reconciler:
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
         leased = self._renew_lease()
+        self.status.run = (
+            leased.run_id if leased else None
+        )  # first, so that /status names whose toxics it shows
         self._faults.read()
         current: AttemptRow | None = None
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -100,7 +103,6 @@ class Reconciler:
                 self._faults.send(current, leased)
         elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
-        self.status.run = leased.run_id if leased else None
         self.status.configuration = self._faults.number
         self.status.in_force_from = self._faults.since(self.status.run)
 
