@@ -15,7 +15,8 @@ import charts
 from tests.core.hostile import TRAPS, VICTIM, database_with, victim_of
 from tests.report.synthetic import Flight
 from windtunnel.cli.main import main
-from windtunnel.history.writer import history_file
+from windtunnel.history.events import RunStarted
+from windtunnel.history.writer import Writer, history_file
 from windtunnel.links.topology import default_topology
 from windtunnel.report.charts import CHARTS
 from windtunnel.settings.configuration import load_configuration
@@ -78,6 +79,33 @@ def test_a_run_that_lies_elsewhere_is_refused(folder: Path, command: Callable[[]
     Flight(folder / "elsewhere", run_id=RUN, prompts=1).write()
     Path("logs", "runs").symlink_to(folder / "elsewhere" / "runs")
     refused(command(), "agent-0.jsonl")
+
+
+def test_settings_that_are_none_are_a_line() -> None:
+    writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
+    writer.write(RunStarted(1.0, RUN, "lab", 0, 1, {"seed": "x"}, "subject", 1))
+    writer.close()
+    result = judge()
+    assert isinstance(result.exception, SystemExit) and "settings in the history are not" in result.output
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 1e300, -1.0])
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_time_that_no_clock_shows_is_a_line(command: Callable[[], Result], bad: float) -> None:
+    writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
+    writer.write(RunStarted(bad, RUN, "lab", 0, 1, {"seed": 1}, "subject", 1))
+    writer.close()
+    result = command()
+    assert isinstance(result.exception, SystemExit) and "t is no time" in result.output
+
+
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_line_without_end_does_not_fill_the_memory(command: Callable[[], Result]) -> None:
+    path = history_file(Path("logs"), RUN, "agent", 0)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    os.truncate(path, 1 << 40)  # it takes no room on the disk
+    assert "larger than" in command().output
 
 
 @pytest.mark.parametrize("command", [judge, draw])

@@ -16,7 +16,7 @@ from tests.lab.demos import SELDOM, environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.core import lab_record, lock
 from windtunnel.core.private_files import private_file
-from windtunnel.links.topology import Topology
+from windtunnel.links.topology import Topology, default_topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
@@ -139,6 +139,17 @@ def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: ob
         folder.state, {"pid": pid, "identity": "", "lab_id": "lab-1", "topology": "nowhere.json"}
     )
     assert folder.lab("down") == "no lab is up\n"  # and this process lives on
+
+
+def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> None:
+    topology = folder.path / "topology.json"
+    default_topology("lab-1").dump(topology)
+    record = {"pid": os.getpid(), "identity": "1 0 1 another", "lab_id": "lab-1", "topology": str(topology)}
+    with lock.holding(folder.state):
+        lab_record.write(folder.state, record)
+        said = folder.lab("down", code=1)  # and this process lives on
+    lab_record.remove(folder.state)
+    assert "is not the launcher that lab lab-1 was started by" in said
 
 
 def test_the_lock_is_held_by_one(tmp_path: Path) -> None:

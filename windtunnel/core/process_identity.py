@@ -12,7 +12,7 @@ _PROC = Path("/proc")
 
 
 def process_identity(pid: int) -> str:
-    """Its user, start and command in one line, which no other process shares; empty if there is none."""
+    """Its number, user, start and command, which no other process shares; empty if there is none."""
     return _from_proc(_PROC / str(pid)) if (_PROC / "self").exists() else _from_ps(pid)
 
 
@@ -32,13 +32,16 @@ def _from_proc(folder: Path) -> str:
             (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
         )
         command = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").replace("\0", " ")
-        return f"{folder.stat().st_uid} {started} {command}"
+        return f"{folder.name} {folder.stat().st_uid} {started} {command}"
     except (OSError, IndexError):
         return ""
 
 
 def _from_ps(pid: int) -> str:
     shown = subprocess.run(
-        ["ps", "-o", "uid=,lstart=,command=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ["ps", "-o", "pid=,uid=,lstart=,command=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return shown.stdout.strip()
