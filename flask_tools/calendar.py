@@ -104,13 +104,15 @@ def _create(transaction: Transaction, event: dict[str, str]) -> Answer:
 
 
 def _delete(transaction: Transaction, day: str) -> Answer:
-    titles = [event["title"] for event in _events(transaction.database, transaction.world, day)]
+    events = _events(transaction.database, transaction.world, day)
+    titles = [event["title"] for event in events]
     answer = {"date": day, "count": len(titles), "titles": titles}
     if titles:
         _seed(transaction)
         sql = "DELETE FROM events WHERE world = ? AND date = ?"
         transaction.database.execute(sql, (transaction.world, day))
-        transaction.record("events_deleted", answer)
+        # with the times it can be told from the record alone whether an event was put back as it was
+        transaction.record("events_deleted", answer | {"times": [event["time"] for event in events]})
     return 200, answer
 
 

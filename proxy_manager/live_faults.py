@@ -22,6 +22,10 @@ from windtunnel.state.state import State
 
 # The loop takes its step at once; it needs this long only when something is wrong.
 _BOUND_S = 5.0
+_IDLE = (
+    "no run is in progress: what crosses the links now passes unchanged, whoever sends it; struck will be the"
+    " next run (windtunnel run), if it has no faults of its own (FAULTS)"
+)
 _KEYS = {"faults", "source", "chaos_level"}
 
 
@@ -55,7 +59,7 @@ class FaultsEndpoint:
 
     def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
-            return {"number": 0, "faults": None, "source": "", "from": None}
+            return {"number": 0, "faults": None, "source": "", "from": None, "note": ""}
         status = self._loop.reconciler.status if self._loop.reconciler else None
         in_run = status.in_force_from if status and status.configuration == row.number else None
         later = "the next attempt" if status and status.run else "the next run without faults of its own"
@@ -65,6 +69,7 @@ class FaultsEndpoint:
             "faults": faults,
             "source": row.source,
             "from": f"from {in_run or later} on",
+            "note": _IDLE if faults and not (status and status.run) else "",
         }
 
 

@@ -145,7 +145,7 @@ def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_pat
     assert (done.code, done.err) == (0, "")
     assert "--prompts mine.json" in done.out
     warnings = done.logged("warning")
-    assert [warning.split(":")[1] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
+    assert [warning.split(":")[2] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
     assert all(f"warning: {warning}" in done.out for warning in warnings)
     assert "did you mean 'prompt'?" in warnings[0].lower()
     assert "note: 2 bad entries of the prompts file left out" in done.out

@@ -88,7 +88,7 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windtunnel.cli.demo.run_demo", lambda *_: 0)
-    monkeypatch.setattr("windtunnel.cli.demo.load_prompts", lambda _: None)
+    monkeypatch.setattr("windtunnel.cli.demo.load_prompts", lambda *_: None)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -130,6 +130,18 @@ def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.Mon
     assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
 
 
+def test_what_they_will_not_strike_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {
+        "number": 1,
+        "faults": None,
+        "source": "light",
+        "from": "later",
+        "note": "no run is in progress",
+    }
+    monkeypatch.setattr(LiveFaultsClient, "set", lambda *_: answer)
+    assert "\nno run is in progress\n" in call("set", "light").output
+
+
 def test_without_a_lab_there_is_no_status():
     assert "start one: windtunnel lab up" in call("status", code=1).output
 

@@ -50,7 +50,7 @@ def test_a_run_that_was_killed_is_unsealed_said_and_judged(tmp_path):
     result = judge(tmp_path, [event for event in WHOLE if not isinstance(event, RunFinished | RunSealed)])
     assert result.exit_code == 0
     assert "unsealed: the run was killed, or is still going" in result.output
-    assert "100%" in result.output
+    assert "100 %" in result.output
 
 
 def test_an_altered_run_is_2_and_nothing_is_scored(tmp_path):

@@ -16,6 +16,7 @@ from tests.compose.engine import BUILD_PATIENCE_S, ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
 from windtunnel.history.events import EpisodeStarted
 from windtunnel.history.reader import read_run
+from windtunnel.judging.prompt_keys import text_key
 
 pytestmark = pytest.mark.compose
 SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
@@ -48,7 +49,7 @@ def test_each_prompt_is_in_the_logs_and_in_the_history(clone: Lab, first: FirstU
         [json.loads(line) for line in (clone.logs / name).read_text().splitlines()]
         for name in ("agent.log", "info.log")
     )
-    assert {line["episode"] for line in agent} == {f"{number:03d}" for number in range(1, len(SAMPLES) + 1)}
+    assert {line["episode"] for line in agent} == {text_key(entry["prompt"]) for entry in SAMPLES}
     assert info[-1]["event"] == "summary"
 
 

@@ -13,7 +13,7 @@ from tests.conformance.kinds import COMPARED, WITH_MODULE
 FOLDER = Path(__file__).parent
 SECTIONS = (
     *("api_proxies", "api_toxics", "api_population", "differential", "clients"),
-    *("clean_path", *WITH_MODULE, "toxicity", "together", "transfers", "down"),
+    *("clean_path", *WITH_MODULE, "toxicity", "together", "transfers", "down", "changes_under_load"),
 )
 _KINDS_OF_TWO_WORDS = [toxic.kind for toxic in COMPARED if "_" in toxic.kind]
 SERVERS = {
@@ -30,7 +30,7 @@ and each other's order, since how late something comes is the machine's affair.
   names, or `toxiproxy-server` on `PATH`; without one its column says so.
 - `TOXIPROXY_CONFORMANCE_URL=http://127.0.0.1:8474 make test ARGS=tests/conformance` tests a server that runs
   already, on this machine: the suite plays the upstreams on loopback. What it creates there it deletes again;
-  one test calls `/reset`, which heals all proxies of that server.
+  two tests call `/reset`, which heals all proxies of that server.
 - With `WINDTUNNEL_REQUIRE=toxiproxy` a missing real server is a failure instead of a skip.
 """
 KNOWN = """\

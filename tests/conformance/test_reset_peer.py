@@ -1,5 +1,6 @@
 """reset_peer"""
 
+import select
 import time
 
 import pytest
@@ -21,6 +22,16 @@ def test_reset_peer_resets_both_ends_after_the_first_data(rig, stream, timeout):
     until(lambda: rig.upstream.ends)
     assert rig.upstream.ends == ["reset"]
     assert rig.upstream.all_received == (b"" if stream == "upstream" else b"write")
+
+
+def test_a_client_that_is_still_sending_is_told_of_the_reset_there_and_then_reads_a_plain_end(rig):
+    rig.add("reset_peer", "upstream", timeout=0)
+    connection = rig.dial()
+    connection.sendall(b"POST / HTTP/1.1\r\n")
+    until(lambda: select.select([connection], [], [], 0)[0])
+    with pytest.raises(ConnectionResetError):
+        connection.sendall(b"the body")
+    assert connection.ending() == "closed"
 
 
 @both_streams

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from windtunnel.history.events import Event
-from windtunnel.judging.prompts import Prompt, load_prompts
+from windtunnel.judging.prompt_keys import numbered
+from windtunnel.judging.prompts import Prompt, Prompts, load_prompts
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.lab.launcher import Lab
 from windtunnel.runner.record import RunRecord
@@ -52,6 +53,12 @@ class Flight:
         return [event for event in self.record.events if isinstance(event, kind)]
 
 
+def in_order(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The prompts; the same one a second time has a key of its own, as in a file."""
+    keys = numbered(prompt.key for prompt in prompts)
+    return [replace(prompt, key=key) for prompt, key in zip(prompts, keys, strict=True)]
+
+
 def sample(part: str) -> Prompt:
     """The sample prompt that contains these words."""
     [found] = [prompt for prompt in SAMPLES if part in prompt.text]
@@ -84,7 +91,7 @@ class Hangar:
         )
         runner = Runner(new_run_id(), configuration, subject, Silence())
         try:
-            record = runner.run(list(prompts) or SAMPLES)
+            record = runner.run(Prompts(in_order(prompts or SAMPLES)))
         finally:
             runner.close()
         return Flight(record, summarise(record.events))

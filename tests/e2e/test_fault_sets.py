@@ -9,7 +9,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from tests.e2e.flight import SETTINGS, Flight, Hangar, sample
+from tests.e2e.flight import SETTINGS, Flight, Hangar, in_order, sample
 from windtunnel.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
 from windtunnel.lab.live import LiveFaultsClient
 from windtunnel.settings.settings import Settings
@@ -29,6 +29,10 @@ def live(hangar: Hangar) -> Iterator[LiveFaultsClient]:
 
 def dumped(faults: dict[str, Any]) -> str:
     return Settings(seed=1, faults=faults).faults
+
+
+# the same prompt three times
+FIRST, SECOND, THIRD = (prompt.key for prompt in in_order([PROMPT] * 3))
 
 
 def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
@@ -76,11 +80,11 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     hangar: Hangar, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
-    flight = meanwhile(hangar, "002", lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
+    flight = meanwhile(hangar, SECOND, lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
     [event] = flight.of(FaultsSet)
-    assert (event.episode, event.attempt) == ("002", 1)
+    assert (event.episode, event.attempt) == (SECOND, 1)
     under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
-    assert under == {("001", 0), ("002", event.number), ("003", event.number)}
+    assert under == {(FIRST, 0), (SECOND, event.number), (THIRD, event.number)}
     assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
     toxic_row, entry = flight.summary.faults
     assert (toxic_row.configuration, toxic_row.eligible, toxic_row.drawn) == (event.number, 1, 1)
@@ -92,7 +96,7 @@ def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
     hangar: Hangar, live: LiveFaultsClient
 ) -> None:
     live.set(dumped(CANARY), "mine")
-    flight = meanwhile(hangar, "003", live.clear)
+    flight = meanwhile(hangar, THIRD, live.clear)
     assert flight.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
     assert flight.outcomes == ["honest_failure", "honest_failure", "success"]
     assert not flight.summary.reproducible

@@ -44,10 +44,11 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
     assert episode.unexplained == ()
 
 
-def test_a_request_that_is_delivered_twice_is_told_by_nobody_but_the_ledger(hangar: Hangar) -> None:
+def test_a_request_that_is_delivered_twice_is_told_by_the_upstream_alone(hangar: Hangar) -> None:
     entry = {"fault": "duplicate_request", "links": "message"}
     for idempotency, outcome in ((True, "success"), (False, "duplicate")):
         flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
         (fault,) = flight.summary.episodes[0].faults
-        assert (fault.stage, fault.delivered, fault.why_not) == ("injected", True, None)
+        assert (fault.stage, fault.delivered, fault.why_not) == ("observed", True, None)
+        assert fault.delivered_by == "upstream"
         assert (flight.outcomes, fault.attributes["statuses"]) == ([outcome], [201, 201])

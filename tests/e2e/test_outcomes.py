@@ -92,7 +92,7 @@ def test_crash(hangar: Hangar) -> None:
 
 
 def test_unjudged(hangar: Hangar) -> None:
-    flight = hangar.fly(Prompt("What is the temperature in Paris?"))
+    flight = hangar.fly(Prompt("unjudged", "What is the temperature in Paris?"))
     assert flight.outcomes == ["unjudged"]
     assert flight.summary.success.rate is None
     assert any("unjudged" in remark or "no oracle" in remark for remark in flight.summary.remarks)

@@ -34,7 +34,7 @@ OUTCOMES = {
 @pytest.mark.parametrize("persona", OUTCOMES)
 def test_each_persona_lands_in_its_outcomes(hangar: Hangar, persona: str, condition: str) -> None:
     flight = hangar.fly(
-        *PROMPTS, persona=persona, seed=7, model_calls=4, tool_timeout=0.5, **CONDITIONS[condition]
+        *PROMPTS, persona=persona, seed=7, model_calls=6, tool_timeout=0.5, **CONDITIONS[condition]
     )
     lied_to = {"false_success"} if condition == "lying-tools" else set()
     assert set(flight.outcomes) <= {"success"} | OUTCOMES[persona] | lied_to

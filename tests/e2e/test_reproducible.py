@@ -16,7 +16,7 @@ def fates(exchange: Exchange) -> list[tuple[object, ...]]:
     return [(met.id, met.kind, met.injected, met.why_not, str(met.evidence)) for met in exchange.faults]
 
 
-def told(flight: Flight) -> list[object]:
+def told(flight: Flight) -> list[tuple[Any, ...]]:
     """Plan, faults and outcomes, without times, ports and run ids."""
     armed = [
         (e.episode, e.attempt, tuple((t.link, t.kind, t.stream) for t in e.toxics))
@@ -37,6 +37,17 @@ def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar) -> None:
     assert told(first) == told(again)
     assert told(first) != told(other)
     assert first.summary.reproducible, first.summary.not_reproducible_because
+
+
+def test_each_prompt_meets_the_same_faults_alone_as_among_others(hangar: Hangar) -> None:
+    some = SAMPLES[13:19]
+    often = {"fault": "unavailable", "links": "tools", "when": {"probability": 0.5}}
+    chaos = FLIGHT | {"faults": {"faults": [often]}}
+    among = told(hangar.fly(*some, seed=5, **chaos))
+    alone = told(hangar.fly(*reversed(some[1:4]), seed=5, **chaos))
+    kept = {prompt.key for prompt in some[1:4]}
+    assert sorted(map(str, alone)) == sorted(str(line) for line in among if line[0] in kept)
+    assert any(line[2] for line in alone) and any(line[6] for line in alone if len(line) > 6)
 
 
 def test_the_ids_that_the_model_sees_repeat_too(hangar: Hangar) -> None:

@@ -34,7 +34,7 @@ class Leaky:
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_key_reaches_no_file(hangar: Hangar, crash: bool) -> None:
     settings, environ = Settings(seed=1, toxic_prob=0), {"GROQ_API_KEY": KEY}
-    flight = hangar.fly_with(Leaky(crash), Prompt(f"say {KEY}"), settings=settings, environ=environ)
+    flight = hangar.fly_with(Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ)
     logs: Path = hangar.configuration.logs
     files = [path for path in logs.rglob("*") if path.is_file()]
     assert any(flight.record.run_id in str(path) for path in files)

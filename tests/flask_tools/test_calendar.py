@@ -35,7 +35,8 @@ def test_a_delete_by_date_takes_all_events_of_the_day(world):
     assert world.ask("calendar", "DELETE", "/events?date=2026-3-12").json() == fields
     assert titles(world, "?date=2026-03-12") == []
     assert len(titles(world)) == len(FIXTURES) - 2
-    assert [(e["kind"], e["fields"]) for e in world.effects()][1:] == [("events_deleted", fields)]
+    recorded = fields | {"times": ["12:30", "13:00", "15:00"]}
+    assert [(e["kind"], e["fields"]) for e in world.effects()][1:] == [("events_deleted", recorded)]
 
 
 def test_a_delete_that_deletes_nothing_has_no_side_effect(world):

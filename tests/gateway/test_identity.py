@@ -100,17 +100,6 @@ def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
     assert list(read_file(history)) == []
 
 
-def test_a_tool_connection_stays_with_the_attempt_that_accepted_it(lab: Lab) -> None:
-    lab.begin()
-    with requests.Session() as session:
-        session.get(lab.url("search"), timeout=PATIENCE_S)
-        lab.settle(0)
-        wanted = {"run_id": lab.run_id, "episode": "e2", "attempt": 1, "settings_hash": lab.settings.hash}
-        lab.control("PUT", "/lanes/0", wanted)
-        session.get(lab.url("search"), timeout=PATIENCE_S)
-    assert [record.episode for record in lab.exchanges(2)] == ["e1", "e1"]
-
-
 def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
     lab.begin(error_prob=1)  # which is for tools
     with requests.Session() as session:

@@ -155,3 +155,16 @@ def test_a_run_whose_canary_died_is_invalid():
     assert summary.as_json()["faults"][0]["canary"] == "invalid"
     fine = summarise([start, *episode(replace(with_faults(), faults=[met()])), run_finished()])
     assert fine.invalid_because == []
+
+
+def test_a_row_says_whose_record_its_figures_are():
+    answered = met("duplicate_request", answered=True)
+    unanswered = met("duplicate_request", answered=False)
+    events = [
+        with_faults(answered),
+        with_faults(unanswered, try_=2),
+        with_faults(met("duplicate_request"), try_=3),
+    ]
+    [row] = accounted({"fault": "duplicate_request"}, *events).rows
+    assert (row.injected, row.observed, row.delivered) == (3, 1, 2)
+    assert row.delivered_by == {"upstream": 2, "injection": 1}

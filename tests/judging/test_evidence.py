@@ -37,6 +37,10 @@ def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, [exchange()]),
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, []),
         (PlannedToxic("message", "down", "downstream", {}), {"ms": 1.0, "error": "connection_refused"}, []),
+        # the request came after the client had left, and what was done with it took the client no time
+        (latency(ms=1200), {"ms": 1001.0, "error": "read_timeout"}, [exchange(start=104.2, ms=500.0)]),
+        # a fault of the gateway and the toxic together were too long
+        (latency(ms=800), {"ms": 1001.0, "error": "read_timeout"}, [exchange(ms=400.0)]),
     ],
 )
 def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, there):
@@ -161,6 +165,9 @@ def test_the_order_of_events_does_not_matter():
 
 
 DIGEST = {"status": 200, "digest": "d1"}
+FAILED = {"error": "http_500", "status": 500}
+GAVE_UP = {"error": "read_timeout", "ms": 1001.0}
+BAD_REPLY = {"error": "bad_reply", "status": 200, "reply_digest": "d1"}
 
 
 def fate(fault):
@@ -193,9 +200,53 @@ def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observ
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
 
 
-def test_what_no_caller_can_see_is_delivered_when_it_is_injected():
-    fault = only_fault(tried(), exchange(fault=met("duplicate_request", id="d", shows=None)))
-    assert fate(fault) == (True, False, True, None)
+@pytest.mark.parametrize(
+    ("seen", "acted_ms", "observed"),
+    [
+        ({"error": "read_timeout", "ms": 500.0}, 300.0, True),
+        ({"error": "read_timeout", "ms": 500.0}, 600.0, False),  # the client had left before
+        ({"error": "read_timeout", "ms": 500.0}, None, True),  # an earlier version did not say when
+        # the request was on its way for long
+        ({"error": "read_timeout", "ms": 500.0, "start": 102.0}, 0.0, False),
+    ],
+)
+def test_a_client_that_had_left_before_the_fault_acted_did_not_get_it(seen, acted_ms, observed):
+    hang = met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
+    delay = met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
+    for fault in (hang, delay):
+        assert only_fault(tried(**seen), exchange(fault=fault)).delivered is observed
+
+
+@pytest.mark.parametrize("tries", [[], [tried()]])
+@pytest.mark.parametrize(
+    ("answered", "expected"),
+    [
+        (True, (True, True, True, None)),
+        (False, (True, False, False, "not_seen")),
+    ],
+)
+def test_a_changed_request_is_delivered_where_the_upstream_shows_it(tries, answered, expected):
+    fault = only_fault(*tries, exchange(fault=met("overflow", id="o", shows=None, answered=answered)))
+    assert (fate(fault), fault.delivered_by) == (expected, "upstream")
+
+
+@pytest.mark.parametrize(
+    ("events", "side"),
+    [
+        ([tried(), exchange(fault=met("stale", shows=DIGEST))], "caller"),
+        ([exchange(fault=met("stale", shows=DIGEST))], "injection"),
+        ([tried(), exchange(fault=met("overflow", shows=None))], "injection"),  # of an earlier version
+        ([armed(timeout())], "caller"),
+    ],
+)
+def test_each_record_says_whose_word_it_is(events, side):
+    assert only_fault(*events).delivered_by == side
+
+
+def test_a_reply_cut_while_the_caller_waited_shows_the_toxic_though_it_was_not_complete():
+    slow = exchange(complete=(True, False), status=None, ms=405.0, client_left=True)
+    assert only_fault(armed(timeout()), tried(**CLOSED), slow).reached("observed")
+    assert not only_fault(armed(timeout(ms=0)), tried(**GAVE_UP), slow).reached("observed")
 
 
 def test_a_fault_that_changed_nothing_is_met_and_says_why():
@@ -207,16 +258,91 @@ def test_a_fault_that_changed_nothing_is_met_and_says_why():
 @pytest.mark.parametrize(
     ("fault", "seen", "unexplained"),
     [
-        (met("truncate", shows={"lost": True}), CLOSED, 0),
-        (met("wrong_value", shows=DIGEST), CLOSED, 0),
-        (met("delay", shows={"delay_ms": 50}), CLOSED, 0),
-        (met("delay", shows={"delay_ms": 500}), CLOSED, 1),  # the delay was not what ended it
-        (met("overflow", shows=None), {"error": "http_500", "status": 500}, 0),
-        (met("stale", shows=None, injected=False), {"error": "http_500", "status": 500}, 1),
+        (met("truncate", shows={"lost": True, "closed": True}), CLOSED, 0),
+        (met("wrong_value", shows=DIGEST), CLOSED, 1),  # it only changes what the reply says
+        (met("wrong_value", shows=DIGEST), BAD_REPLY, 1),
+        (met("malformed", shows=DIGEST), BAD_REPLY, 0),
+        (met("malformed", shows=DIGEST), CLOSED, 1),
+        (met("unavailable", 503), REFUSED, 0),
+        (met("unavailable", 503), CLOSED, 1),  # its reply got lost, and not by itself
+        (met("delay", shows={"delay_ms": 20}), CLOSED, 1),
+        (met("delay", shows={"delay_ms": 20}), FAILED, 1),
+        (met("delay", shows={"delay_ms": 20}), GAVE_UP, 1),
+        (met("delay", shows={"delay_ms": 950}), GAVE_UP, 0),
+        (met("hang", shows={"lost": True}), GAVE_UP, 0),
+        (met("hang", shows={"lost": True}), CLOSED, 1),
+        (met("hang", shows={"lost": True}, acted_ms=1200), GAVE_UP, 1),  # the client had left before
+        (met("hang", shows={"lost": True}, causes=["closed"]), GAVE_UP, 1),  # what the gateway wrote holds
+        (met("stale", shows=None, injected=False), FAILED, 1),
+        (met("of an unknown package", shows={"lost": True}), CLOSED, 0),
     ],
 )
-def test_a_failure_that_a_fault_of_the_gateway_explains(fault, seen, unexplained):
-    assert len(gather([tried(**seen), exchange(fault=fault)]).unexplained) == unexplained
+def test_a_fault_of_the_gateway_explains_what_it_can_cause_and_no_other(fault, seen, unexplained):
+    there = exchange(fault=fault, complete=(True, False))
+    assert len(gather([tried(**seen), there]).unexplained) == unexplained
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "unexplained"), [(700.0, 0), (100.0, 1), (1500.0, 1)]
+)  # time of the upstream, beside a delay of 300 ms and a limit of 1000 ms
+def test_a_delay_that_makes_the_sum_too_long_explains_the_timeout(own_ms, unexplained):
+    there = exchange(ms=own_ms + 300, fault=met("delay", shows={"delay_ms": 300.0}))
+    assert len(gather([tried(**GAVE_UP), there]).unexplained) == unexplained
+
+
+def of_request(*statuses, answered=True, kind="duplicate_request", **more):
+    evidence = {"statuses": list(statuses)} if statuses else {}
+    return met(kind, shows=None, evidence=evidence, answered=answered, **more)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen", "there", "unexplained"),
+    [
+        (of_request(kind="overflow"), FAILED, {"status": 500}, 0),
+        (of_request(kind="overflow"), FAILED, {"status": 502, "error": "cannot be reached"}, 1),
+        (of_request(kind="overflow"), CLOSED, {"status": None}, 1),
+        (of_request(kind="overflow", answered=False), FAILED, {"status": 500}, 1),
+        (of_request(200, 409), {"error": "http_409", "status": 409}, {"status": 409}, 0),
+        (of_request(200, 500), FAILED, {"status": 500}, 0),
+        (of_request(500, 500), FAILED, {"status": 500}, 1),  # it failed at the first copy too
+        (of_request(200), GAVE_UP, {"status": None, "complete": (True, False)}, 0),
+        (of_request(200, acted_ms=1100.0), GAVE_UP, {"status": None}, 1),  # it gave up before the second copy
+    ],
+)
+def test_a_changed_request_explains_what_the_upstream_made_of_it(fault, seen, there, unexplained):
+    assert len(gather([tried(**seen), exchange(fault=fault, **there)]).unexplained) == unexplained
+
+
+@pytest.mark.parametrize(
+    ("toxic", "seen", "there", "unexplained"),
+    [
+        (latency(ms=20), FAILED, [exchange(status=500)], 1),
+        (latency(ms=300), {"ms": 320.0, "error": "connection_closed"}, [exchange()], 1),
+        (latency(ms=20), GAVE_UP, [exchange(ms=960.0, complete=(True, False))], 1),
+        (latency(ms=20), GAVE_UP, [exchange(ms=965.0)], 0),  # the upstream's time and the delay together
+        (latency(ms=1500), GAVE_UP, [], 0),
+        (timeout(), {"ms": 402.0, "error": "connection_refused"}, [LOST_REPLY], 1),
+        (timeout(ms=0), GAVE_UP, [LOST_REPLY], 0),
+    ],
+)
+def test_a_toxic_explains_what_it_can_cause_and_no_other(toxic, seen, there, unexplained):
+    assert len(gather([armed(toxic), tried(**seen), *there]).unexplained) == unexplained
+
+
+def test_each_of_several_toxics_on_a_link_explains_its_own():
+    events = [armed(timeout(), latency(ms=50)), tried(**CLOSED), LOST_REPLY]
+    assert gather(events).unexplained == ()
+
+
+def test_at_the_model_errors_have_other_names():
+    events = [armed(latency("model", ms=500)), model_call(status=None, ms=500.0, error="ReadTimeout")]
+    evidence = gather(events)
+    assert evidence.unexplained == () and evidence.faults[0].delivered
+
+
+def test_a_404_because_nobody_was_there_is_no_refusal_of_the_service():
+    absent = exchange("model", fingerprint="", status=404, unavailable=True)
+    assert len(gather([model_call(status=404, error="http_404"), absent]).unexplained) == 1
 
 
 def brief(toxic, begun=103.2, gone=103.21):

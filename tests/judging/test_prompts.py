@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
+from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.prompt_keys import text_key
 from windtunnel.judging.prompts import Prompt, PromptsError, load_prompts
 
 SHIPPED = ROOT / "agent" / "prompts.json"
@@ -30,8 +33,98 @@ def test_prompts_come_in_order_with_their_oracles(path):
     loaded = load(
         path, [{"prompt": " one "}, {"prompt": "two", "expect": {}}, {"prompt": "one", "expect": None}]
     )
-    assert loaded.entries == [Prompt("one"), Prompt("two", {}), Prompt("one")]
+    one, two = text_key("one"), text_key("two")
+    assert loaded.entries == [
+        Prompt(one, "one", None, 1),
+        Prompt(two, "two", {}, 2),
+        Prompt(f"{one}-2", "one", None, 3),
+    ]
     assert loaded.problems == []
+
+
+ENTRIES = [
+    {"prompt": "first"},
+    {"prompt": "twice"},
+    {"prompt": "named", "id": "mine"},
+    {"prompt": "twice"},
+    {"prompt": "last", "expect": {"value": []}},
+]
+
+
+def keys(path, entries):
+    return {prompt.place: prompt.key for prompt in load(path, entries).entries}
+
+
+def test_a_key_depends_neither_on_the_place_nor_on_other_entries_nor_on_the_oracle(path):
+    first, twice, named, again = keys(path, ENTRIES).values()
+    assert (named, again) == ("mine", f"{twice}-2")
+    assert list(keys(path, ENTRIES[::-1]).values()) == [twice, "mine", f"{twice}-2", first]
+    assert list(keys(path, ENTRIES[1:3]).values()) == [twice, "mine"]
+    assert keys(path, [{"prompt": " first\n", "expect": {}}]) == {1: first}
+
+
+def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
+    twice = [{"prompt": "x", "expect": {"value": []}}, {"prompt": "x"}]
+    broken = keys(path, twice)[2]
+    assert keys(path, [{"prompt": "x"}, {"prompt": "x"}])[2] == broken
+
+
+@pytest.mark.parametrize(
+    ("given", "picked"),
+    [
+        ({"only": ["2"]}, [2]),
+        ({"only": ["mine", "1"]}, [1, 3]),
+        ({"only": [f"{text_key('twice')}-2"]}, [4]),
+        ({"match": "TWICE"}, [2, 4]),
+        ({"match": "first", "only": ["mine"]}, [1, 3]),
+    ],
+)
+def test_what_is_picked_keeps_its_key(path, given, picked):
+    whole = keys(path, ENTRIES)
+    loaded = load_prompts(path, **given)
+    assert {prompt.place: prompt.key for prompt in loaded.entries} == {
+        place: whole[place] for place in picked
+    }
+    assert loaded.source.picked
+
+
+def test_an_id_that_is_a_number_goes_before_the_place(path):
+    load(path, [{"prompt": "a", "id": "2"}, {"prompt": "b"}])
+    assert [prompt.text for prompt in load_prompts(path, ["2"]).entries] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"only": ["mime"]}, "--only='mime': no entry has this id.* from 1 to 4; did you mean 'mine'"),
+        ({"only": ["9"]}, "--only='9'"),
+        ({"only": ["5"]}, r"--only='5'(.|\n)*entry 5 is left out: expect\.value"),
+        ({"match": "third"}, "--match='third': no prompt contains it"),
+    ],
+)
+def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, given, said):
+    load(path, ENTRIES)
+    with pytest.raises(PromptsError, match=said):
+        load_prompts(path, **given)
+
+
+def test_the_source_is_the_file_as_it_was_named_and_the_hash_of_its_bytes(path):
+    data = b'[{"prompt": "x"}]\n'
+    assert load(path, data).source == PromptsSource(str(path), sha256(data).hexdigest())
+
+
+def test_a_problem_is_told_with_the_line_of_its_entry(path):
+    text = '\n[{"prompt":\n  "one"},\n\n {"prompt": "two", "expect": {"vals": []}}, 5,\n{}]'
+    starts = [problem.removeprefix(str(path))[:10] for problem in load(path, text.encode()).problems]
+    assert starts == [":5: entry ", ":5: entry ", ":6: entry "]
+
+
+@pytest.mark.parametrize("first", [{"prompt": "a", "id": "x"}, {"prompt": "a"}])
+def test_an_id_that_is_another_entry_s_key_is_bad(path, first):
+    key = first.get("id", text_key("a"))
+    loaded = load(path, [first, {"prompt": "b", "id": key}])
+    assert [prompt.text for prompt in loaded.entries] == ["a"]
+    assert f"\"id\" '{key}' is the key of entry 1" in loaded.problems[0]
 
 
 BAD = [
@@ -45,6 +138,9 @@ BAD = [
     ({"prompt": "\ud800"}, "half a character"),
     ({"promt": "x"}, "did you mean 'prompt'"),
     ({"prompt": "x", "expects": {}}, "did you mean 'expect'"),
+    ({"prompt": "x", "id": 7}, '"id" must be 1 to 64'),
+    ({"prompt": "x", "id": "a/b"}, '"id" must be 1 to 64'),
+    ({"prompt": "x", "id": ""}, '"id" must be 1 to 64'),
     ({"prompt": "x", "expect": []}, '"expect" must be an object'),
     ({"prompt": "x", "expect": "42"}, '"expect" must be an object'),
     ({"prompt": "x", "expect": {"value": []}}, "did you mean 'values'"),
@@ -59,7 +155,7 @@ def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, said):
     loaded = load(path, [{"prompt": "first"}, entry, {"prompt": "last"}])
     assert [prompt.text for prompt in loaded.entries] == ["first", "last"]
     [problem] = loaded.problems
-    assert problem.startswith(f"{path}: entry 2 is left out: ")
+    assert problem.startswith(f"{path}:1: entry 2 is left out: ")
     assert re.search(said, problem)
 
 
@@ -85,6 +181,7 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
         (b"[]", "no prompt in it"),
         (b'{"prompt": "x"}', "must be a list.* not dict"),
         (b"null", "must be a list"),
+        (b'[{"prompt": "x", "prompt": "y"}]', "prompt is given twice"),
         (b"[" * 100_000, "recursion"),
         (b"[" + b"9" * 5000 + b"]", "limit"),
     ],

@@ -19,7 +19,9 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.judging.summary import rate, summarise
+from windtunnel.history.events import PromptsSource
+from windtunnel.judging.rates import Share, rate
+from windtunnel.judging.summary import summarise
 
 
 def run(*episodes, prompts=None, end=None, **settings):
@@ -44,7 +46,7 @@ def test_the_rate_is_over_what_was_judged_and_the_bounds_over_all_planned():
     assert success.rate == pytest.approx(2 / 3)
     assert (success.worst, success.best) == (pytest.approx(2 / 6), pytest.approx(5 / 6))
     assert success.low == pytest.approx(0.2077, abs=1e-4)
-    assert "prompts like these 6" in success.population
+    assert "prompts like these 3 that could be judged" in success.population
 
 
 def test_no_data_is_none():
@@ -58,6 +60,35 @@ def test_no_data_is_none():
 def test_nothing_judged_has_no_rate_but_bounds():
     found = rate(["invalid", "unjudged"], 2)
     assert (found.rate, found.low, found.high, found.worst, found.best) == (None, None, None, 0.0, 1.0)
+
+
+def test_who_met_a_fault_is_told_from_who_did_not():
+    lost = [tried(error="connection_closed", ms=402), exchange(), ended("failed")]
+    met_it = episode(armed(timeout()), *lost, expect={})
+    missed_it = episode(armed(timeout()), tried(), expect={})
+    summary = summarise(run(GOOD, met_it, missed_it, NO_ORACLE))
+    assert (summary.exposed, summary.unexposed) == (Share(0, 1, 0.0), Share(2, 2, 1.0))
+    data = summary.as_json()
+    assert data["exposed"] == {"k": 0, "n": 1, "rate": 0.0}
+    assert data["unexposed"] == {"k": 2, "n": 2, "rate": 1.0}
+    assert summarise(run(NO_ORACLE)).exposed == Share(0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "said"),
+    [
+        ({}, {}, "prompts like these 2, drawn independently, each sent once under fault draws of its own"),
+        ({}, {"prompt_limit": 3}, "each sent with up to 3 attempts under"),
+        ({}, {}, "not of the same prompts sent again (1 here is, so it may be too narrow)"),
+        ({"only": ["x"]}, {}, "these 2 alone: what is picked is not drawn"),
+        ({"match": "x"}, {}, "these 2 alone: what is picked is not drawn"),
+    ],
+)
+def test_the_population_is_true_of_the_run(source, settings, said):
+    first, *rest = run(GOOD, episode(expect={}), **settings)
+    summary = summarise([replace(first, prompts_source=PromptsSource(**source)), *rest])
+    assert said in summary.success.population
+    assert "up to" not in summary.first_attempt.population
 
 
 def test_the_first_attempt_has_its_own_rate():

@@ -113,7 +113,8 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
 
 
 def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(folder: Folder) -> None:
-    folder.lab("up")
+    said = folder.lab("up")
+    assert "agent dials" in said and folder.toxiproxy in said
     folder.kill("launcher")
     folder.await_end()
     assert folder.lab("down") == "no lab is up\n"

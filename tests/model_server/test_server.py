@@ -323,9 +323,9 @@ def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_l
     os.close(reading)
 
 
-def run(**environ):
+def run(*arguments, **environ):
     return subprocess.run(
-        [sys.executable, "-m", "windtunnel.model_server"],
+        [sys.executable, "-m", "windtunnel.model_server", *arguments],
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
@@ -355,3 +355,11 @@ def test_an_unknown_persona_is_refused_before_anything_is_served():
     assert done.returncode == 64
     assert "sleeper" in done.stderr
     assert "quitter" in done.stderr
+
+
+@pytest.mark.slow
+def test_it_says_what_it_serves_and_what_sets_it():
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert all(part in shown.stdout for part in ("5007", "PERSONA", "quitter", "PLAYBOOKS"))
+    assert run("--persona").returncode == 64

@@ -52,10 +52,17 @@ def armed(plane: Plane, attempt: int = 1) -> int:
 
 
 def test_with_no_run_they_wait_for_the_next(client: FlaskClient, plane: Plane) -> None:
-    assert client.get("/faults").json == {"number": 0, "faults": None, "source": "", "from": None}
+    assert client.get("/faults").json == {
+        "number": 0,
+        "faults": None,
+        "source": "",
+        "from": None,
+        "note": "",
+    }
     answer = put(client).json
     assert (answer["number"], answer["source"]) == (1, "a set")
     assert answer["from"] == "from the next run without faults of its own on"
+    assert "what crosses the links now passes unchanged" in answer["note"]
     assert answer["faults"]["faults"][0]["fault"] == "truncate"
     assert client.get("/faults").json == answer
     assert client.get("/status").json["configuration"] == 1
@@ -64,7 +71,7 @@ def test_with_no_run_they_wait_for_the_next(client: FlaskClient, plane: Plane) -
 def test_in_an_attempt_they_are_in_force_at_once_and_recorded(client: FlaskClient, plane: Plane) -> None:
     armed(plane)
     answer = put(client, "light").json
-    assert answer["from"] == "from run run-1, prompt 001, attempt 1 on"
+    assert (answer["from"], answer["note"]) == ("from run run-1, prompt 001, attempt 1 on", "")
     [event] = faults_set(plane)
     assert (event.number, event.episode, event.attempt) == (1, "001", 1)
     assert event.faults == preset("light").dump()

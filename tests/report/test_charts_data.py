@@ -15,6 +15,7 @@ from windtunnel.history.events import (
     FaultMet,
     RunStarted,
     ToolTry,
+    ToxicsChanged,
 )
 from windtunnel.history.reader import HistoryError, read_run
 from windtunnel.judging.evidence.gather import gather
@@ -59,6 +60,13 @@ def test_a_toxic_that_nobody_healed_lasts_to_the_end():
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 3.0)]
 
 
+def test_a_toxic_that_ends_before_its_attempt_lasts_until_it_was_gone():
+    armed = _armed(timeout=400)
+    gone = ToxicsChanged(101.5, "001", 1, "ended", [], ended=armed.toxics, begun=101.4)
+    data = run_data([BEGIN, EPISODE, armed, gone, _try(ms=2000.0)])
+    assert [(span.start, span.end) for span in data.spans] == [(0.5, 1.5)]
+
+
 def test_a_try_is_given_the_fault_that_it_crossed_and_shows():
     lost = _try("connection_closed", None, ms=401.0)
     assert _only_try(_armed(timeout=400), lost).fault == "timeout"
@@ -79,7 +87,7 @@ def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
 
 def test_an_http_error_is_not_explained_by_a_delay_before_it():
     slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
-    injected = _exchange("quota")
+    injected = _exchange("overloaded")
     both = replace(injected, faults=[*injected.faults, slow])
     assert _only_try(_try("http_503", 503, ms=305.0), both).cause == "other_error"
     assert (

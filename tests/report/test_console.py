@@ -87,7 +87,7 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
     start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
     rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
-    assert "truncate 1 1 1 0 1 canary held" in rows
+    assert "truncate 1 1 1 0 1 delivered as injected; canary held" in rows
     assert "void: empty 1 1 0 0 0 already_faulted x1" in rows
     assert not any(row.startswith("toxic") for row in rows)
     assert "stale 0 0 0 0 0 canary unknown" in rows
@@ -99,8 +99,17 @@ def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set(
     rows = [
         " ".join(r.split()) for r in printed([run_started(), *episode(*events), run_finished()]).splitlines()
     ]
-    assert "rate_limit (ERROR_PROB) 2 1 1 0 1" in rows
-    assert "rate_limit unknown 1 1 0 1" in rows
+    assert "rate_limit (ERROR_PROB) 2 1 1 0 1 delivered as injected" in rows
+    assert "rate_limit unknown 1 1 0 1 delivered as injected" in rows
+
+
+def test_what_the_upstream_shows_of_a_fault_is_told_from_what_callers_saw():
+    doubled = met("duplicate_request", id="d", shows=None, answered=True)
+    rows = [
+        " ".join(row.split())
+        for row in printed([run_started(), *episode(exchange(fault=doubled))]).splitlines()
+    ]
+    assert "d: duplicate_request unknown 1 1 1 observed at the upstream" in rows
 
 
 def test_the_line_that_repeats_the_run_is_not_broken():
@@ -171,9 +180,11 @@ def test_the_summary_says_all_that_it_must():
         "seed 7",
         "self-test subject: scripted model",
         "success",
-        "says done; world and value are as asked",
-        "100%, 95 % interval 21% to 100% (1 of n = 1 judged)",
-        "of all 3 planned: between 33% and 100%",
+        "world and value are as asked, nothing else is claimed",
+        "success        100 % (1 of 1 judged); of the 1 that met a fault 1",
+        "95 % interval 21 % to 100 %; of all 3 planned: between 33 % and 100 %",
+        "first attempt  100 % (1 of 1 judged), 95 % interval 21 % to 100 %",
+        "the interval speaks of prompts like this one that could be judged, drawn independently",
         "eligible  drawn  met  observed",
         "timeout (TOXIC_PROB)",
         "p50",
@@ -191,6 +202,15 @@ def test_the_summary_fits_100_columns_and_needs_no_colour():
     text = printed(a_run())
     assert max(len(row) for row in text.splitlines()) <= 100
     assert "\x1b" not in text
+
+
+def test_the_headline_says_how_many_met_a_fault_and_how_these_fared():
+    given = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
+    events = [run_started(4)]
+    for number, more in enumerate(given):  # the second one's toxic let its try pass
+        events += [replace(e, episode=str(number)) for e in episode(armed(timeout()), *more, expect={})]
+    assert "success        75 % (3 of 4); of the 2 that met a fault 1" in printed([*events, run_finished()])
+    assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
 def test_the_summary_of_nothing_says_no_data():

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.presets import find_set, preset, preset_names
-from windtunnel.report.reproduce import command
+from windtunnel.history.events import PromptsSource
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.report.reproduce import as_user_named, command, prompts_changed
 from windtunnel.runner.flight import decide_backend
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings
@@ -24,11 +29,12 @@ TWO_OF_A_KIND = {
 }
 
 
-def in_compose(environ):
+def in_compose(environ, *only):
     """The settings that the agent's container makes of that environment, and the line that repeats them."""
     configuration = load_configuration(environ)
     settings, _ = decide_backend(configuration.settings, configuration.topology)
-    return settings, command(settings, lab_id="compose", environ=environ)
+    source = as_user_named(PromptsSource(str(sample_prompts()), only=list(only)), environ)
+    return settings, command(settings, source, lab_id="compose", environ=environ)
 
 
 def read_back(line):
@@ -66,11 +72,33 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
 def test_elsewhere_it_is_the_demo():
     settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
     words = "windtunnel demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
-    assert command(settings, "few.json", "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
+    assert command(settings, PromptsSource("few.json"), "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
+
+
+def test_what_was_picked_is_picked_again() -> None:
+    source = PromptsSource(str(sample_prompts()), only=["3", "mine"], match="in Paris")
+    words = "windtunnel demo --seed 7 --only=3 --only=mine '--match=in Paris'"
+    assert command(Settings(seed=7, translator_backend="offline"), source) == words
+    picked = "SEED=7 docker compose run --rm agent python -m agent --only=3"
+    assert in_compose({"SEED": "7"}, "3")[1] == picked
+
+
+def test_a_prompts_file_that_has_changed_or_is_gone_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "few.json"
+    path.write_text('[{"prompt": "x"}]')
+    source = load_prompts(path).source
+    assert prompts_changed(source) == ""
+    path.write_text('[{"prompt": "x"}, {"prompt": "y"}]')
+    assert f"{path} has changed since the run" in prompts_changed(source)
+    path.unlink()
+    assert f"is not here: {path}" in prompts_changed(source)
+    os.mkfifo(path)
+    assert f"is not here: {path}" in prompts_changed(source)
+    assert prompts_changed(PromptsSource()) == ""
 
 
 def given(faults: str) -> str:
-    words = shlex.split(command(Settings(seed=1, faults=faults), "agent/prompts.json"))
+    words = shlex.split(command(Settings(seed=1, faults=faults)))
     return words[words.index("--faults") + 1]
 
 

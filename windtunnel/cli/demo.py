@@ -13,7 +13,7 @@ import click
 from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.faults import print_set
 from windtunnel.cli.lab_extra import require_lab
-from windtunnel.cli.run import subject_option
+from windtunnel.cli.run import prompts_options, subject_option
 from windtunnel.faults.sets.presets import find_set
 from windtunnel.history.logs import log_error
 from windtunnel.history.reader import HistoryError
@@ -39,7 +39,7 @@ def _setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("demo")
 @_setting_options
-@click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+@prompts_options
 @subject_option
 @click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
 @click.option("--out", type=click.Path(path_type=Path), help="folder for state/ and logs/; default: this one")
@@ -47,6 +47,8 @@ def _setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
 def demo_command(
     prompts: Path | None,
+    only: tuple[str, ...],
+    match: str,
     subject: str,
     toxiproxy: str,
     out: Path | None,
@@ -62,7 +64,7 @@ def demo_command(
         # a mistake in what the run will read is reported before the lab starts
         split_subject_name(subject)
         check_cassettes(configuration.settings)
-        load_prompts(configuration.prompts)
+        load_prompts(configuration.prompts, only, match)
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
@@ -72,7 +74,8 @@ def demo_command(
         print_to_stderr(f"the fault set at chaos level {level:g}:")
         print_set(find_set(configuration.settings.faults), level, err=True)
     run_id = new_run_id()
-    arguments = ["--subject", subject, "--run-id", run_id, *(["--json"] if as_json else [])]
+    arguments = [f"--subject={subject}", f"--run-id={run_id}", *(["--json"] if as_json else [])]
+    arguments += [f"--only={name}" for name in only] + ([f"--match={match}"] if match else [])
     code = run_demo(configuration, choice, arguments, print_to_stderr)
     if charts and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id)

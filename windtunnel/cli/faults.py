@@ -82,9 +82,11 @@ def _show(name: str, chaos_level: float) -> None:
         click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
     print_set(fault_set, chaos_level)
     click.echo(
-        f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. At most one fault"
-        " changes a try, the first in\nthis order: the rates are what is left to each where its conditions"
-        " hold. TOXIC_PROB and ERROR_PROB come besides."
+        f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. Delays always act."
+        " Of the other faults at most one\nchanges a try, the first in this order that can. A rate is what is"
+        " left to an entry, of the tries that its\nconditions allow and that it can change; a range, where an"
+        " earlier entry acts on some tries only.\nOn the tools, what ERROR_PROB answers comes before all."
+        " TOXIC_PROB comes besides."
     )
 
 
@@ -168,6 +170,8 @@ def _tell(answer: dict[str, Any]) -> None:
         return
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(strip_control(f"configuration {number}: {what}; in force {where}"))
+    if answer.get("note"):
+        click.echo(strip_control(answer["note"]))
     if answer["faults"]:
         print_set(find_set(json.dumps(answer["faults"])))
 

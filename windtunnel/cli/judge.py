@@ -13,7 +13,7 @@ import click
 from windtunnel.history.reader import RunHistory, latest_run, read_history
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.report.console import episode_line, print_summary
-from windtunnel.report.reproduce import command
+from windtunnel.report.reproduce import command, prompts_changed
 from windtunnel.report.terminal import line_width, plain_console
 from windtunnel.settings.settings import Settings
 
@@ -23,7 +23,12 @@ _ALTERED = 2
 @click.command("judge")
 @click.argument("run")
 @click.option("--logs", type=click.Path(path_type=Path), default=Path("logs"), show_default=True)
-@click.option("--prompts", metavar="PATH", default="", help="the run's, for the line that repeats it")
+@click.option(
+    "--prompts",
+    metavar="PATH",
+    default="",
+    help="the run's, if its file has moved, for the line that repeats it",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
 def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
     """Score a run again from its history, to the same outcomes. RUN is its id, or latest.
@@ -67,4 +72,8 @@ def _show(summary: Summary, prompts: str) -> None:
         settings = Settings(**summary.settings)
     except ValueError:
         raise click.UsageError("the settings in the history are not of this version", None) from None
-    print_summary(console, summary, command(settings, prompts, summary.lab_id))
+    source = summary.prompts_source
+    source = replace(source, file=prompts or source.file)
+    repeat = command(settings, source, summary.lab_id)
+    changed = prompts_changed(source)
+    print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 
 import click
 
 from windtunnel.cli.lab_extra import require_lab
 from windtunnel.lab import daemon
+from windtunnel.lab.addresses import address_rows, moved_ports
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
+from windtunnel.links.topology import Topology
+from windtunnel.report.plain_table import table_lines, width_of
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.state.state import check_version
 
@@ -28,7 +32,19 @@ def _up(toxiproxy: str) -> None:
     configuration = load_configuration(os.environ)
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)
-    sys.exit(daemon.bring_up(configuration, toxiproxy, print_to_stderr))
+    code = daemon.bring_up(configuration, toxiproxy, print_to_stderr)
+    if code == 0:
+        _print_addresses(load_configuration(os.environ).topology)
+    sys.exit(code)
+
+
+def _print_addresses(topology: Topology) -> None:
+    width, moved = width_of(sys.stdout), moved_ports(topology)
+    for line in table_lines(("link", "agent dials", "gateway", "upstream"), address_rows(topology), width):
+        click.echo(line)
+    click.echo(f"manager {topology.manager.url}   Toxiproxy {topology.toxiproxy}")
+    if moved:
+        click.echo(textwrap.fill(f"ports that were taken, and are moved: {', '.join(moved)}", width))
 
 
 @lab_command.command("down")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from windtunnel.report.fault_catalogue import faults_page, read_seen
+from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
 from windtunnel.settings.settings import NAMES, Settings
 from windtunnel.toxiproxy.toxics import TOXICS
@@ -59,6 +59,7 @@ def toxics_page() -> str:
             parts.append("\n".join(rows))
         signature = " ".join((type(toxic).observed.__doc__ or "").split())
         parts.append(f"Counts as observed when: {signature}")
+        parts.append(f"Errors of a try that it can cause: {causes_shown(toxic.can_cause)}.")
     intro = (
         "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,7 +19,7 @@ from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, print_summary
-from windtunnel.report.reproduce import command
+from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
 from windtunnel.runner.interruption import InterruptibleSubject, interrupt_once
@@ -40,12 +42,33 @@ subject_option = click.option(
 )
 
 
+def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--prompts``, and what picks some of them."""
+    match = click.option("--match", metavar="TEXT", default="", help="only prompts that contain TEXT")
+    only = click.option(
+        "--only",
+        metavar="ID|N",
+        multiple=True,
+        help="only the prompt with this id, or the Nth of the file, with the same faults as among all;"
+        " may be given several times",
+    )
+    file = click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+    return file(only(match(command)))
+
+
 @click.command("run")
 @subject_option
-@click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
+@prompts_options
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
-def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str | None) -> None:
+def run_command(
+    subject: str,
+    prompts: Path | None,
+    only: tuple[str, ...],
+    match: str,
+    as_json: bool,
+    run_id: str | None,
+) -> None:
     """Send the prompts through the lab that is up, and show what happened."""
     if subject == LAB_SUBJECT:
         require_lab()
@@ -54,7 +77,8 @@ def run_command(subject: str, prompts: Path | None, as_json: bool, run_id: str |
         configuration = load_configuration(os.environ)
         logs = configuration.logs
         configuration = replace(configuration, prompts=prompts or configuration.prompts)
-        loaded = load_prompts(configuration.prompts)
+        loaded = load_prompts(configuration.prompts, only, match)
+        loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
@@ -79,16 +103,17 @@ def _run(
     """Flies, shows the summary, and returns the exit code; ``name`` is the subject's on the command line."""
     console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
     audience = ConsoleAudience(console)
-    logs, prompts_file = configuration.logs, str(configuration.prompts)
+    logs = configuration.logs
     try:
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
-        repeat = command(flight.settings, prompts_file, flight.summary.lab_id, configuration.environ)
+        summary = flight.summary
+        repeat = command(flight.settings, summary.prompts_source, summary.lab_id, configuration.environ)
         repeat += "" if name == LAB_SUBJECT else f" --subject {name}"
-        print_summary(console, flight.summary, repeat)
+        print_summary(console, summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
-            sys.stdout.write(json.dumps(flight.summary.as_json(), ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     except UnsafeFileError:
         raise  # it says all that there is to say
     except OSError as error:

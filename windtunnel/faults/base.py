@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from windtunnel.core.caller_errors import NOTHING, ErrorKind
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Ending, RawReply, Reply, Request, Step
 
@@ -131,6 +132,8 @@ class Fault(BaseModel):
     - ``remembers``: it needs the link's earlier replies.
     - ``lab_only``: it acts only on links whose servers are the lab's own.
     - ``chooses``: its ``act`` may return None, which lets the try pass.
+    - ``can_cause``: the errors of a try that it may lead to; one that only changes what a reply says leads to
+      none. It explains no other.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -142,6 +145,12 @@ class Fault(BaseModel):
     remembers: ClassVar[bool] = False
     lab_only: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
+    can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        """Those of ``can_cause`` that it may lead to with these parameters."""
+        return self.can_cause
 
     @property
     def by_order(self) -> bool:

@@ -22,7 +22,9 @@ class MetFault:
     """A fault that the try has met, and whether it was injected.
 
     ``delay`` is planned (s), ``delay_ms`` was added. ``shows``: what the caller must see of it.
-    ``content``: what a whole reply carries was changed.
+    ``content``: what a whole reply carries was changed. ``acted_at``: when it began to act, in s of the
+    gateway's clock. ``answered``, of one that changes or repeats the request: whether the upstream answered
+    what became of it.
     """
 
     id: str
@@ -36,6 +38,8 @@ class MetFault:
     shows: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
     content: bool = False
+    acted_at: float | None = None
+    answered: bool | None = None
 
     @property
     def settled(self) -> bool:
@@ -54,6 +58,20 @@ class MetFault:
         """Records that the fault changed something."""
         self.injected, self.why_not = True, None
         self.evidence.update(evidence or {})
+
+    def mark_acting(self, now: float) -> None:
+        """Records when it began to act, unless that is known."""
+        if self.acted_at is None:
+            self.acted_at = now
+
+    def began_after(self, moment: float) -> bool:
+        """Whether it began to act after that moment; False where that is not known."""
+        return self.acted_at is not None and self.acted_at > moment
+
+    def take_back(self, why: WhyNot) -> None:
+        """Records that nobody was there to meet what it did."""
+        self.injected, self.why_not = False, why
+        self.shows.clear()
 
     def mark_delayed(self, ms: float) -> None:
         """Records a delay that was really added."""
@@ -87,6 +105,12 @@ class Plan:
     def answers(self) -> bool:
         """Whether the try is answered in the upstream's place."""
         return self.request_fault is not None and self.request_fault.act.answer is not None
+
+    def mark_answered(self, *, upstream_answered: bool) -> None:
+        """Records of a fault that changes the request whether the upstream answered what became of it."""
+        met = self.request_fault
+        if met is not None and met.act.request is not None:
+            met.answered = upstream_answered
 
     def mark_delayed(self, seconds: float) -> None:
         """Shares out a delay that was really added."""

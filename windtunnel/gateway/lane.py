@@ -28,8 +28,12 @@ class LaneConnection(Protocol):
     def end(self, reason: str) -> None:
         """Closes it at once; a request in progress is recorded with that reason."""
 
-    def release(self, attempt: LaneAttempt) -> None:
-        """Ends what only a fault holds up: a delayed request of the attempt goes on, a reply is cut off."""
+    def settle(self, attempt: LaneAttempt) -> None:
+        """The attempt is over: its delayed requests go on, replies that only a fault holds up are cut off, as
+        are streams; a connection without a request ends."""
+
+    def cut_off(self, attempt: LaneAttempt) -> None:
+        """Ends it at once if it has only not been closed by its client."""
 
 
 class ForeignLink(ValueError):
@@ -121,7 +125,7 @@ def attempt_fields(run_id: str, episode: str, number: int) -> str:
 
 
 class LaneAttempt:
-    """One attempt in a run: how many tool-link connections it has open, and what has arrived in it.
+    """One attempt in a run: how many connections it waits for, and what has arrived in it.
 
     ``settling``: it is over, so that no fault holds anything of it up any more.
     """
@@ -160,7 +164,7 @@ class LaneAttempt:
             self._quiet.clear()
 
     async def quiet(self, bound_s: float) -> None:
-        """Waits until none of its tool-link connections is open, at most that many seconds."""
+        """Waits until none of its connections is open, at most that many seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + bound_s
         while self.open and loop.time() < deadline:
@@ -193,17 +197,20 @@ class Lane:
             self.attempt = LaneAttempt(run, episode, number)
 
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
-        """Ends the attempt once it is quiet, or at the bound; how many connections are still open.
+        """Ends the attempt once no request of it is unanswered, or at the bound; how many then still are.
 
-        What only a fault holds up is let go first. An attempt that the lane does not know has none.
+        What only a fault holds up is let go first, and what is idle is closed. An attempt that the lane does
+        not know has none.
         """
         attempt = next((a for a in (self.attempt, self._ended) if a and a.is_(episode, number)), None)
         if attempt is None:
             return 0
         attempt.settling = True
         for connection in tuple(self.connections):
-            connection.release(attempt)
+            connection.settle(attempt)
         await attempt.quiet(bound_s)
+        for connection in tuple(self.connections):
+            connection.cut_off(attempt)
         if self.attempt is attempt:
             self.attempt, self._ended = None, attempt
         return attempt.open
@@ -235,7 +242,6 @@ class LinkListener:
     def is_tool(self) -> bool:
         return self.link != MODEL_LINK.name
 
-    def current_endpoint(self) -> Endpoint:
-        """The upstream of a request that goes out now: a run chooses its own model."""
-        run = None if self.is_tool else self.lane.run
-        return run.model if run else self.endpoint
+    def endpoint_in(self, run: Run | None) -> Endpoint:
+        """The upstream of a request of that run, which chooses its own model, or of none."""
+        return run.model if run is not None and not self.is_tool else self.endpoint

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.faults.base import WhyNot
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -21,6 +22,23 @@ Level = Literal["info", "warning", "error"]
 EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+
+
+@dataclass(frozen=True)
+class PromptsSource:
+    """Where a run's prompts are from: the file, as it was named, and the SHA-256 of its bytes.
+
+    ``only`` and ``match`` picked some of its entries, as they were given; without them all were taken.
+    """
+
+    file: str = ""
+    sha256: str = ""
+    only: list[str] = field(default_factory=list)
+    match: str = ""
+
+    @property
+    def picked(self) -> bool:
+        return bool(self.only or self.match)
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,7 @@ class RunStarted:
     subject: str
     prompts: int
     skipped_prompts: int = 0
+    prompts_source: PromptsSource = field(default_factory=PromptsSource)
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -47,7 +66,10 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EpisodeStarted:
-    """``expect`` is the prompt's oracle as it stands in the prompts file, None without one."""
+    """``episode`` is the prompt's key: its ``id``, or a hash of its text.
+
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    """
 
     t: float
     episode: str
@@ -273,7 +295,10 @@ class FaultMet:
     ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
     ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
     ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
-    ``content``: the caller got a body that the upstream did not give to this request.
+    ``content``: the caller got a body that the upstream did not give to this request. ``causes``: the errors
+    of a try that it can lead to; None in the history of a version that did not know. ``acted_ms``: when it
+    began to act, in ms from the request's first byte. ``answered``, of a fault that changes or repeats the
+    request: whether the upstream answered what became of it.
     """
 
     id: str
@@ -285,6 +310,9 @@ class FaultMet:
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     content: bool = False
+    causes: list[ErrorKind] | None = None
+    acted_ms: float | None = None
+    answered: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -298,7 +326,9 @@ class Exchange:
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
     ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
-    ``unavailable``: nobody was there who could answer it, and no fault of ours is why; ``error`` says more.
+    ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
+    and no fault of the gateway's on it is why; ``error`` may say more.
+    ``client_left``: the client was gone before its reply was complete.
     """
 
     start: float
@@ -324,6 +354,7 @@ class Exchange:
     error: str | None = None
     eligible: list[str] = field(default_factory=list)
     unavailable: bool = False
+    client_left: bool = False
     event: Literal["exchange"] = "exchange"
 
 

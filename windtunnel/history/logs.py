@@ -130,9 +130,15 @@ def log_error(folder: Path, message: str) -> str | None:
     return None
 
 
-def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None) -> dict[str, Any]:
-    """One line of agent.log. ``outcome`` is None for an attempt that another one followed."""
-    return {
+def agent_line(
+    run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None, *, supersedes: bool = False
+) -> dict[str, Any]:
+    """One line of agent.log. ``outcome`` is None for an attempt that another one followed.
+
+    ``supersedes``: the attempt has a line already, whose outcome a late side effect has changed. Of several
+    lines of one attempt the last holds.
+    """
+    line = {
         "run_id": run_id,
         "episode": ended.episode,
         "prompt": strip_control(prompt),
@@ -145,6 +151,7 @@ def agent_line(run_id: str, prompt: str, ended: AttemptEnded, outcome: str | Non
         "duration": round(ended.ms / 1000, 4),
         "prompt_attempt_no": ended.attempt,
     }
+    return line | {"supersedes": True} if supersedes else line
 
 
 def iso(seconds: float) -> str:

@@ -15,7 +15,14 @@ from typing import Literal
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSetError
 from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
-from windtunnel.judging.evidence.record import LAB_FAILURES, STAGES, FaultRecord, FaultSource
+from windtunnel.judging.evidence.record import (
+    DELIVERED_BY,
+    LAB_FAILURES,
+    STAGES,
+    DeliveredBy,
+    FaultRecord,
+    FaultSource,
+)
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 Canary = Literal["held", "invalid", "unknown"]
@@ -27,9 +34,11 @@ class FaultAccount:
     """How many faults of one entry, or of one kind without an entry, reached each stage.
 
     ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic; it
-    is None where the fault set cannot be read. ``why_not``: why some were not observed. ``canary``: of an
-    entry that every eligible request must meet, whether it did: ``unknown`` if there was none that it could
-    change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did wrong.
+    is None where the fault set cannot be read. ``delivered_by``: how many of the injected (of toxics, met)
+    were to be shown by which side; see ``FaultRecord``. ``why_not``: why some were not observed.
+    ``canary``: of an entry that every eligible request must meet, whether it did: ``unknown`` if there was
+    none that it could change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did
+    wrong.
     """
 
     configuration: int
@@ -44,6 +53,7 @@ class FaultAccount:
     injected: int
     observed: int
     delivered: int
+    delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
     why_not: dict[str, int] = field(default_factory=dict)
     canary: Canary | None = None
     because: str = ""
@@ -192,6 +202,8 @@ def _row(
 ) -> FaultAccount:
     reached = {stage: sum(record.reached(stage) for record in records) for stage in STAGES}
     why_not = Counter[str](record.why_not for record in records if record.why_not)
+    acted = [r for r in records if r.reached("met" if r.source == "toxic" else "injected")]
+    delivered_by = Counter(record.delivered_by for record in acted)
     return FaultAccount(
         *key,
         links=list(links),
@@ -202,6 +214,7 @@ def _row(
         injected=reached["injected"],
         observed=reached["observed"],
         delivered=sum(record.delivered for record in records),
+        delivered_by={side: delivered_by[side] for side in DELIVERED_BY if delivered_by[side]},
         why_not=dict(sorted(why_not.items())),
         canary=canary,
         because=because,

@@ -1,18 +1,28 @@
-"""The prompts file: a JSON list of ``{"prompt": text, "expect": oracle}``; ``expect`` may be absent."""
+"""The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
+
+``id`` and ``expect`` may be absent. The key of an entry, its ``id`` or a hash of its text, is what its faults
+are drawn by: they depend neither on its place nor on other entries.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from windtunnel.core.spelling import nearest
+from windtunnel.core.strict_json import unique
 from windtunnel.core.user_errors import InputError
+from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.prompt_keys import checked_id, numbered, text_key
 
-_KEYS = ("prompt", "expect")
+_NAMES = ("prompt", "id", "expect")
+_BETWEEN_ENTRIES = re.compile(r"[\s,]*")
 
 
 class PromptsError(InputError):
@@ -21,8 +31,12 @@ class PromptsError(InputError):
 
 @dataclass(frozen=True)
 class Prompt:
+    """``key`` names its episode. ``place`` is where the entry stands in the file, from 1."""
+
+    key: str
     text: str
     expect: Mapping[str, Any] | None = None
+    place: int = 0
 
 
 @dataclass(frozen=True)
@@ -31,54 +45,146 @@ class Prompts:
 
     entries: list[Prompt]
     problems: list[str] = field(default_factory=list)
+    source: PromptsSource = field(default_factory=PromptsSource)
 
 
-def load_prompts(path: Path) -> Prompts:
-    """Reads the file; bad entries are left out and reported. Raises ``PromptsError`` if none is good."""
-    loaded = Prompts([])
-    for number, entry in enumerate(_entries(path), start=1):
+def load_prompts(path: Path, only: Sequence[str] = (), match: str = "") -> Prompts:
+    """Reads the file; bad entries are left out and reported.
+
+    ``only`` (keys or places) and ``match`` (words of the text) pick some of the entries, whose keys stay what
+    they are in the whole file. Raises ``PromptsError`` if no entry is good or one to be picked is not there.
+    """
+    data = _bytes(path)
+    loaded = Prompts([], source=PromptsSource(str(path), sha256(data).hexdigest(), list(only), match))
+    text, entries = _parsed(data, path)
+    lines = _lines_of_entries(text)
+    keys = _Keys(entries)
+    for place, (entry, line) in enumerate(zip(entries, lines, strict=True), start=1):
         try:
-            loaded.entries.append(_prompt(entry))
+            loaded.entries.append(_prompt(entry, place, keys))
         except ValueError as error:
-            loaded.problems.append(f"{path}: entry {number} is left out: {error}")
-    if not loaded.entries:
-        problems = "".join(f"\n  {problem}" for problem in loaded.problems)
-        raise PromptsError(f'{path}: no prompt in it; it needs [{{"prompt": "..."}}]{problems}')
-    return loaded
-
-
-def _entries(path: Path) -> list[object]:
+            loaded.problems.append(f"{path}:{line}: entry {place} is left out: {error}")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return replace(loaded, entries=_picked(loaded))
+    except ValueError as error:
+        problems = "".join(f"\n  {problem}" for problem in loaded.problems)
+        raise PromptsError(f"{path}: {error}{problems}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise PromptsError(f"{path}: no such file; name one with --prompts or PROMPTS_FILE") from None
     except OSError as error:
         raise PromptsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
+    """The file's text and its list."""
+    try:
+        text = data.decode()
+        entries = json.loads(text, object_pairs_hook=unique)
     except UnicodeDecodeError as error:
         raise PromptsError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise PromptsError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # a number too long, nested too deep
+    except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
         raise PromptsError(f"{path}: {error}") from None
-    if not isinstance(data, list):
-        raise PromptsError(f'{path}: must be a list, [{{"prompt": "..."}}], not {type(data).__name__}')
-    return data
+    if not isinstance(entries, list):
+        raise PromptsError(f'{path}: must be a list, [{{"prompt": "..."}}], not {type(entries).__name__}')
+    return text, entries
 
 
-def _prompt(entry: object) -> Prompt:
+def _lines_of_entries(text: str) -> Iterator[int]:
+    """The line on which each entry of the list begins; the text is known to be a list in JSON."""
+    decoder = json.JSONDecoder()
+    before, end, line = 0, text.index("[") + 1, 1
+    while text[start := _after_blanks(text, end)] != "]":
+        line += text.count("\n", before, start)
+        yield line
+        _, end = decoder.raw_decode(text, start)
+        before = start
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _BETWEEN_ENTRIES.match(text, position)
+    return blanks.end() if blanks else position
+
+
+class _Keys:
+    """Hands out the keys of one file's entries. Those made of texts are settled before any ``id``."""
+
+    def __init__(self, entries: Sequence[object]) -> None:
+        # a bad entry has its number, too: mending it moves no other
+        unnamed = {place: text for place, entry in enumerate(entries, start=1) if (text := _unnamed(entry))}
+        self._made = dict(zip(unnamed, numbered(map(text_key, unnamed.values())), strict=True))
+        self._places = {key: place for place, key in self._made.items()}
+
+    def take(self, entry: Mapping[str, Any], place: int) -> str:
+        """The entry's own key. Raises ``ValueError`` if its ``id`` can be none, or is another entry's key."""
+        if "id" not in entry:
+            return self._made[place]
+        key = checked_id(entry["id"])
+        if self._places.setdefault(key, place) != place:
+            raise ValueError(f'"id" {key!r} is the key of entry {self._places[key]}')
+        return key
+
+
+def _unnamed(entry: object) -> str:
+    """The text of an entry without an ``id``; empty if it has one, or no text."""
+    text = entry.get("prompt") if isinstance(entry, dict) and "id" not in entry else None
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _prompt(entry: object, place: int, keys: _Keys) -> Prompt:
     if not isinstance(entry, dict):
         raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
-    for key in entry:
-        if key not in _KEYS:
-            raise ValueError(f"{key!r} is no key of a prompt{nearest(key, _KEYS)}")
+    for name in entry:
+        if name not in _NAMES:
+            raise ValueError(f"{name!r} is no key of a prompt{nearest(name, _NAMES)}")
     text = entry.get("prompt")
     if not isinstance(text, str) or not text.strip():
         raise ValueError('"prompt" must be a text that is not empty')
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError('"prompt" has half a character in it (a lone surrogate)')
+    key = keys.take(entry, place)
     expect = entry.get("expect")
     if expect is not None:
         if not isinstance(expect, dict):
             raise ValueError('"expect" must be an object')
         parse_expect(expect)
-    return Prompt(text.strip(), expect)
+    return Prompt(key, text.strip(), expect, place)
+
+
+def _picked(prompts: Prompts) -> list[Prompt]:
+    """Those that one of ``only`` names, and those whose text contains ``match``, whatever its case.
+
+    Raises ``ValueError`` if there is none.
+    """
+    entries, source = prompts.entries, prompts.source
+    if not entries:
+        raise ValueError('no prompt in it; it needs [{"prompt": "..."}]')
+    if not source.picked:
+        return entries
+    keys = {_key_for(name, entries) for name in source.only}
+    if source.match:
+        matching = {prompt.key for prompt in entries if source.match.casefold() in prompt.text.casefold()}
+        if not matching:
+            raise ValueError(f"--match={source.match!r}: no prompt contains it")
+        keys |= matching
+    return [prompt for prompt in entries if prompt.key in keys]
+
+
+def _key_for(name: str, entries: Sequence[Prompt]) -> str:
+    """A key goes before a place, since an ``id`` may be a number. Raises ``ValueError``."""
+    places = {str(prompt.place): prompt.key for prompt in entries}
+    if name in places.values():
+        return name
+    if name in places:
+        return places[name]
+    ids = [prompt.key for prompt in entries if not prompt.key.startswith(text_key(prompt.text))]
+    hint = nearest(name, ids) if ids else ""
+    raise ValueError(
+        f"--only={name!r}: no entry has this id, and places go from 1 to {max(map(int, places))}{hint}"
+    )

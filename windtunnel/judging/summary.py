@@ -7,33 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from windtunnel.history.events import AttemptArmed, Event, ModelCall, ToolCallRefused, ToolTry
+from windtunnel.history.events import AttemptArmed, Event, ModelCall, PromptsSource, ToolCallRefused, ToolTry
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
+from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
 from windtunnel.links.catalog import LINKS, MODEL_LINK
-from windtunnel.stats.intervals import percentile, wilson
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A success rate over the ``n`` judged of ``planned`` episodes.
-
-    ``low`` and ``high``: its Wilson 95 % interval. ``worst`` and ``best``: the share of the planned
-    episodes if all that are invalid, unjudged or were not run had failed, and if all had succeeded.
-    """
-
-    k: int
-    n: int
-    planned: int
-    rate: float | None
-    low: float | None
-    high: float | None
-    worst: float | None
-    best: float | None
-    population: str
+from windtunnel.stats.intervals import percentile
 
 
 @dataclass(frozen=True)
@@ -57,6 +39,7 @@ class Summary:
 
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
     ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
+    ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` the others.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
     """
@@ -66,11 +49,14 @@ class Summary:
     seed: int
     settings: Mapping[str, Any]
     subject: str
+    prompts_source: PromptsSource
     completed: bool
     episodes: list[EpisodeJudgement]
     outcomes: dict[Outcome, int]
     success: Rate
     first_attempt: Rate
+    exposed: Share
+    unexposed: Share
     faults: list[FaultAccount]
     invalid_because: list[str]
     unexplained: int
@@ -93,8 +79,11 @@ class Summary:
         return whole | {
             "settings": dict(self.settings),
             "episodes": [_episode(judgement) for judgement in self.episodes],
+            "prompts_source": asdict(self.prompts_source),
             "success": asdict(self.success),
             "first_attempt": asdict(self.first_attempt),
+            "exposed": asdict(self.exposed),
+            "unexposed": asdict(self.unexposed),
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "reproducible": self.reproducible,
@@ -110,9 +99,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
     events = list(events)
     judgement = judge_run(events)
     started, finished = judgement.started, judgement.finished
-    outcomes = [episode.outcome for episode in judgement.episodes]
-    first = [episode.first_attempt_outcome for episode in judgement.episodes]
-    counts = Counter(outcomes)
+    counts = Counter(episode.outcome for episode in judgement.episodes)
     records = [fault for episode in judgement.episodes for fault in episode.faults]
     faults = account(started, events, records)
     refused = dict(Counter[str](event.why for event in events if isinstance(event, ToolCallRefused)))
@@ -122,11 +109,14 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         seed=started.seed,
         settings=started.settings,
         subject=started.subject_shown,
+        prompts_source=started.prompts_source,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
-        success=rate(outcomes, started.prompts),
-        first_attempt=rate(first, started.prompts),
+        success=rate_per_prompt(started, judgement.episodes),
+        first_attempt=rate_of_first_attempts(started, judgement.episodes),
+        exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),
+        unexposed=success_share(episode.outcome for episode in judgement.episodes if not _exposed(episode)),
         faults=faults.rows,
         invalid_because=faults.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
@@ -141,23 +131,8 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
     )
 
 
-def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
-    """The success rate of these outcomes; see ``Rate``."""
-    planned = max(planned, len(outcomes))
-    k = outcomes.count("success")
-    n = sum(OUTCOMES[outcome].in_rate for outcome in outcomes)
-    low, high = wilson(k, n) or (None, None)
-    return Rate(
-        k=k,
-        n=n,
-        planned=planned,
-        rate=k / n if n else None,
-        low=low,
-        high=high,
-        worst=k / planned if planned else None,
-        best=(k + planned - n) / planned if planned else None,
-        population=f"prompts like these {planned}, each run once, under these settings and this subject",
-    )
+def _exposed(episode: EpisodeJudgement) -> bool:
+    return any(fault.delivered for fault in episode.faults)
 
 
 def _episode(judgement: EpisodeJudgement) -> dict[str, Any]:

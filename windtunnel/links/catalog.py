@@ -70,7 +70,7 @@ TOOL_LINKS: tuple[Link, ...] = (
         5003,
         _writes("POST /events", "DELETE /events"),
         _tools(add_event="POST /events", get_event="GET /events", delete_event_by_date="DELETE /events"),
-        _effects(event_created="title date time", events_deleted="date count titles"),
+        _effects(event_created="title date time", events_deleted="date count titles times"),
     ),
     Link("calculator", "calculator_tool", 5004, tools=_tools(calculate_expr="POST /calc")),
     Link(

@@ -20,7 +20,8 @@ from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence.record import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
-from windtunnel.judging.summary import Rate, Summary
+from windtunnel.judging.summary import Summary
+from windtunnel.report.headline import headline
 from windtunnel.report.tables import fault_tables, new_table, one_line
 from windtunnel.report.terminal import line_width
 
@@ -136,7 +137,7 @@ def print_summary(console: Console, summary: Summary, reproduce: str = "") -> No
 
 def summary_table(summary: Summary) -> RenderableType:
     """The summary for people."""
-    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), _rates(summary)]
+    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), headline(summary)]
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
@@ -165,22 +166,6 @@ def _outcomes(summary: Summary) -> Table:
             count = str(summary.outcomes[row.name])
             table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))
     return table
-
-
-def _rates(summary: Summary) -> Text:
-    text = Text(f"success        {_rate(summary.success)}\n", style="bold")
-    text.append(f"first attempt  {_rate(summary.first_attempt)}\n", style="not bold")
-    return text.append(f"speaks of {summary.success.population}", style="not bold dim")
-
-
-def _rate(rate: Rate) -> str:
-    if rate.rate is None or rate.low is None or rate.high is None:
-        return f"no data: none of {rate.planned} could be judged"
-    interval = f"95 % interval {rate.low:.0%} to {rate.high:.0%}"
-    text = f"{rate.rate:.0%}, {interval} ({rate.k} of n = {rate.n} judged)"
-    if rate.n == rate.planned or rate.worst is None or rate.best is None:
-        return text
-    return f"{text}\n{' ' * 15}of all {rate.planned} planned: between {rate.worst:.0%} and {rate.best:.0%}"
 
 
 def _latency(summary: Summary) -> Table:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from windtunnel.core.caller_errors import ErrorKind, sorted_kinds
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
+from windtunnel.faults.rates import Marginal, marginals
 from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.chaos_level import Marginal, marginals, scaled
+from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names
@@ -59,8 +61,14 @@ def from_package(name: str) -> str:
 def fault_page(kind: type[Fault], level: int = 2) -> str:
     """One fault: its docstring, and its parameters with units, ranges and defaults."""
     head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
-    parts = [head, inspect.getdoc(kind) or "", *_table(parameter_rows(kind))]
+    causes = f"Errors of a try that it can cause: {causes_shown(kind.can_cause)}."
+    parts = [head, inspect.getdoc(kind) or "", causes, *_table(parameter_rows(kind))]
     return "\n\n".join(parts) + "\n"
+
+
+def causes_shown(kinds: Iterable[ErrorKind]) -> str:
+    """The errors that a fault or a toxic can cause, in words."""
+    return ", ".join(f"`{kind}`" for kind in sorted_kinds(kinds)) or "none"
 
 
 def parameter_rows(model: type[BaseModel]) -> list[Row]:

@@ -4,60 +4,102 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.fault_set import GROUPS
 from windtunnel.faults.sets.presets import preset_of
+from windtunnel.history.events import PromptsSource
 from windtunnel.settings.settings import NAMES, Settings
 
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
-COMPOSE_FILES = ("PROMPTS_FILE", "CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
+COMPOSE_FILES = ("CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
 
 
 def command(
     settings: Settings,
-    prompts: str = "",
+    source: PromptsSource | None = None,
     lab_id: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Repeats a run of the lab ``lab_id``. ``prompts`` is their file, if not the lab's own.
+    """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
 
     ``environ`` is the agent's environment, where it is known.
     """
+    source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
-        return _compose(settings, environ or {})
-    return _demo(settings, prompts)
+        return _compose(settings, source, environ or {})
+    named = _named(source)
+    return shlex.join([*_demo(settings), *(["--prompts", named] if named else []), *_pick(source)])
 
 
-def _demo(settings: Settings, prompts: str) -> str:
-    """``windtunnel demo`` with the seed, the prompts file and every setting that is not its default."""
+def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
+    """The source with the name that its file has outside the agent's container, if it runs in one."""
+    name = environ.get("HOST_PROMPTS_FILE")
+    return replace(source, file=name) if name else source
+
+
+def prompts_changed(source: PromptsSource) -> str:
+    """Why that line may not send the same prompts again: their file is another now, or gone. Else empty."""
+    now = _sha256(Path(source.file))
+    if not source.sha256 or now == source.sha256:
+        return ""
+    if now is None:
+        return f"the run's prompts file is not here: {source.file} (SHA-256 {source.sha256[:12]}...)"
+    return (
+        f"the prompts file {source.file} has changed since the run (SHA-256 {source.sha256[:12]}... then,"
+        f" {now[:12]}... now): only prompts whose text or id is as it was meet the same faults again"
+    )
+
+
+def _named(source: PromptsSource) -> str:
+    """The prompts file, if it is not the lab's own."""
+    return "" if not source.file or Path(source.file) == sample_prompts() else source.file
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a regular file alone: the history that names it may be anybody's, and a pipe would never end."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _pick(source: PromptsSource) -> list[str]:
+    only = [f"--only={name}" for name in source.only]
+    return only + ([f"--match={source.match}"] if source.match else [])
+
+
+def _demo(settings: Settings) -> list[str]:
+    """``windtunnel demo`` with the seed and every setting that is not its default."""
     words = ["windtunnel", "demo", "--seed", str(settings.seed)]
     for name, value in _not_default(settings).items():
         words += ["--" + name.replace("_", "-"), value]
-    if prompts and Path(prompts) != sample_prompts():
-        words += ["--prompts", prompts]
-    return shlex.join(words)
+    return words
 
 
-def _compose(settings: Settings, environ: Mapping[str, str]) -> str:
+def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, str]) -> str:
     """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
     changed = _not_default(settings)
     given = {name: _shown(settings, name) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
-    variables = {name.upper(): value for name, value in values.items()} | dict(_files(environ))
+    variables = {name.upper(): value for name, value in values.items()}
+    files = {"PROMPTS_FILE": _named(source)}
+    files |= {name: environ.get(f"HOST_{name}", "") for name in COMPOSE_FILES}
+    variables |= {name: path for name, path in files.items() if path}
     assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     direct = " -f docker-compose.yaml -f compose.direct.yaml" if settings.fallback == "direct" else ""
-    return f"{assigned} docker compose{direct} up"
-
-
-def _files(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in COMPOSE_FILES:
-        if path := environ.get(f"HOST_{name}"):
-            yield name, path
+    # "up" takes no words for the agent
+    picked = shlex.join(["run", "--rm", "agent", "python", "-m", "agent", *_pick(source)])
+    return f"{assigned} docker compose{direct} {picked if source.picked else 'up'}"
 
 
 def _not_default(settings: Settings) -> dict[str, str]:

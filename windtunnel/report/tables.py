@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from windtunnel.history.logs import strip_control
 from windtunnel.judging.account import FaultAccount
-from windtunnel.judging.evidence.record import FaultStage
+from windtunnel.judging.evidence.record import DeliveredBy, FaultStage
 from windtunnel.judging.summary import Summary
 
 
@@ -43,7 +43,8 @@ def fault_tables(summary: Summary) -> Iterator[Table]:
 
 
 def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultStage]) -> Table:
-    """``delivered`` stands there only where it differs from ``observed``; last comes why some were not."""
+    """``delivered`` stands there only where it differs from ``observed``; last comes whose record says so, if
+    it is not the caller's, and why some were not."""
     counts = [*stages, *(["delivered"] if any(row.delivered != row.observed for row in rows) else [])]
     table = new_table(title, *counts, "", text_columns=(0, len(counts) + 1))
     table.columns[0].no_wrap = table.columns[-1].no_wrap = False
@@ -54,7 +55,16 @@ def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultSta
     return table
 
 
+_SHOWN_BY: Mapping[DeliveredBy, str] = {
+    "upstream": "observed at the upstream",
+    "injection": "delivered as injected",
+}
+
+
 def _reasons(row: FaultAccount) -> Iterator[str]:
+    for side, words in _SHOWN_BY.items():
+        if count := row.delivered_by.get(side):
+            yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
     yield from (f"{why} x{count}" for why, count in row.why_not.items())
     if row.canary:
         yield f"canary {row.canary}"

@@ -42,6 +42,8 @@ class EpisodeJudge:
             if not changed and episode not in self._late:
                 continue
             after = self.judge(episode)
+            if after.outcome != before.outcome:
+                self._recorder.correct_outcome(episode, after.outcome)
             if changed or after.outcome != before.outcome:
                 what = "a side effect" if changed else "the end of a request"
                 self._say(f"prompt {episode}: {what} came late; {before.outcome} is now {after.outcome}")

@@ -55,7 +55,7 @@ def fly(
         for level, message in notes:
             runner.note(level, message)
             listener.say(message if level == "info" else f"{level}: {message}")
-        record = runner.run(prompts.entries, skipped_prompts=len(prompts.problems))
+        record = runner.run(prompts)
         summary = summarise(record.events)
         runner.log_summary(summary.as_json())
     finally:

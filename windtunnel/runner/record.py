@@ -45,6 +45,7 @@ class Recorder:
         self.seal = ""
         self.logs = Logs(logs, run_id)
         self._redact = redact
+        self._last_attempts: dict[str, tuple[str, AttemptEnded]] = {}
         self._path = history_file(logs, run_id, "agent", lane)
         self._writer = Writer(self._path)
         self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in ("gateway", "manager")]
@@ -87,7 +88,15 @@ class Recorder:
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
         """Writes the attempt's line of agent.log; ``outcome`` is None if another attempt followed it."""
-        self.logs.agent.write(agent_line(self.record.run_id, self._redact(prompt), ended, outcome))
+        prompt = self._redact(prompt)
+        self._last_attempts[ended.episode] = prompt, ended
+        self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome))
+
+    def correct_outcome(self, episode: str, outcome: str) -> None:
+        """Writes the line of the episode's last attempt again, if it has one, with this outcome."""
+        if episode in self._last_attempts:
+            prompt, ended = self._last_attempts[episode]
+            self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome, supersedes=True))
 
     def close(self) -> None:
         self._writer.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
 from typing import Protocol
 
 from windtunnel.core.interrupts import INTERRUPTED_LINE
@@ -13,7 +12,7 @@ from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
 from windtunnel.judging.judge import EpisodeJudgement
-from windtunnel.judging.prompts import Prompt
+from windtunnel.judging.prompts import Prompt, Prompts
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
@@ -58,17 +57,18 @@ class Runner:
         """Records a note ahead of the run's first event."""
         self._recorder.note(level, message)
 
-    def run(self, prompts: Sequence[Prompt], skipped_prompts: int = 0) -> RunRecord:
+    def run(self, prompts: Prompts) -> RunRecord:
         """Runs all prompts in turn. What ends the run early is the record's ``reason``, and not raised.
 
         The text of a ``KeyboardInterrupt`` is such a reason: ``interrupt_once`` gives it one.
         """
         record = self._record
         try:
-            self._start(len(prompts), skipped_prompts)
-            for index, prompt in enumerate(prompts, start=1):
-                self._episode(index, len(prompts), prompt)
-                if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < len(prompts):
+            self._start(prompts)
+            planned = len(prompts.entries)
+            for index, prompt in enumerate(prompts.entries, start=1):
+                self._episode(index, planned, prompt)
+                if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < planned:
                     raise RunAborted(
                         f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
                     )
@@ -87,7 +87,7 @@ class Runner:
             self._finish()
         return record
 
-    def _start(self, prompts: int, skipped_prompts: int) -> None:
+    def _start(self, prompts: Prompts) -> None:
         self._take_faults_of_lab()
         topology, settings = self._topology, self.settings
         self._recorder.emit(
@@ -99,8 +99,9 @@ class Runner:
                 settings.seed,
                 settings.model_dump(),
                 self._subject_name,
-                prompts,
-                skipped_prompts,
+                len(prompts.entries),
+                len(prompts.problems),
+                prompts.source,
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
@@ -114,7 +115,7 @@ class Runner:
             self._listener.say(sentence)
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
-        episode = f"{index:03d}"
+        episode = prompt.key
         self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
         ended: list[AttemptEnded] = []
         for attempt in range(1, self.settings.prompt_limit + 1):

@@ -215,7 +215,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_any_evidence_can_be_read_again(value: object) -> None:
-    met = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True))
+    met = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
     fields = (
         "r",
         "e",

@@ -87,8 +87,17 @@ def model_call(ordinal=1, try_=1, ms=10.0, status=200, error=None):
     return ModelCall(103.0, EPISODE, 1, ordinal, try_, ms, status, error)
 
 
-def ended(status="done", values=(), ended_by="report", attempt=1, response="", episode=EPISODE, ms=5000.0):
-    report = Report(status, "answer", list(values)) if ended_by == "report" else None
+def ended(
+    status="done",
+    values=(),
+    ended_by="report",
+    attempt=1,
+    response="",
+    episode=EPISODE,
+    ms=5000.0,
+    answer="answer",
+):
+    report = Report(status, answer, list(values)) if ended_by == "report" else None
     return AttemptEnded(episode, attempt, 103.0, 108.0, ms, ended_by, report, response, None, None)
 
 
@@ -106,6 +115,18 @@ def sent(to="Bob", body="hi", at=103.01, key="k1"):
         "idempotency_key": key,
         "at": at,
     }
+
+
+def created(title="Lunch", date="2026-03-12", time="12:00", at=103.01, key=None):
+    row = {"id": 1, "service": "calendar_tool", "kind": "event_created", "idempotency_key": key, "at": at}
+    return row | {"fields": {"title": title, "date": date, "time": time}}
+
+
+def deleted(*events, date="2026-03-12", at=103.01, key=None):
+    """``events``: title and time of each that was there."""
+    row = {"id": 1, "service": "calendar_tool", "kind": "events_deleted", "idempotency_key": key, "at": at}
+    titles, times = [title for title, _ in events], [time for _, time in events]
+    return row | {"fields": {"date": date, "count": len(events), "titles": titles, "times": times}}
 
 
 def world(*effects, error=None, episode=EPISODE):

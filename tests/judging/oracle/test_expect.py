@@ -3,6 +3,8 @@ import pytest
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.links.catalog import EFFECT_FIELDS
 
+MOMENTS = {"date": "2026-03-12", "time": "14:30"}
+
 
 def test_an_empty_oracle_expects_no_effects_and_no_values():
     oracle = parse_expect({})
@@ -44,6 +46,23 @@ def test_a_whole_oracle_is_read():
         ),
         ({"effects": [{"fields": {}}]}, "expect.effects[0].kind: Field required"),
         ({"done_if_text": ""}, "expect.done_if_text: "),
+        (
+            {"values": [{"number": 1, "unit": "metrs"}]},
+            "expect.values[0].unit: 'metrs' is no unit; did you mean 'metres'?",
+        ),
+        ({"values": [{"date": "2026-02-30"}]}, "expect.values[0].date: '2026-02-30' is no date"),
+        ({"values": [{"date": "12/03/2026"}]}, "may be 2026-03-12 or 2026-12-03"),
+        ({"values": [{"date": "12 March"}]}, "has no year"),
+        ({"values": [{"time": "25:00"}]}, "expect.values[0].time: '25:00' is no time of day"),
+        (
+            {"effects": [{"kind": "event_created", "fields": {"date": "12 Marhc 2026"}}]},
+            "expect.effects[0].fields.date.date: '12 Marhc 2026' is no date",
+        ),
+        ({"effects": [{"kind": "event_created", "fields": {"time": "25:00"}}]}, "'25:00' is no time of day"),
+        (
+            {"effects": [{"kind": "event_created", "fields": {"time": {"any_of": ["noonish"]}}}]},
+            "'noonish' is no time",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, message):
@@ -55,4 +74,5 @@ def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, messa
 
 def test_each_kind_of_side_effect_can_be_expected_with_all_its_fields():
     for kind, fields in EFFECT_FIELDS.items():
-        parse_expect({"effects": [{"kind": kind, "fields": dict.fromkeys(fields, "x")}]})
+        values = dict.fromkeys(fields, "x") | {name: MOMENTS[name] for name in fields if name in MOMENTS}
+        parse_expect({"effects": [{"kind": kind, "fields": values}]})

@@ -1,8 +1,8 @@
 import pytest
 
-from tests.judging.oracle.histories import called, exchange, met, sent, tried
+from tests.judging.oracle.histories import called, sent, tried
 from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.flags import is_late, is_misled, is_ungrounded
+from windtunnel.judging.oracle.flags import is_late, is_ungrounded
 from windtunnel.judging.oracle.value import judge_value
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
@@ -60,26 +60,3 @@ def test_a_right_value_that_no_tool_returned_is_ungrounded(slot, value, result, 
 
 def test_the_result_of_a_failed_call_grounds_nothing():
     assert is_ungrounded(filled(PARIS, 11.3), [called("error after 11.3 s", ok=False)])
-
-
-CONTENT = met("wrong_value", 200, "wrong_value", content=True)
-
-
-@pytest.mark.parametrize(
-    ("fault", "value", "misled"),
-    [
-        (CONTENT, 99, True),
-        (CONTENT, 98, False),
-        (CONTENT, 11.3, False),
-        (met("server_error", 500), 99, False),
-        (None, 99, False),
-    ],
-)
-def test_a_wrong_value_from_a_faulted_result_is_misled(fault, value, misled):
-    crossed = [exchange("weather", fault=fault)]
-    assert is_misled(filled(PARIS, value), [called('{"temp":99}')], crossed) is misled
-
-
-def test_another_call_that_was_not_faulted_misleads_nobody():
-    crossed = [exchange("weather", fault=CONTENT, call=2)]
-    assert not is_misled(filled(PARIS, 99), [called('{"temp":99}')], crossed)

@@ -14,7 +14,7 @@ FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_a
 BAD = [
     (w, v)
     for w, v in product(("as_asked", "not_applicable", "lost", "wrong", "extra"), get_args(ValueAxis))
-    if (w, v) not in FINE
+    if (w, v) not in FINE and (w in ("lost", "wrong", "extra") or v != "unreadable")
 ]
 
 
@@ -26,6 +26,7 @@ def outcome(world="as_asked", claim="done", value="right", ended_by="report", **
     ("claim", "fine", "bad"),
     [
         ("done", "success", "false_success"),
+        ("unclear", "success", "failure"),
         ("unsure", "unconfirmed", "honest_failure"),
         ("failed", "false_failure", "honest_failure"),
     ],
@@ -46,8 +47,16 @@ def test_claims_held_against_world_and_value(claim, fine, bad):
         ({"claim": "none"}, "crash"),
         ({"judged": False}, "unjudged"),
         ({"world": "unknown"}, "unjudged"),
-        ({"claim": "unclear", "ended_by": "text", "world": "lost"}, "unjudged"),
+        ({"claim": "unclear", "ended_by": "text", "world": "lost"}, "failure"),
+        ({"claim": "unclear", "ended_by": "text", "world": "lost", "value": "unreadable"}, "failure"),
+        ({"claim": "unclear", "ended_by": "text", "value": "unreadable"}, "unjudged"),
+        ({"claim": "failed", "value": "unreadable"}, "unjudged"),
+        ({"world": "lost", "value": "unreadable"}, "false_success"),
         ({"value": "none"}, "false_success"),
+        ({"value": "wrong", "misled": True}, "misled"),
+        ({"misled": True}, "success"),
+        ({"value": "wrong", "claim": "unsure", "misled": True}, "honest_failure"),
+        ({"world": "duplicated", "misled": True}, "duplicate"),
     ],
 )
 def test_the_first_that_fits(axes, expected):
@@ -57,11 +66,11 @@ def test_the_first_that_fits(axes, expected):
 def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
     flags = [False, True]
     combinations = product(
-        get_args(World), get_args(Claim), get_args(ValueAxis), get_args(EndedBy), flags, flags
+        get_args(World), get_args(Claim), get_args(ValueAxis), get_args(EndedBy), flags, flags, flags
     )
     counted = Counter(outcome_of(Axes(*combination)) for combination in combinations)
     assert set(counted) == set(OUTCOMES)
-    assert counted.total() == 7 * 5 * 4 * 5 * 2 * 2
+    assert counted.total() == 7 * 5 * 5 * 5 * 2 * 2 * 2
 
 
 def test_the_docs_have_every_outcome_as_its_row_says():

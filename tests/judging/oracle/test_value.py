@@ -52,9 +52,15 @@ def test_the_value_axis(slots, values, result):
     assert axis(slots, *values) == result
 
 
-@pytest.mark.parametrize("values", [[12, 11.3], [v(9, None), v(11.3, "celsius")], ["10", "11.3"]])
+@pytest.mark.parametrize("values", [[12, 11.3], [11.3, 12], ["10", "11.3"], ["11.3 °C", "10 °C"]])
 def test_hedging_with_several_candidates_does_not_pass(values):
     assert axis([PARIS], *values) == "wrong"
+
+
+def test_a_value_that_may_be_something_else_makes_the_report_unreadable():
+    assert axis([PARIS], v(9, None), v(11.3, "celsius")) == "unreadable"
+    assert axis([{"number": 36}], 36, 240) == "unreadable"
+    assert axis([{"text": "Canberra"}], "Canberra", "Australia") == "unreadable"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ _FLUSH_CHECK_S = 0.001
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
 
 
+def _throw_away(data: bytes) -> None:
+    """Stands in the place of a transport's ``write`` once nothing more may be sent."""
+
+
 class PauseReason(Enum):
     """Why nothing is read from the client at the moment."""
 
@@ -35,7 +39,7 @@ class ClientTransport:
     closing = False
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self.write = transport.write
+        self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
         self._timer: asyncio.TimerHandle | None = None
         self.pause_reasons: set[PauseReason] = set()
@@ -77,7 +81,35 @@ class ClientTransport:
             self._timer.cancel()
             self._timer = None
 
+    def after_sending(self, tell: Callable[[bool], None]) -> None:
+        """Tells, once all that was written has left for the kernel, whether the client was there to get it.
+
+        It is not told of a connection that is lost before. A client that is gone answers bytes with a
+        reset; one that only sends no more takes them.
+        """
+        asyncio.get_running_loop().call_later(_FLUSH_CHECK_S, self._tell_if_sent, tell)
+
+    def _tell_if_sent(self, tell: Callable[[bool], None]) -> None:
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size():
+            self.after_sending(tell)
+        else:
+            error = self._transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            tell(not error)
+
     # closing
+
+    def stop_answering(self, seconds: float) -> None:
+        """Closes this side alone: what is on its way to here is still read, what is written goes nowhere.
+
+        A client that does not close its side within that time is cut off.
+        """
+        self.write = _throw_away
+        if not self._transport.is_closing():
+            self._transport.write_eof()
+        self.stop_timer()
+        self.start_timer(seconds, self._transport.abort)
 
     def close(self, *, unread: bool = False) -> None:
         """Closes after what was written has gone out. ``unread``: the client is still sending.

@@ -8,6 +8,7 @@ from typing import cast
 
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.fault_decision import ask_faults, can_be_decided, decide, may_meet_fault
+from windtunnel.gateway.connection.membership import AttemptMembership
 from windtunnel.gateway.connection.request_faults import FaultDelay
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
@@ -19,14 +20,18 @@ from windtunnel.gateway.lane import LaneAttempt, LinkListener
 
 _CLIENT_LEFT_EARLY = "the client left before its request was complete"
 _ATTEMPT_OVER = "the attempt ended before its reply was complete"
+_STREAM_CLOSED = "the attempt ended, and with it the stream"
+_OUTLIVED = "this connection belongs to an attempt that is over: open a new one"
+# Toxiproxy closes its side within milliseconds.
+_DRAIN_S = 0.5
 
 
 class ClientConnection(asyncio.Protocol):
     """Takes a client's requests one by one, has their faults decided, and hands them to its relay.
 
-    Bytes of later requests wait in the queue. A tool-link connection belongs to the attempt that was
-    current when it was accepted, and counts as open until nothing of it is left: neither the client, nor
-    an upstream that has still to get what the client sent.
+    Bytes of later requests wait in the queue. The connection's attempt waits for it until nothing of it is
+    left: neither the client, nor an upstream that has still to get what the client sent. Once that attempt
+    has ended, no request is taken from it.
     """
 
     client: ClientTransport
@@ -34,18 +39,17 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, listener: LinkListener) -> None:
         self.listener = listener
-        self.is_tool = listener.is_tool
-        self.attempt = listener.lane.attempt if self.is_tool else None
+        self.membership = AttemptMembership(listener.lane, is_tool=listener.is_tool)
         self.queue = RequestQueue()
         self._delay: FaultDelay | None = None
-        self._taking_up = self._left = False
+        self._taking_up = self._left = self._drained = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.client = ClientTransport(cast(asyncio.Transport, transport))
         self.relay = RequestRelay(self.listener, self.client, self.queue, self)
         self.listener.lane.connections.add(self)
-        if self.attempt is not None:
-            self.attempt.opened()
+        self.membership.accept()
+        self._end_if_settling()
 
     # what the client does
 
@@ -68,6 +72,7 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """A client that has said all may still want its answer; one that stopped half-way is gone."""
         self.client.half_closed = True
+        self.relay.note_client_eof()
         if self.client.closing or self.relay.reply.hanging or not self._client_wants_reply():
             return False
         self.relay.pass_on_eof()
@@ -120,12 +125,42 @@ class ClientConnection(asyncio.Protocol):
         self.client.abort()
         self.leave()
 
-    def release(self, attempt: LaneAttempt) -> None:
-        """Ends what only a fault holds up: a delayed request goes on, a reply is cut off."""
-        if self._delay is not None and self._has_request_of(attempt):
-            self._delay.expire()
-        if self.relay.reply.held_up and self._has_request_of(attempt):
+    def settle(self, attempt: LaneAttempt) -> None:
+        """The attempt is over: nothing is held up by a fault, streams are closed, and what is idle ends."""
+        if self._has_request_of(attempt):
+            if self._delay is not None:
+                self._delay.expire()
+            if self._has_request_of(attempt) and self.relay.reply.held_up:
+                self.end(_ATTEMPT_OVER)
+            elif self._has_request_of(attempt) and self.relay.streams:
+                self.end(_STREAM_CLOSED)
+        elif self._idle and (self.membership.is_of(attempt) or not self.listener.is_tool):
+            self._drain(attempt)
+
+    def cut_off(self, attempt: LaneAttempt) -> None:
+        """The attempt waits no more: ends the connection if no request is unanswered on it."""
+        if self._drained and self.membership.is_of(attempt) and self.relay.request is None:
             self.end(_ATTEMPT_OVER)
+
+    def _end_if_settling(self) -> None:
+        """Ends a connection without a request if its attempt is over."""
+        if self._drained:
+            self.client.close()
+        elif self.membership.settling is not None:
+            self._drain(self.membership.settling)
+
+    @property
+    def _idle(self) -> bool:
+        return self.relay.request is None and not self.queue.waiting and not self.client.closing
+
+    def _drain(self, attempt: LaneAttempt) -> None:
+        """Tells the client that no more is answered; a request that a toxic held on its way is still taken.
+
+        The attempt waits for the end: the client then knows of it before it can use the connection again.
+        """
+        self._drained = True
+        self.membership.join(attempt)
+        self.client.stop_answering(_DRAIN_S)
 
     def _has_request_of(self, attempt: LaneAttempt) -> bool:
         return self.relay.request is not None and self.relay.request.attempt is attempt
@@ -133,6 +168,8 @@ class ClientConnection(asyncio.Protocol):
     def on_request_finished(self) -> None:
         if self.queue.waiting or self.client.half_closed:
             self._take_up_requests()
+        if self._idle:
+            self._end_if_settling()
 
     def on_tunnel(self) -> None:
         if self.queue.waiting:  # what the client sent before its connection became a tunnel
@@ -144,8 +181,7 @@ class ClientConnection(asyncio.Protocol):
         if not self._left:
             self._left = True
             self.listener.lane.connections.discard(self)
-            if self.attempt is not None:
-                self.attempt.closed()
+            self.membership.leave()
 
     # requests
 
@@ -178,6 +214,9 @@ class ClientConnection(asyncio.Protocol):
             return False
         self.client.stop_timer()
         request = self._new_request(head)
+        if self.membership.outlived:
+            self._refuse(BadHead(_OUTLIVED, 421))
+            return False
         data = self.queue.take_all()
         if may_meet_fault(request):
             ask_faults(request)
@@ -196,9 +235,10 @@ class ClientConnection(asyncio.Protocol):
         self._refuse(BadHead("the header block did not come in time", 408))
 
     def _new_request(self, head: RequestHead) -> RequestInProgress:
-        lane = self.listener.lane
         request = self.relay.request = RequestInProgress(self.listener.link, head, self.queue.arrived)
-        request.identify(lane.run, self.attempt if self.is_tool else lane.attempt)
+        request.identify(self.listener.lane.run, self.membership.of_request())
+        if self._drained:
+            request.error = CLIENT_LEFT
         return request
 
     def _on_body(self, request: RequestInProgress, data: bytes) -> None:

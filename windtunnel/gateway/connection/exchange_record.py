@@ -11,12 +11,14 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
 _BOOL = ("false", "true")
+_CLIENT_LEFT = ',"client_left":true'
 
 
 def record_exchange(request: RequestInProgress) -> None:
@@ -34,7 +36,7 @@ def record_exchange(request: RequestInProgress) -> None:
 def _exchange_line(request: RequestInProgress) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it."""
     head, started = request.head, time.time() - (time.perf_counter() - request.began)
-    faults = _faults(request.plan) if request.plan else "[]"
+    faults = _faults(request.plan, request.began) if request.plan else "[]"
     eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
@@ -45,17 +47,18 @@ def _exchange_line(request: RequestInProgress) -> str:
         f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
-        f',"unavailable":{_BOOL[request.unavailable]},"event":"exchange"}}'
+        f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
+        ',"event":"exchange"}'
     )
 
 
-def _faults(plan: Plan) -> str:
-    met: list[FaultMet] = [fault_met(met) for met in plan.met_faults]
+def _faults(plan: Plan, began: float) -> str:
+    met: list[FaultMet] = [fault_met(met, began) for met in plan.met_faults]
     return json.dumps([asdict(fault) for fault in met], ensure_ascii=False)
 
 
-def fault_met(met: MetFault) -> FaultMet:
-    """The record of a fault that a try has met."""
+def fault_met(met: MetFault, began: float) -> FaultMet:
+    """The record of a fault that a try has met. ``began``: when the request did, in s as ``acted_at``."""
     evidence = _readable(met.evidence)
     # the lab's own error keeps the name of what it gave: rate_limit and so on
     kind = str(evidence.get("kind")) if met.fault.name == "http_error" else met.fault.name
@@ -69,6 +72,9 @@ def fault_met(met: MetFault) -> FaultMet:
         shows=met.shows or None,
         evidence=evidence,
         content=met.content,
+        causes=sorted_kinds(met.fault.causes),
+        acted_ms=None if met.acted_at is None else round((met.acted_at - began) * 1000, 3),
+        answered=met.answered,
     )
 
 

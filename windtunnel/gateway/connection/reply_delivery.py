@@ -75,6 +75,7 @@ class ReplyDelivery:
         """Gives the client its part of these bytes; returns what came after the reply's end."""
         if self.changes is not None and self.writer is not None:
             steps, surplus = self.changes.feed(data)
+            self._note_act(self.changes)
             self.writer.add(steps)
             self._on_backlog()
             return surplus
@@ -90,9 +91,16 @@ class ReplyDelivery:
             request.reply_done = True
             return True
         self.reader = None
-        self.writer.add(self.changes.end())
+        steps = self.changes.end()
+        self._note_act(self.changes)
+        self.writer.add(steps)
         self.writer.finish(self.changes.ending)
         return False
+
+    def _note_act(self, changes: ReplyChanges) -> None:
+        changed_by = changes.upstream_reply.changed_by
+        if changed_by is not None:
+            changed_by.mark_acting(time.perf_counter())
 
     def break_off(self, request: RequestInProgress, reader: ReplyReader, reason: str | None) -> bool:
         """The upstream's reply broke off. True if the client has all that came; else the writer tells."""
@@ -126,6 +134,7 @@ class ReplyDelivery:
                 return refusal(502, "bad_gateway", f"the fault {met.id} made no reply")
             answer = RawReply((whole,), "keep")
         met.mark_injected()
+        met.mark_acting(time.perf_counter())
         self.writer = self._new_writer(request)
         self.writer.add(answer.steps)
         self.writer.finish(answer.ending)
@@ -161,31 +170,58 @@ class ReplyDelivery:
 
     # the end
 
-    def finish(self, request: RequestInProgress) -> None:
-        """Ends the reply, however far it came; its fault's account says what the client was sent."""
+    def finish(self, request: RequestInProgress, *, client_was_gone: bool) -> None:
+        """Ends the reply, however far it came; its fault's account says what the client was sent.
+
+        ``client_was_gone``: of what was written since the client said that it sends no more, it got nothing.
+        """
         self.reader = None
         writer, changes = self.writer, self.changes
-        if writer is None:
+        if writer is not None:
+            self.writer = self.changes = None
+            self.hanging = False
+            writer.stop()
+            request.status = writer.sent.status
+        if request.plan is not None:
+            request.plan.mark_answered(upstream_answered=request.forwarded and request.status is not None)
+        if client_was_gone:
+            _forget_unread(request)
+        met = _acting_fault(request, changes)
+        if writer is None or met is None:
             return
-        self.writer = self.changes = None
-        self.hanging = False
-        writer.stop()
-        request.status = writer.sent.status
-        _account_for(request, writer, changes)
+        if client_was_gone and met.began_after(request.eof_at):
+            met.take_back("cut_short")
+        else:
+            _account_for(met, writer, changes, client_was_gone)
 
 
 def _rendered(request: RequestInProgress, reply: Reply) -> bytes:
     return render(reply, keep_alive=request.keep_alive, head_only=request.head.method == "HEAD")
 
 
-def _account_for(request: RequestInProgress, writer: ReplyWriter, changes: ReplyChanges | None) -> None:
-    """Records what the client was sent by the fault that answered it or changed its reply."""
+def _forget_unread(request: RequestInProgress) -> None:
+    """Takes out of the request's record what was written to a client that had left."""
+    request.reply_done = False
+    request.reply_bytes = request.reply_bytes_before_eof
+    if not request.reply_bytes:
+        request.status = None
+
+
+def _acting_fault(request: RequestInProgress, changes: ReplyChanges | None) -> MetFault | None:
+    """The fault that answered the client or changed its reply."""
     plan = request.plan
     met = changes.upstream_reply.changed_by if changes else plan.request_fault if plan else None
-    if met is None or not met.injected:
-        return
+    return met if met is not None and met.injected else None
+
+
+def _account_for(met: MetFault, writer: ReplyWriter, changes: ReplyChanges | None, client_left: bool) -> None:
+    """Records what the client was sent by the fault that answered it or changed its reply."""
     sent = writer.sent
-    met.shows.update(sent.shows())
-    met.content = sent.whole and (changes is None or sent.digest != changes.upstream_reply.digest.hexdigest())
+    met.shows.update({"lost": True} if client_left else sent.shows())
+    met.content = (
+        not client_left
+        and sent.whole
+        and (changes is None or sent.digest != changes.upstream_reply.digest.hexdigest())
+    )
     if writer.waited:
         met.mark_delayed(writer.waited * 1000)

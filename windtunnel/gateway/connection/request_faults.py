@@ -21,6 +21,9 @@ class FaultDelay:
         self._request = request
         self._go_on = go_on
         self._since = time.perf_counter()
+        for met in request.plan.met_faults if request.plan else ():
+            if met.delay:
+                met.mark_acting(self._since)
         self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
 
     def expire(self) -> None:
@@ -47,6 +50,7 @@ class RequestCopies:
         self.head = head
         self.left = fault.act.copies - 1
         self._fault = fault
+        fault.answered = False
         self._statuses: list[int] = []
         self.reader = self._new_reader()
 
@@ -54,14 +58,16 @@ class RequestCopies:
         return ReplyReader(self.head.method, self.head.upgrade, True)
 
     def note_reply(self, reader: ReplyReader) -> None:
-        """Puts the status of a copy's reply into the fault's evidence."""
+        """Puts the status of a copy's reply into the fault's evidence, however far that reply came."""
         if reader.head is not None:
             self._statuses.append(reader.head.status)
+            self._fault.answered = len(self._statuses) > 1
 
     def next_copy(self) -> None:
         """The reply to the copy under way is over: the next copy is to be sent."""
         self.note_reply(self.reader)
         self.left -= 1
         self._fault.mark_injected({"statuses": self._statuses})
+        self._fault.mark_acting(time.perf_counter())
         if self.left:
             self.reader = self._new_reader()

@@ -45,7 +45,9 @@ class RequestInProgress:
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
-    says in the record whose it is. The fingerprint is of the first 256 KiB of what the body carries.
+    says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
+    that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
+    256 KiB of what the body carries.
     """
 
     # Class attributes stand for the defaults here and in the heads and readers of ``http1``: setting each on
@@ -61,7 +63,10 @@ class RequestInProgress:
     try_ = 0
     forwarded = False
     reply_bytes = 0
+    client_eof_at: float | None = None
+    reply_bytes_before_eof = 0
     reply_done = False
+    client_left = False
     status: int | None = None
     error: str | None = None
     unavailable = False
@@ -143,6 +148,11 @@ class RequestInProgress:
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
         self.try_ = self.try_ or 1
+
+    @property
+    def eof_at(self) -> float:
+        """When a client that sends no more said so; the request's begin if it was before."""
+        return self.began if self.client_eof_at is None else self.client_eof_at
 
     # its faults
 

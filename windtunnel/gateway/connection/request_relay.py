@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Protocol
 
 from windtunnel.dialects.http import Ending, Reply
@@ -11,8 +13,10 @@ from windtunnel.gateway.connection.reply_delivery import ReplyDelivery
 from windtunnel.gateway.connection.request_faults import RequestCopies
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
+from windtunnel.gateway.connection.upstream_failure import is_failure, ours_may_be_the_cause
 from windtunnel.gateway.connection.upstream_link import UpstreamLink, message_for
 from windtunnel.gateway.http1.heads import BadHead
+from windtunnel.gateway.http1.messages import reply_of
 from windtunnel.gateway.http1.rendering import refusal
 from windtunnel.gateway.http1.reply_reader import ReplyReader
 from windtunnel.gateway.lane import LinkListener
@@ -54,12 +58,20 @@ class RequestRelay:
         """Whether the connection has changed its protocol."""
         return self.reply.reader is not None and self.reply.reader.tunnel
 
+    @property
+    def streams(self) -> bool:
+        """Whether the upstream is pushing what may never end: events, or what a tunnel carries."""
+        reader = self.reply.reader
+        if reader is None or reader.head is None:
+            return False
+        return reader.tunnel or reply_of(reader.block).is_event_stream
+
     # towards the upstream
 
     def forward(self, request: RequestInProgress, body: bytes) -> None:
         """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
         request.forwarding = True
-        upstream = self.upstream.open(self._listener.current_endpoint())
+        upstream = self.upstream.open(self._listener.endpoint_in(request.run))
         head, message = message_for(request, upstream.endpoint, body, is_tool=self._is_tool)
         fault = request.plan.request_fault if request.plan else None
         if fault is not None and fault.act.copies > 1:
@@ -88,15 +100,24 @@ class RequestRelay:
         copies.next_copy()
         if not copies.left:
             self.reply.expect(request, copies.head)
-        self.upstream.open(self._listener.current_endpoint()).send(copies.message)
+        self.upstream.open(self._listener.endpoint_in(request.run)).send(copies.message)
         self.pass_on_eof()
 
     def pass_on_eof(self) -> None:
         """Tells the upstream that the client will send no more, once all that it has sent is on its way."""
         copies_wait = self._copies is not None and self._copies.left > 0
-        held = copies_wait or (self.request is not None and self.request.held is not None)
-        if self._client.half_closed and not self._queue.waiting and not held:
+        request = self.request
+        held = copies_wait or (request is not None and request.held is not None)
+        # many a server would close on it, and nobody would know when it has done what it was asked
+        only_awaited = request is not None and request.attempt_is_over
+        if self._client.half_closed and not (self._queue.waiting or held or only_awaited):
             self.upstream.send_eof()
+
+    def note_client_eof(self) -> None:
+        """The client sends no more. It may have left, or still read: what it gets from now on will tell."""
+        request = self.request
+        if request is not None:
+            request.client_eof_at, request.reply_bytes_before_eof = time.perf_counter(), request.reply_bytes
 
     # what the upstream does
 
@@ -108,6 +129,8 @@ class RequestRelay:
             self._owner.leave()
 
     def on_unreachable(self, reason: str) -> None:
+        if self.request is not None:
+            self.request.unavailable = True
         self._answer_instead(reason, refusal(502, "bad_gateway", reason))
 
     def on_unavailable(self, reason: str) -> None:
@@ -179,13 +202,21 @@ class RequestRelay:
             self._finish(request)
         elif in_order:
             self._on_reply_end(request, reader)
-        elif self.reply.break_off(request, reader, reason):
-            self._finish(request)
+        else:
+            if self._copies is not None:
+                self._copies.note_reply(reader)
+            # an upstream that was told that its client sends no more may leave for that reason
+            by_itself = request.request_done and not self._client.half_closed and not reader.tunnel
+            request.unavailable = by_itself
+            if self.reply.break_off(request, reader, reason):
+                self._finish(request)
 
     def _on_reply_end(self, request: RequestInProgress, reader: ReplyReader) -> None:
         """The upstream's reply has come to its end, or no more of it is wanted."""
         if self._copies is not None:
             self._copies.note_reply(reader)
+        if reader.head is not None and reader.head.status >= 400 and request.request_done:
+            request.unavailable = is_failure(request, reader.head.status)
         if self.reply.complete(request):
             self._finish_if_over(request)
 
@@ -199,7 +230,9 @@ class RequestRelay:
         sent.end(ending, keep_alive=request.keep_alive)
         request.reply_done = sent.whole and request.error is None
         client_waits = not (self._client.lost or self._client.half_closed)
-        if ending == "hang" and client_waits and not request.attempt_is_over:
+        if ending == "hang" and not client_waits:
+            request.client_left = True
+        elif ending == "hang" and not request.attempt_is_over:
             self.reply.hanging = True
             self.upstream.drop()
             return
@@ -216,6 +249,18 @@ class RequestRelay:
             self._finish(request)
 
     def _finish(self, request: RequestInProgress) -> None:
+        """Ends the request. Whether a client that sends no more was there to read is seen a moment later."""
+        if self._client.half_closed and request.reply_bytes > request.reply_bytes_before_eof:
+            self._client.after_sending(partial(self._finish_checked, request))
+        else:
+            self._finish_now(request)
+
+    def _finish_checked(self, request: RequestInProgress, client_there: bool) -> None:
+        if self.request is request:
+            request.client_left = not client_there
+            self._finish_now(request)
+
+    def _finish_now(self, request: RequestInProgress) -> None:
         """Records the request; the connection goes on to the next one, or closes."""
         self._record(request)
         if not request.keep_alive:
@@ -236,9 +281,16 @@ class RequestRelay:
         """Records the request in progress, which will not come to its end."""
         if self.request is not None:
             self.request.error = self.request.error or error
+            self.request.client_left = self._client.lost
+            garbled = self.reply.reader is not None and self.reply.reader.error is not None
+            self.request.unavailable = self.request.unavailable or garbled
             self._record(self.request)
 
     def _record(self, request: RequestInProgress) -> None:
         self.request = self._copies = None
-        self.reply.finish(request)
+        self.reply.finish(request, client_was_gone=request.client_left and self._client.half_closed)
+        if request.client_left:
+            request.error = request.error or CLIENT_LEFT
+        if request.unavailable and ours_may_be_the_cause(request):
+            request.unavailable = False
         record_exchange(request)

@@ -2,20 +2,31 @@
 
 Toxiproxy keeps no record of the requests that a toxic touched, so whether a toxic was *injected* is known
 from the caller's record alone, which is the same as *observed*. The gateway records in the exchange what its
-faults injected. A fault is *delivered* when it was observed by a caller that kept a record of the try, or,
-where none did, when it was injected.
+faults injected. A fault is *delivered* when the side that it was aimed at shows it: the caller's record of
+the try, or the upstream's answer to the request that the fault changed. Where nobody but the gateway keeps
+a record, it is when it was injected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from windtunnel.core.caller_errors import error_kind
 from windtunnel.history.events import Event, Exchange, FaultMet
+from windtunnel.judging.evidence.causes import fault_explains, toxic_explains
 from windtunnel.judging.evidence.ends import ToxicEnd, cut_short
-from windtunnel.judging.evidence.record import Evidence, FaultRecord, Unexplained, WhyNotObserved
+from windtunnel.judging.evidence.record import (
+    DeliveredBy,
+    Evidence,
+    FaultRecord,
+    TryEvidence,
+    Unexplained,
+    WhyNotObserved,
+)
 from windtunnel.judging.evidence.tries import EpisodeRecords, RecordedTry, records_of, repeatable_order
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import toxic
+from windtunnel.toxiproxy.toxics.base import ABOUT
 
 
 def gather(events: Iterable[Event]) -> Evidence:
@@ -24,7 +35,7 @@ def gather(events: Iterable[Event]) -> Evidence:
     toxics = [_toxic_record(records, a.attempt, planned) for a in records.armed for planned in a.toxics]
     exchanges = sorted(records.exchanges, key=repeatable_order)
     faults = [_fault_record(records, exchange, met) for exchange in exchanges for met in exchange.faults]
-    return Evidence((*toxics, *faults), tuple(_unexplained_tries(records)))
+    return Evidence((*toxics, *faults), tuple(_unexplained_tries(records, [*toxics, *faults])))
 
 
 def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) -> FaultRecord:
@@ -33,10 +44,10 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
     crossing = [tried for tried in records.crossing(attempt, planned.link) if tried.start < end.gone]
     there = [e for e in records.exchanges if (e.attempt, e.link) == (attempt, planned.link)]
     met = bool(crossing) or any(exchange.start < end.gone for exchange in there)
-    shown = [_shows_toxic(planned, tried, end) for tried in crossing]
-    observed = any(shown)
+    tries = [_toxic_evidence(planned, tried, end) for tried in crossing]
+    observed = any(tried.shows for tried in tries if tried)
     why_not: WhyNotObserved | None = None
-    if None in shown:
+    if None in tries:
         why_not = "unknown_kind"
     elif not observed:
         why_not = "not_seen" if met else "not_exercised"
@@ -49,15 +60,18 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
         attempt=attempt,
         stage="observed" if observed else "met" if met else "armed",
         delivered=observed,
+        delivered_by="caller",
         why_not=why_not,
         stream=planned.stream,
         attributes=dict(planned.attributes),
-        tries=tuple(tried.evidence(bool(shows)) for tried, shows in zip(crossing, shown, strict=True)),
+        tries=tuple(
+            shown or tried.evidence(False, False) for shown, tried in zip(tries, crossing, strict=True)
+        ),
     )
 
 
-def _shows_toxic(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> bool | None:
-    """Whether the try shows the toxic, which ended then.
+def _toxic_evidence(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> TryEvidence | None:
+    """What the try shows of the toxic, which ended then.
 
     None if this version cannot tell, because it knows no such toxic.
     """
@@ -66,20 +80,19 @@ def _shows_toxic(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> bo
         attributes = known.complete(planned.attributes)
     except ValueError:
         return None
-    if tried.start >= end.gone:
-        return False
     seen = tried.as_observed
     cut = cut_short(seen, left_ms=(end.begun - tried.start) * 1000)
-    return any(known.observed(planned.stream, attributes, possible) for possible in (seen, cut))
+    shows = any(known.observed(planned.stream, attributes, possible) for possible in (seen, cut))
+    return tried.evidence(shows, toxic_explains(known, shows, tried))
 
 
 def _fault_record(records: EpisodeRecords, exchange: Exchange, met: FaultMet) -> FaultRecord:
     """A fault that a try has met at the gateway."""
     tries = [tried for tried in records.tries if tried.exchange is exchange]
-    shown = [met.injected and _shows_fault(tried, met) for tried in tries]
-    observed = any(shown)
-    visible = met.shows is not None
-    delivered = observed if tries and visible else met.injected
+    shown = [met.injected and _shows_fault(tried, exchange, met) for tried in tries]
+    delivered_by = _delivered_by(met, tries)
+    observed = met.injected and bool(met.answered) if delivered_by == "upstream" else any(shown)
+    delivered = met.injected if delivered_by == "injection" else observed
     return FaultRecord(
         configuration=exchange.configuration if met.id else 0,
         entry=met.id,
@@ -89,50 +102,53 @@ def _fault_record(records: EpisodeRecords, exchange: Exchange, met: FaultMet) ->
         attempt=exchange.attempt,
         stage="observed" if observed else "injected" if met.injected else "met",
         delivered=delivered,
+        delivered_by=delivered_by,
         why_not=met.why_not or (None if delivered else "not_seen"),
         detail=met.detail,
         attributes={key: value for key, value in met.evidence.items() if key != "kind" or met.id},
-        tries=tuple(tried.evidence(shows) for tried, shows in zip(tries, shown, strict=True)),
+        tries=tuple(
+            tried.evidence(shows, fault_explains(met, tried))
+            for tried, shows in zip(tries, shown, strict=True)
+        ),
     )
 
 
-def _shows_fault(tried: RecordedTry, met: FaultMet) -> bool:
-    """Whether the caller's record of the try shows what the gateway did."""
+def _delivered_by(met: FaultMet, tries: list[RecordedTry]) -> DeliveredBy:
+    """Which side's record tells whether the fault was delivered."""
+    if met.answered is not None:
+        return "upstream"
+    return "caller" if tries and met.shows is not None else "injection"
+
+
+def _shows_fault(tried: RecordedTry, exchange: Exchange, met: FaultMet) -> bool:
+    """Whether the caller's record of the try shows what the gateway did while the caller was there."""
     shows = met.shows or {}
     delay = float(shows.get("delay_ms", 0.0))
-    patience = tried.timeout_ms or (tried.ms if tried.gave_up else delay)
-    if not shows or tried.ms < 0.9 * min(delay, patience):
+    patience = tried.patience_ms or delay
+    if not shows or tried.left_before(exchange, met) or tried.ms < ABOUT * min(delay, patience):
         return False
     if delay > patience and tried.lost:
         return True  # it gave up before the rest could come
     if "lost" in shows:
         return tried.lost and not ("closed" in shows and tried.gave_up)
-    digest = shows.get("digest", "")
-    return "status" not in shows or (tried.status == shows["status"] and tried.digest in ("", digest))
+    return "status" not in shows or tried.got(shows)
 
 
-def _unexplained_tries(records: EpisodeRecords) -> Iterator[Unexplained]:
+def _unexplained_tries(records: EpisodeRecords, faults: Iterable[FaultRecord]) -> Iterator[Unexplained]:
     """Every failed try that neither a fault nor the service's own refusal explains."""
-    toxics = {(a.attempt, planned.link): planned for a in records.armed for planned in a.toxics}
+    explained = {
+        (fault.attempt, fault.link, tried.fingerprint, tried.call, tried.try_)
+        for fault in faults
+        for tried in fault.tries
+        if tried.explains
+    }
     for tried in records.tries:
-        planned = toxics.get((tried.attempt, tried.link)) if tried.route == "proxy" else None
-        end = records.ends.of(tried.attempt, planned) if planned else ToxicEnd()
-        if tried.error is not None and not _explained(tried, planned, end):
+        by_fault = tried.route == "proxy" and repeatable_order(tried) in explained
+        if tried.error is not None and not by_fault and not _refused(tried):
             yield tried.unexplained()
 
 
-def _explained(tried: RecordedTry, planned: PlannedToxic | None, end: ToxicEnd) -> bool:
-    """By the gateway's fault, by the link's toxic, or because the service itself refused (4xx, not 429)."""
-    faults = tried.exchange.faults if tried.exchange else []
-    if any(_explains(met, tried) for met in faults if met.injected):
-        return True
-    if tried.lost:
-        return planned is not None and bool(_shows_toxic(planned, tried, end))
-    return tried.status is not None and 400 <= tried.status < 500 and tried.status != 429
-
-
-def _explains(met: FaultMet, tried: RecordedTry) -> bool:
-    """A request that was changed may fail in any way; of a reply that was, nothing may have arrived."""
-    if met.shows is None or _shows_fault(tried, met):
-        return True
-    return tried.lost and ("status" in met.shows or "lost" in met.shows)
+def _refused(tried: RecordedTry) -> bool:
+    """Whether the service itself refused the request."""
+    unavailable = tried.exchange is not None and tried.exchange.unavailable
+    return error_kind(tried.error) == "http_4xx" and not unavailable

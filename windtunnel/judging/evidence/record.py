@@ -19,19 +19,27 @@ WhyNotObserved = (
         "unknown_kind",  # this version knows no such toxic, so it cannot tell
     ]
 )
+DeliveredBy = Literal[
+    "caller",  # its record of the try shows the fault
+    "upstream",  # it answered the request that the fault changed or repeated
+    "injection",  # nobody else keeps a record: what the gateway injected counts as delivered
+]
+DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
 # Of these the lab is the cause; any other reason lies in the message, the caller or the upstream.
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 
 
 @dataclass(frozen=True)
 class TryEvidence:
-    """One try that met a fault, and whether it shows the fault's signature. ``error`` is the caller's."""
+    """One try that met a fault, whether it shows the fault's signature, and whether the fault explains its
+    failure. ``error`` is the caller's."""
 
     fingerprint: str
     call: int
     try_: int
     error: str | None
     shows: bool
+    explains: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,8 @@ class FaultRecord:
     ``entry`` is the id of the fault set's entry, and ``configuration`` the number of that set; what the run's
     own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``) or a
     fault set's ``fault``. ``stage`` is the last that it reached, and so it reached all before it.
-    ``delivered``: observed, or injected where the caller keeps no record of it. ``why_not`` says why it was
-    not observed; ``detail``: of a fault that failed, the exception's type. ``attributes``: a toxic's, or the
+    ``delivered``: observed by the side that ``delivered_by`` names. ``why_not`` says why it was not observed;
+    ``detail``: of a fault that failed, the exception's type. ``attributes``: a toxic's, or the
     evidence of what the gateway did.
     """
 
@@ -54,6 +62,7 @@ class FaultRecord:
     attempt: int
     stage: FaultStage
     delivered: bool
+    delivered_by: DeliveredBy
     why_not: WhyNotObserved | None = None
     detail: str = ""
     stream: str | None = None

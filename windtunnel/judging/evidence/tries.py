@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from windtunnel.history.events import AttemptArmed, Event, Exchange, ModelCall, ToolTry
+from windtunnel.core.caller_errors import error_kind, error_word
+from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultMet, ModelCall, ToolTry
 from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.links.catalog import MODEL_LINK
@@ -40,7 +42,35 @@ class RecordedTry:
     @property
     def gave_up(self) -> bool:
         """It ended by the caller's own timeout."""
-        return "timeout" in str(self.error).lower()
+        return error_kind(self.error) == "timeout"
+
+    @property
+    def patience_ms(self) -> float:
+        """The client's timeout: how long it waited where it gave up, else as it was set (0: none known)."""
+        return self.ms if self.gave_up else self.timeout_ms
+
+    @property
+    def fault_delay_ms(self) -> float:
+        """By how much the gateway's faults delayed it, as measured."""
+        faults = self.exchange.faults if self.exchange else []
+        return sum(float(met.shows.get("delay_ms", 0.0)) for met in faults if met.injected and met.shows)
+
+    def left_before(self, exchange: Exchange, met: FaultMet) -> bool:
+        """Whether the client was gone when the fault began to act."""
+        acted_s = exchange.start + (met.acted_ms or 0.0) / 1000
+        return met.acted_ms is not None and self.start + self.ms / 1000 < acted_s
+
+    def got(self, reply: Mapping[str, Any]) -> bool:
+        """Whether it got the reply of that ``status``, and of that ``digest`` as far as it noted one."""
+        return self.status == reply.get("status", 0) and self.digest in ("", reply.get("digest", ""))
+
+    @property
+    def _gateway_ms(self) -> float:
+        """How long the gateway had it while the caller waited."""
+        if self.exchange is None:
+            return 0.0
+        begun_ms = max(self.exchange.start - self.start, 0.0) * 1000
+        return min(self.exchange.ms, max(self.ms - begun_ms, 0.0))
 
     @property
     def as_observed(self) -> ObservedTry:
@@ -49,16 +79,17 @@ class RecordedTry:
         return ObservedTry(
             client_ms=self.ms,
             client_failed=self.lost,
-            client_error=self.error if self.lost else None,
-            client_timeout_ms=self.timeout_ms,
-            gateway_ms=exchange.ms if exchange else 0.0,
+            client_error=error_word(self.error) if self.lost else None,
+            client_timeout_ms=self.patience_ms,
+            gateway_ms=self._gateway_ms,
             gateway_complete_request=bool(exchange and exchange.request_complete),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,
+            gateway_client_left=bool(exchange and exchange.client_left),
         )
 
-    def evidence(self, shows: bool) -> TryEvidence:
-        return TryEvidence(self.fingerprint, self.call, self.try_, self.error, shows)
+    def evidence(self, shows: bool, explains: bool) -> TryEvidence:
+        return TryEvidence(self.fingerprint, self.call, self.try_, self.error, shows, explains)
 
     def unexplained(self) -> Unexplained:
         error = self.error or ""

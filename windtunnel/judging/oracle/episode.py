@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from windtunnel.history.events import (
     AttemptArmed,
@@ -17,14 +18,23 @@ from windtunnel.history.events import (
     ToolTry,
     WorldRead,
 )
+from windtunnel.judging.oracle.answer import judge_answer
+from windtunnel.judging.oracle.assignment import EffectRow
 from windtunnel.judging.oracle.claim import is_exact_text, judge_claim
 from windtunnel.judging.oracle.expect import Oracle, parse_expect
-from windtunnel.judging.oracle.flags import is_late, is_misled, is_ungrounded
+from windtunnel.judging.oracle.flags import is_late, is_ungrounded
+from windtunnel.judging.oracle.misled import Results, is_misled
 from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
-from windtunnel.judging.oracle.value import ValueJudgement, judge_value
+from windtunnel.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
+from windtunnel.judging.oracle.whose_fault import invalid_because
 from windtunnel.judging.oracle.world import WorldJudgement, judge_world
 
 _E = TypeVar("_E")
+_WRONG_VALUES: Mapping[ValueAxis, str] = {
+    "wrong": "wrong value",
+    "none": "no value given",
+    "unreadable": "the answer cannot be read",
+}
 
 
 @dataclass(frozen=True)
@@ -72,56 +82,28 @@ class Episode:
         return Episode(self.started, self.oracle, self.oracle_error, events, [first], self.finished)
 
     def _world_after_first(self, read: WorldRead) -> WorldRead:
-        """Its own side effects: those with its keys, and of the others those until it was healed."""
-        first = self.attempts[0]
-        tries = [event for event in self.events if isinstance(event, ToolTry) and event.idempotency_key]
-        own = {tried.idempotency_key for tried in tries if tried.attempt == first}
-        later = {tried.idempotency_key for tried in tries if tried.attempt != first}
-        healed = last([e for e in self.events if getattr(e, "attempt", None) == first], AttemptHealed)
-        until = healed.t if healed else float("inf")
-
-        def is_own(effect: Mapping[str, Any]) -> bool:
-            key = effect.get("idempotency_key")
-            return key in own or (key not in later and float(effect["at"]) <= until)
-
-        return WorldRead(read.t, read.episode, [e for e in read.effects if is_own(e)], read.error)
+        """Its own side effects alone."""
+        own = [effect for effect in read.effects if self._attempt_of(effect) == self.attempts[0]]
+        return WorldRead(read.t, read.episode, own, read.error)
 
     def judge(self) -> Verdict:
         """The first outcome that fits."""
-        invalid, pending = self._invalid(), self._pending()
+        invalid, pending = invalid_because(self.events, self.attempts), self._pending()
         ended = last(self.events, AttemptEnded)
         world, value = self._world(), self._value(ended)
+        claim = judge_claim(self.oracle, ended) if ended else "none"
         axes = Axes(
             world=world.axis,
-            claim=judge_claim(self.oracle, ended) if ended else "none",
+            claim=claim,
             value=value.axis,
             ended_by=ended.ended_by if ended else "empty",
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
+            misled=claim == "done" and is_misled(world, value, self._results()),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
-        return Verdict(axes, outcome, self._flags(value), why)
-
-    def _invalid(self) -> str:
-        """What makes the episode invalid, or the empty text."""
-        reasons = []
-        for attempt in self.attempts:
-            of_attempt = [event for event in self.events if getattr(event, "attempt", None) == attempt]
-            healed = last(of_attempt, AttemptHealed)
-            if healed and healed.invalid:
-                reasons.append(healed.invalid)
-            elif healed is None or last(of_attempt, AttemptEnded) is None:
-                reasons.append(f"attempt {attempt} has no end in the history")
-        if not self.attempts:
-            reasons.append("no attempt was made")
-        if any(exchange.identity == "mismatch" for exchange in self._exchanges()):
-            reasons.append("a request named another attempt than the one in progress")
-        reasons += [f"model_unavailable: {e.error}" for e in self._exchanges() if e.unavailable]
-        return "; ".join(dict.fromkeys(reasons))
-
-    def _exchanges(self) -> list[Exchange]:
-        return [event for event in self.events if isinstance(event, Exchange)]
+        return Verdict(axes, outcome, self._flags(world, value), why)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or the empty text."""
@@ -140,22 +122,34 @@ class Episode:
         return judge_world(self.oracle, effects, settled)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
-        slots = self.oracle.values if self.oracle else []
-        if slots and ended and is_exact_text(self.oracle, ended):
+        """From the report; else, or where no values are asked of a report, by the oracle's answer rule."""
+        oracle = self.oracle
+        if oracle is None or (not oracle.values and oracle.answer is None):
+            return ValueJudgement("not_applicable")
+        if ended is None or ended.ended_by not in ("report", "text"):
+            return ValueJudgement("none")
+        if is_exact_text(oracle, ended):
             return ValueJudgement("right")
-        report = ended.report if ended else None
-        return judge_value(slots, report.values if report else [])
+        if ended.report is not None and oracle.values:
+            return judge_value(oracle.values, ended.report.values)
+        if oracle.answer is not None:
+            return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
+        return ValueJudgement("unreadable")
 
-    def _flags(self, value: ValueJudgement) -> list[str]:
+    def _results(self) -> Results:
+        calls = (event for event in self.events if isinstance(event, ToolCalled))
+        return Results.of(calls, (event for event in self.events if isinstance(event, Exchange)))
+
+    def _flags(self, world: WorldJudgement, value: ValueJudgement) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
         calls = [event for event in self.events if isinstance(event, ToolCalled)]
         read = last(self.events, WorldRead)
-        flags = {
-            "late": any(is_late(effect, tries) for effect in (read.effects if read else [])),
-            "misled": value.axis == "wrong" and is_misled(value.slots, calls, self._exchanges()),
-            "ungrounded": value.axis == "right" and is_ungrounded(value.slots, calls),
-        }
-        return sorted(name for name, there in flags.items() if there)
+        flags: set[str] = set(world.flags)
+        if any(is_late(effect, tries) for effect in (read.effects if read else [])):
+            flags.add("late")
+        if value.axis == "right" and is_ungrounded(value.slots, calls):
+            flags.add("ungrounded")
+        return sorted(flags)
 
     def _why(
         self, outcome: Outcome, invalid: str, world: WorldJudgement, axes: Axes, ended: AttemptEnded | None
@@ -167,9 +161,30 @@ class Episode:
         if outcome == "unjudged":
             if self.oracle is None:
                 return self.oracle_error
-            return world.why if axes.world == "unknown" else "the answer is no report"
-        wrong_value = {"wrong": "wrong value", "none": "no value reported"}.get(axes.value, "")
-        return "; ".join(part for part in (world.why, wrong_value) if part)
+            return world.why if axes.world == "unknown" else self._why_unreadable(ended)
+        repeated = self._repeating_attempts(world)
+        return "; ".join(part for part in (world.why, repeated, _WRONG_VALUES.get(axes.value)) if part)
+
+    def _why_unreadable(self, ended: AttemptEnded | None) -> str:
+        if ended and ended.report is None and self.oracle and self.oracle.answer is None:
+            return "an answer without a report, and no answer rule in the oracle"
+        return _WRONG_VALUES["unreadable"]
+
+    def _repeating_attempts(self, world: WorldJudgement) -> str:
+        """Which attempts repeated what one before them had done, or the empty text."""
+        sources = [self._attempt_of(effect) for effect in world.repeated]
+        later = sorted(set(sources) - {min(sources, default=0)})
+        return f"attempt {', '.join(map(str, later))} repeated what an earlier one had done" if later else ""
+
+    def _attempt_of(self, effect: EffectRow) -> int:
+        """By its idempotency key; else the first attempt that was not healed before it came."""
+        key = effect.get("idempotency_key")
+        by_key = {e.idempotency_key: e.attempt for e in self.events if isinstance(e, ToolTry)}
+        if key is not None and key in by_key:
+            return by_key[key]
+        healed = {e.attempt: e.t for e in self.events if isinstance(e, AttemptHealed)}
+        open_then = (n for n in self.attempts if healed.get(n, math.inf) >= float(effect["at"]))
+        return next(open_then, self.attempts[-1])
 
 
 def last(events: Iterable[Event], kind: type[_E]) -> _E | None:

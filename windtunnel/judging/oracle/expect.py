@@ -6,13 +6,18 @@
                   "fields": {"to": "Bob", "body": {"number": 11.3, "tolerance": 0.5}}}],
      "values": [{"number": 11.3, "unit": "celsius", "tolerance": 0.1}, {"text": "bonjour"},
                 {"any_of": ["a", "b"]}],
+     "answer": {"number": 11.3, "unit": "celsius"},
      "done_if_text": "exact text"}
 
-No ``effects``: none are expected, and any is one too many. No ``values``: the value axis does not apply.
-A field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
-``{"any_of": [...]}``; fields that are not named may hold anything. ``"grounded": false`` on a value says
-that no tool is needed for it. ``done_if_text`` is for subjects without a report: an answer which is
-exactly that text counts as done, and as the right values.
+No ``effects``: none are expected, and any is one too many. ``"in_order": true``: they must have come about
+in this order. ``none_of``: effects that must not be, not even for a time or within one that is asked for. A
+field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
+``{"any_of": [...]}``; fields that are not named may hold anything.
+
+No ``values`` and no ``answer``: the value axis does not apply. ``"grounded": false`` on a value says that no
+tool is needed for it. ``answer`` is a rule for prose (``oracle.answer``): it reads the answer of a subject
+without a report, and that in a report where no ``values`` are asked for. ``done_if_text`` is for subjects
+without a report: an answer which is exactly that text counts as done, and as the right values.
 """
 
 from __future__ import annotations
@@ -20,10 +25,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, StrictStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from windtunnel.core.spelling import nearest
-from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot
+from windtunnel.judging.oracle.answer import AnswerRule
+from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
 from windtunnel.links.catalog import EFFECT_FIELDS
 
 
@@ -31,7 +46,7 @@ class ExpectedEffect(OraclePart):
     """One side effect that the prompt asks for."""
 
     kind: StrictStr
-    fields: dict[str, Matcher] = Field(default_factory=dict)
+    fields: Annotated[dict[str, Matcher], BeforeValidator(moment_fields)] = Field(default_factory=dict)
 
     @field_validator("kind")
     @classmethod
@@ -53,8 +68,14 @@ class Oracle(OraclePart):
     """The ground truth for one prompt."""
 
     effects: list[ExpectedEffect] = Field(default_factory=list)
+    in_order: StrictBool = False
+    none_of: list[ExpectedEffect] = Field(default_factory=list)
     values: list[Slot] = Field(default_factory=list)
+    answer: AnswerRule | None = None
     done_if_text: Annotated[StrictStr, Field(min_length=1)] | None = None
+
+
+_PARTS: Mapping[int | str, type[BaseModel]] = {"values": Slot, "answer": AnswerRule}
 
 
 def parse_expect(expect: Mapping[str, Any]) -> Oracle:
@@ -73,11 +94,12 @@ def parse_expect(expect: Mapping[str, Any]) -> Oracle:
 
 
 def _names_at(path: tuple[int | str, ...]) -> list[str]:
-    if not path:
-        return list(Oracle.model_fields)
-    if path[0] == "values":
-        return list(Slot.model_fields)
-    names = Matcher.model_fields if "fields" in path else ExpectedEffect.model_fields
+    model: type[BaseModel] = Oracle
+    if "fields" in path:
+        model = Matcher
+    elif path:
+        model = _PARTS.get(path[0], ExpectedEffect)
+    names = [field.alias or name for name, field in model.model_fields.items()]
     return [name for name in names if name != "equals"]
 
 

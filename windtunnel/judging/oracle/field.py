@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from windtunnel.judging.oracle.slots import Matcher
-from windtunnel.judging.oracle.text import close, folded, numbers, quantity
+from windtunnel.judging.reading.amounts import stated_number
+from windtunnel.judging.reading.asked import asked_number
+from windtunnel.judging.reading.numerals import number_of
+from windtunnel.judging.reading.phrases import stated_phrase
+from windtunnel.judging.reading.text import close, folded, plain, tolerance_of
 
 
 def field_matches(matcher: Matcher, value: object) -> bool:
-    """Whether a field's value is what the matcher asks for."""
+    """Whether a field's value is what the matcher asks for. A number must be affirmed, in its unit."""
     if matcher.contains is not None:
         text = folded(_text(value))
         return all(folded(part) in text for part in matcher.contains)
     if matcher.number is not None:
         return _holds_number(matcher, matcher.number, value)
+    moment = matcher.date or matcher.time
+    if moment is not None:
+        return stated_phrase(moment, plain(_text(value))) == "right"
     if matcher.any_of is not None:
         return any(_option_matches(matcher, option, value) for option in matcher.any_of)
     return _equal(matcher.equals, value)
 
 
-def _holds_number(matcher: Matcher, expected: float, value: object) -> bool:
-    there = numbers(_text(value), matcher.unit)
-    return any(close(number, expected, matcher.tolerance) for number in there)
+def _holds_number(matcher: Matcher, expected: int | float, value: object) -> bool:
+    # without a unit in the oracle any unit will do: the field itself says what it is about
+    asked = asked_number(expected, matcher.unit, tolerance_of(expected, matcher.tolerance))
+    return stated_number([asked], plain(_text(value))) == "right"
 
 
 def _option_matches(matcher: Matcher, option: int | float | str, value: object) -> bool:
-    with_tolerance = not isinstance(option, str) and matcher.tolerance is not None
-    return _holds_number(matcher, float(option), value) if with_tolerance else _equal(option, value)
+    if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
+        return _equal(option, value)
+    return _holds_number(matcher, option, value)
 
 
 def _equal(expected: object, value: object) -> bool:
@@ -38,8 +47,8 @@ def _equal(expected: object, value: object) -> bool:
     if isinstance(expected, bool) or isinstance(value, bool) or expected is None or value is None:
         return expected is value
     if isinstance(expected, int | float):
-        amount = quantity(_text(value))
-        return amount is not None and amount[1] is None and close(amount[0], expected, None)
+        number = number_of(_text(value).strip())
+        return number is not None and close(number, expected, None)
     return folded(_text(expected)) == folded(_text(value))
 
 

@@ -1,16 +1,16 @@
-"""Flags beside the axes: ``late``, ``misled``, ``ungrounded``. Pure; none of them changes an outcome."""
+"""Flags beside the axes: ``late`` and ``ungrounded``. Pure; none of them changes an outcome."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from windtunnel.history.events import Exchange, ToolCalled, ToolTry
+from windtunnel.history.events import ToolCalled, ToolTry
+from windtunnel.judging.oracle.assignment import EffectRow
 from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.oracle.text import bare, close, folded, numbers
-from windtunnel.judging.oracle.units import convert, siblings
 from windtunnel.judging.oracle.value import FilledSlot, Reported
-from windtunnel.judging.oracle.world import EffectRow
+from windtunnel.judging.reading.text import bare, close, folded, numbers
+from windtunnel.judging.reading.units import convert, siblings
 from windtunnel.links.catalog import LINKS
 
 _LINK_OF = {link.service: link.name for link in LINKS}
@@ -35,30 +35,12 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
 
 def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCalled]) -> bool:
     """Whether a right value, for which a tool is needed, is in no tool's result."""
-    results = [_readable(call.result) for call in calls if call.ok]
+    results = [readable_result(call.result) for call in calls if call.ok]
     wanting = [filled for filled in slots if filled.right and filled.slot.grounded]
     return any(not any(_holds_option(filled, text) for text in results) for filled in wanting)
 
 
-def is_misled(
-    slots: Iterable[FilledSlot], calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]
-) -> bool:
-    """Whether a wrong value is in the result of a call whose content was faulted."""
-    faulted = {
-        (exchange.attempt, exchange.link, exchange.fingerprint, exchange.call)
-        for exchange in exchanges
-        if any(met.injected and met.content for met in exchange.faults)
-    }
-    results = [
-        _readable(call.result)
-        for call in calls
-        if call.ok and (call.attempt, call.link, call.fingerprint, call.call) in faulted
-    ]
-    wrong = [(f.slot, f.reported) for f in slots if f.reported is not None and not f.right]
-    return any(_holds_reported(slot, value, text) for slot, value in wrong for text in results)
-
-
-def _readable(result: str) -> str:
+def readable_result(result: str) -> str:
     """A tool's result without the escapes that JSON may hide its letters behind."""
     if "\\u" not in result:
         return result
@@ -73,20 +55,23 @@ def _holds_option(filled: FilledSlot, text: str) -> bool:
     if isinstance(option, str):
         return bare(option) in folded(text)
     expected = option or 0
-    return _in_any_unit(filled.slot, text, lambda value: close(value, expected, filled.slot.tolerance))
+    return in_any_unit(filled.slot, text, lambda value: close(value, expected, filled.slot.tolerance))
 
 
-def _holds_reported(slot: Slot, reported: Reported, text: str) -> bool:
+def holds_reported(slot: Slot, reported: Reported, text: str) -> bool:
+    """Whether a tool's result holds the value that was reported."""
     if reported.number is None:
         return bool(bare(reported.text)) and bare(reported.text) in folded(text)
     expected = convert(reported.number, reported.unit, slot.unit)
-    return _in_any_unit(slot, text, lambda value: close(value, expected, slot.tolerance))
+    return in_any_unit(slot, text, lambda value: close(value, expected, slot.tolerance))
 
 
-def _in_any_unit(slot: Slot, text: str, fits: Callable[[float], bool]) -> bool:
+def in_any_unit(slot: Slot, text: str, fits: Callable[[float], bool]) -> bool:
     """Whether a number in the text fits, taken in the slot's unit or another of its dimension.
 
     A tool may answer in kelvin what the user wants in celsius, and a result seldom names its unit.
     """
     units: Sequence[str | None] = siblings(slot.unit) or [None]
-    return any(fits(convert(number, unit, slot.unit)) for number in numbers(text) for unit in units)
+    there = list(numbers(text))
+    # its own unit comes first, so that the others need seldom be looked up
+    return any(fits(convert(number, unit, slot.unit)) for unit in units for number in there)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -16,6 +18,9 @@ from pydantic import (
     StrictStr,
     model_validator,
 )
+
+from windtunnel.judging.reading.dates import normalised_clock, normalised_day
+from windtunnel.judging.reading.units import WORDS, units_of
 
 
 def _number(value: object) -> int | float:
@@ -35,10 +40,22 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _known_unit(unit: str) -> str:
+    """A word that stands for no unit could never be held against anything, so it is an error."""
+    if not units_of(unit):
+        near = get_close_matches(unit.casefold(), [word for word in WORDS if word.isalpha()], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; for example celsius, m, km/h, percent, EUR"
+        raise ValueError(f"{unit!r} is no unit{hint} What is only counted has no unit.")
+    return unit
+
+
 Number = Annotated[int | float, PlainValidator(_number)]
 Tolerance = Annotated[Number, Field(ge=0)]
 Option = Annotated[int | float | str, PlainValidator(_option)]
 Options = Annotated[list[Option], Field(min_length=1)]
+KnownUnit = Annotated[StrictStr, AfterValidator(_known_unit)]
+Day = Annotated[StrictStr, AfterValidator(normalised_day)]
+Clock = Annotated[StrictStr, AfterValidator(normalised_clock)]
 
 
 class OraclePart(BaseModel):
@@ -68,8 +85,10 @@ class Matcher(OraclePart):
     contains: Annotated[list[StrictStr], BeforeValidator(_listed), Field(min_length=1)] | None = None
     number: Number | None = None
     any_of: Options | None = None
+    date: Day | None = None
+    time: Clock | None = None
     tolerance: Tolerance | None = None
-    unit: StrictStr | None = None
+    unit: KnownUnit | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -78,7 +97,7 @@ class Matcher(OraclePart):
 
     @model_validator(mode="after")
     def _one(self) -> Matcher:
-        _exactly_one(self, ("equals", "contains", "number", "any_of"))
+        _exactly_one(self, ("equals", "contains", "number", "any_of", "date", "time"))
         _number_only(self)
         return self
 
@@ -89,19 +108,41 @@ class Slot(OraclePart):
     number: Number | None = None
     text: StrictStr | None = None
     any_of: Options | None = None
-    unit: StrictStr | None = None
+    date: Day | None = None
+    time: Clock | None = None
+    unit: KnownUnit | None = None
     tolerance: Tolerance | None = None
     grounded: StrictBool = True
 
     @model_validator(mode="after")
     def _one(self) -> Slot:
-        _exactly_one(self, ("number", "text", "any_of"))
+        _exactly_one(self, ("number", "text", "any_of", "date", "time"))
         _number_only(self)
         return self
 
     @property
     def options(self) -> list[int | float | str]:
-        """The values of which any one is right."""
+        """The values of which any one is right; a date as ``YYYY-MM-DD``, a time of day as ``HH:MM``."""
         if self.any_of is not None:
             return list(self.any_of)
-        return [self.text if self.text is not None else self.number or 0]
+        texts = (self.text, self.date, self.time)
+        return [next((text for text in texts if text is not None), self.number or 0)]
+
+
+def moment_fields(given: object) -> object:
+    """The fields of an expected side effect, with ``date`` and ``time`` in the form that is stored.
+
+    A plain text there stands for ``{"date": text}`` or ``{"time": text}``; so do the texts of ``any_of``.
+    """
+    if not isinstance(given, dict):
+        return given
+    readers = {"date": normalised_day, "time": normalised_clock}
+    fields = dict(given)
+    for name in fields.keys() & readers.keys():
+        value = fields[name]
+        if isinstance(value, str):
+            fields[name] = {name: value}
+        elif isinstance(value, dict) and isinstance(value.get("any_of"), list):
+            options = [readers[name](each) if isinstance(each, str) else each for each in value["any_of"]]
+            fields[name] = {**value, "any_of": options}
+    return fields

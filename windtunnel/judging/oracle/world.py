@@ -1,31 +1,58 @@
-"""The world axis: the side effects that are there, held against those that were asked for. Pure.
+"""The world axis: what is there in the end, held against what was asked for; flags tell its history. Pure.
 
 Precedence where several apply: ``unknown``, ``duplicated``, ``wrong``, ``lost``, ``extra``. Unknown comes
 first because nothing else can be said of a world that could not be read or may still change. A duplicate
 comes next because the outcome ``duplicate`` does: it is the harm that retries do, and must not hide behind
 another effect that is missing. Then what is missing, with (``wrong``) or without (``lost``) something in
-its place, before what is merely too much.
+its place, before what is merely too much. What must not be (``none_of``) may not be at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from windtunnel.judging.oracle.assignment import (
+    EffectInWorld,
+    EffectRow,
+    assign,
+    in_log,
+    matches,
+    wrong_fields,
+)
 from windtunnel.judging.oracle.expect import ExpectedEffect, Oracle
-from windtunnel.judging.oracle.field import field_matches
+from windtunnel.judging.oracle.final_state import FinalState, final_state
 
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
-EffectRow = Mapping[str, Any]
+WorldFlag = Literal["repaired", "unasked"]
+FINE_WORLDS: frozenset[World] = frozenset({"as_asked", "not_applicable"})
+
+
+@dataclass(frozen=True)
+class WrongEffect:
+    """An effect in the place of one that was asked for, and those of its fields that are not as asked."""
+
+    expected: ExpectedEffect
+    effect: EffectInWorld
+    fields: list[str]
 
 
 @dataclass(frozen=True)
 class WorldJudgement:
-    """The axis, and in words what led to it."""
+    """The axis, and in words what led to it.
+
+    ``flags``: ``repaired``, something was wrong on the way and was put right; ``unasked``, something was done
+    that nobody had asked for. ``repeated``: of what was done too often, all. ``wrong_effects``: what stands
+    in the place of what was asked for, if nothing else is wrong; else empty.
+    """
 
     axis: World
     why: str = ""
+    flags: frozenset[WorldFlag] = frozenset()
+    repeated: tuple[EffectRow, ...] = ()
+    wrong_effects: tuple[WrongEffect, ...] = ()
 
 
 def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
@@ -36,53 +63,100 @@ def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bo
         return WorldJudgement("unknown", "held requests had not settled")
     if not effects and not oracle.effects:
         return WorldJudgement("not_applicable")
-    return _compare(oracle.effects, effects)
+    if oracle.in_order and _is_in_order(oracle.effects, in_log(effects)):
+        state = FinalState(in_log(effects), [])  # done step by step as asked, creations undone as asked too
+    else:
+        state = final_state(oracle.effects, effects)
+    return _Comparison(oracle, state, in_log(effects)).judgement()
 
 
-def _compare(expected: Sequence[ExpectedEffect], effects: Sequence[EffectRow]) -> WorldJudgement:
-    taken = assign(expected, effects)
-    missing = [slot for index, slot in enumerate(expected) if index not in taken]
-    left = [effect for index, effect in enumerate(effects) if index not in taken.values()]
-    again = [effect for effect in left if any(matches(slot, effect) for slot in expected)]
-    if again:
-        return WorldJudgement("duplicated", f"{_kinds(again)} once more than asked")
-    if missing:
-        kinds = {slot.kind for slot in missing}
-        wrong = [effect for effect in left if effect.get("kind") in kinds]
-        if wrong:
-            return WorldJudgement("wrong", f"{_kinds(wrong)} not as asked")
-        return WorldJudgement("lost", f"{', '.join(slot.kind for slot in missing)} missing")
-    if left:
-        return WorldJudgement("extra", f"{_kinds(left)} not asked for")
-    return WorldJudgement("as_asked")
+class _Comparison:
+    """The state that is there, held against the oracle. ``log``: all that was ever done."""
+
+    def __init__(self, oracle: Oracle, state: FinalState, log: Sequence[EffectInWorld]) -> None:
+        self._oracle, self._state = oracle, state
+        expected, effects = oracle.effects, state.effects
+        taken = assign(expected, effects)
+        self._missing = [slot for index, slot in enumerate(expected) if index not in taken]
+        assigned = set(taken.values())
+        left = [effect for index, effect in enumerate(effects) if index not in assigned]
+        self._again = [effect for effect in left if self._is_asked_for(effect)]
+        others = [effect for effect in left if not self._is_asked_for(effect)]
+        self._wrong = _paired(self._missing, others)
+        in_place = {wrong.effect for wrong in self._wrong}
+        self._extra = [effect for effect in others if effect not in in_place]
+        self._forbidden = [effect for effect in log if any(matches(rule, effect) for rule in oracle.none_of)]
+
+    def _is_asked_for(self, effect: EffectInWorld) -> bool:
+        return any(matches(slot, effect) for slot in self._oracle.effects)
+
+    def judgement(self) -> WorldJudgement:
+        axis, why = self._axis()
+        only_wrong = not self._extra and not self._forbidden and len(self._wrong) == len(self._missing)
+        return WorldJudgement(
+            axis,
+            why,
+            self._flags(axis),
+            repeated=tuple(e.row for e in self._state.effects if self._is_asked_for(e))
+            if self._again
+            else (),
+            wrong_effects=tuple(self._wrong) if axis == "wrong" and only_wrong else (),
+        )
+
+    def _axis(self) -> tuple[World, str]:
+        if self._again:
+            return "duplicated", self._how_often()
+        if self._wrong:
+            return "wrong", f"{_counted(wrong.effect for wrong in self._wrong)} not as asked"
+        if self._missing:
+            return "lost", f"{', '.join(slot.kind for slot in self._missing)} missing"
+        if self._extra:
+            return "extra", f"{_counted(self._extra)} not asked for"
+        if self._forbidden:
+            return "wrong", f"{_counted(self._forbidden)} that must not be"
+        if self._oracle.in_order and not _is_in_order(self._oracle.effects, self._state.effects):
+            return "wrong", "not in the order asked for"
+        return ("as_asked" if self._state.effects or self._oracle.effects else "not_applicable"), ""
+
+    def _how_often(self) -> str:
+        """``message_sent 7 times, asked once``."""
+        asked = Counter(slot.kind for slot in self._oracle.effects)
+        done = Counter(effect.kind for effect in self._state.effects if self._is_asked_for(effect))
+        kinds = dict.fromkeys(effect.kind for effect in self._again)
+        return "; ".join(f"{kind} {_times(done[kind])}, asked {_times(asked[kind])}" for kind in kinds)
+
+    def _flags(self, axis: World) -> frozenset[WorldFlag]:
+        flags: set[WorldFlag] = set()
+        if self._state.undone and axis in FINE_WORLDS:
+            flags.add("repaired")
+        kinds = {slot.kind for slot in self._oracle.effects}
+        if self._extra or self._forbidden or any(effect.kind not in kinds for effect in self._state.undone):
+            flags.add("unasked")
+        return frozenset(flags)
 
 
-def _kinds(effects: Sequence[EffectRow]) -> str:
-    return ", ".join(str(effect.get("kind")) for effect in effects)
+def _is_in_order(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInWorld]) -> bool:
+    """Whether the effects are those expected, one by one."""
+    return len(expected) == len(effects) and all(map(matches, expected, effects))
 
 
-def assign(expected: Sequence[ExpectedEffect], effects: Sequence[EffectRow]) -> dict[int, int]:
-    """The largest assignment of expected effects to actual ones, by index (augmenting paths)."""
-    owner: dict[int, int] = {}
-
-    def place(slot: int, seen: set[int]) -> bool:
-        for index, effect in enumerate(effects):
-            if index in seen or not matches(expected[slot], effect):
-                continue
-            seen.add(index)
-            if index not in owner or place(owner[index], seen):
-                owner[index] = slot
-                return True
-        return False
-
-    for slot in range(len(expected)):
-        place(slot, set())
-    return {slot: index for index, slot in owner.items()}
+def _paired(missing: Iterable[ExpectedEffect], left: Sequence[EffectInWorld]) -> list[WrongEffect]:
+    """For each effect that is missing the one of its kind that is there instead and most like it, if any."""
+    free, pairs = list(left), []
+    for slot in missing:
+        of_kind = [effect for effect in free if effect.kind == slot.kind]
+        if of_kind:
+            nearest = min(of_kind, key=lambda effect: len(wrong_fields(slot, effect)))
+            free.remove(nearest)
+            pairs.append(WrongEffect(slot, nearest, wrong_fields(slot, nearest)))
+    return pairs
 
 
-def matches(expected: ExpectedEffect, effect: EffectRow) -> bool:
-    """Whether the effect is of the expected kind and each named field holds what it must."""
-    fields = effect.get("fields") or {}
-    return effect.get("kind") == expected.kind and all(
-        name in fields and field_matches(matcher, fields[name]) for name, matcher in expected.fields.items()
-    )
+def _counted(effects: Iterable[EffectInWorld]) -> str:
+    """``message_sent (3 times), event_created``."""
+    counts = Counter(effect.kind for effect in effects)
+    return ", ".join(kind if count == 1 else f"{kind} ({_times(count)})" for kind, count in counts.items())
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -19,8 +19,9 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.history.reader import HistoryError
+from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.gather import gather
-from windtunnel.judging.evidence.record import FaultRecord
+from windtunnel.judging.evidence.record import FaultRecord, TryEvidence
 from windtunnel.judging.evidence.tries import RecordedTry, records_of
 from windtunnel.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from windtunnel.report.charts.palette import group_of
@@ -85,7 +86,10 @@ def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
     """The tries of one episode, held against the evidence of its faults."""
     evidence = gather(events)
     for tried in records_of(events).tries:
-        explaining, crossed = _faults_of(tried, evidence.faults)
+        crossed = list(_crossed(tried, evidence.faults))
+        explaining = [record for record, of_try in crossed if of_try.explains]
+        shown = explaining or [record for record, of_try in crossed if of_try.shows]
+        fault = (shown or [record for record, _ in crossed])[-1:]
         unexplained = tried.error is None or tried.unexplained() in evidence.unexplained
         yield ChartedTry(
             link=tried.link,
@@ -93,38 +97,24 @@ def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
             end=tried.start + tried.ms / 1000 - zero,
             ms=tried.ms,
             error=tried.error,
-            fault=explaining or crossed,
-            cause=None if unexplained else explaining or REFUSED,
+            fault=_drawn_as(fault[0]) if fault else None,
+            cause=None if unexplained else _drawn_as(explaining[-1]) if explaining else REFUSED,
             direct=tried.route == "direct",
         )
 
 
-def _faults_of(tried: RecordedTry, records: Iterable[FaultRecord]) -> tuple[str | None, str | None]:
-    """The kind of fault that explains the try's failure, and one that it crossed.
-
-    What cuts or delays answers nothing: only another fault of the gateway explains an HTTP status.
-    """
-    if tried.route == "direct":
-        return None, None
-    acted = [record for record in records if record.source == "toxic" or record.reached("injected")]
-    crossed = [(record, shows) for record in acted if (shows := _shows(record, tried)) is not None]
-    possible = [(r, shows) for r, shows in crossed if tried.lost or not tried.error or _may_answer(r)]
-    showing = [record for record, shows in possible if shows]
-    explaining = showing or [record for record, _ in possible]
-    kind = _drawn_as(explaining[-1]) if explaining and tried.error else None
-    return kind, _drawn_as(crossed[-1][0]) if crossed else None
-
-
-def _shows(record: FaultRecord, tried: RecordedTry) -> bool | None:
-    """Whether the try shows the fault; None if it has not met it."""
-    if (record.attempt, record.link) != (tried.attempt, tried.link):
-        return None
-    same = [t for t in record.tries if t == tried.evidence(t.shows)]
-    return any(t.shows for t in same) if same else None
-
-
-def _may_answer(record: FaultRecord) -> bool:
-    return record.source != "toxic" and group_of(record.kind) != "delayed"
+def _crossed(tried: RecordedTry, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:
+    """The faults that acted on the try's way, each with what it left in the try."""
+    for record in records:
+        on_its_way = (record.attempt, record.link) == (tried.attempt, tried.link) and tried.route == "proxy"
+        if on_its_way and (record.source == "toxic" or record.reached("injected")):
+            for of_try in record.tries:
+                if (of_try.fingerprint, of_try.call, of_try.try_) == (
+                    tried.fingerprint,
+                    tried.call,
+                    tried.try_,
+                ):
+                    yield record, of_try
 
 
 def _drawn_as(record: FaultRecord) -> str:
@@ -132,19 +122,16 @@ def _drawn_as(record: FaultRecord) -> str:
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
-    """Armed to healed; a toxic that nobody healed lasts to the end of the history."""
+    """Armed to its end or healed; a toxic that nobody healed lasts to the end of the history."""
     healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
-    return [
-        FaultSpan(
-            link=toxic.link,
-            kind=toxic.kind,
-            start=armed.t - zero,
-            end=healed.get((armed.episode, armed.attempt), end) - zero,
-            toxic=True,
-        )
-        for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t)
-        for toxic in armed.toxics
-    ]
+    ends = {episode: ToxicEnds(group) for episode, group in _episodes(events).items()}
+    spans = []
+    for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t):
+        healed_at = healed.get((armed.episode, armed.attempt), end)
+        for toxic in armed.toxics:
+            gone = min(healed_at, ends[armed.episode].of(armed.attempt, toxic).gone)
+            spans.append(FaultSpan(toxic.link, toxic.kind, armed.t - zero, gone - zero, toxic=True))
+    return spans
 
 
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:

@@ -13,11 +13,14 @@ from windtunnel.report.charts.style import Page, at_end, beside, page, say_nothi
 from windtunnel.report.charts.text import count, percent, words
 from windtunnel.stats.intervals import wilson
 
+_ROW_HEIGHT = 0.4  # of a name with its meaning below
+
 
 def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
-    sheet = page(_finding(counts, total), selection)
+    height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT)
+    sheet = page(_finding(counts, total), selection, height)
     if not total:
         return say_nothing(sheet, "No prompt was begun in this run.")
     draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5), counts, total, explain=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from windtunnel.judging.summary import Rate
+from windtunnel.judging.rates import Rate
 from windtunnel.report.charts import outcomes, success
 from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from windtunnel.history.logs import strip_control
 from windtunnel.judging.oracle.outcome import OUTCOMES
-from windtunnel.judging.summary import Rate, rate
+from windtunnel.judging.rates import Rate, rate
 from windtunnel.report.charts.data import Selection
 from windtunnel.stats.intervals import percentile
 

@@ -24,6 +24,7 @@ class ConnectionEnd(asyncio.Protocol):
         self._incoming: ToxicLink | None = None
         self.transport: asyncio.Transport
         self.lost = False
+        self._made = self._aborted = False
 
     def join(self, outgoing: ToxicLink, incoming: ToxicLink) -> None:
         """Starts both links; the data that came in before goes first."""
@@ -36,9 +37,19 @@ class ConnectionEnd(asyncio.Protocol):
         elif not self.transport.is_closing():
             self.transport.resume_reading()
 
+    def abort(self) -> None:
+        """Closes this end at once; where the event loop has yet to make its transport, as soon as it has."""
+        self._aborted = True
+        if self._made:
+            self.transport.abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._on_made()
+        self._made = True
+        if self._aborted:
+            self.transport.abort()
+        else:
+            self._on_made()
 
     def data_received(self, data: bytes) -> None:
         if self._outgoing is not None:
@@ -93,7 +104,7 @@ class ProxyConnection:
         """Closes both ends at once."""
         for end in (self.client, self._upstream):
             if end is not None:
-                end.transport.abort()
+                end.abort()
 
     def _accepted(self) -> None:
         self._dialling = asyncio.get_running_loop().create_task(self._open())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import TIMEOUT
 from windtunnel.toxiproxy.toxics.base import NOISE_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub
 
@@ -17,6 +18,7 @@ class BandwidthToxic(Toxic):
     # At rate 0 nothing would pass, and no transfer would end.
     attributes = (Attribute("rate", "KB/s", 10, 10_000_000, "rate, 1 KB being 1000 bytes", minimum=1),)
     color = "#77aadd"
+    can_cause = TIMEOUT
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Downstream: the reply took the time that its size needs at that rate, or the client gave up.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from windtunnel.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
 from windtunnel.core.spelling import nearest
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, pass_all
 
@@ -28,8 +29,9 @@ class ObservedTry:
     ``client_error``: one of read_timeout, connect_timeout, connection_refused, connection_closed,
     connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
     ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
-    without a reply; 0 where no request came;
-    ``reply_bytes``: size of the reply that the gateway wrote.
+    without a reply, as far as the client still waited; 0 where no request came;
+    ``reply_bytes``: size of the reply that the gateway wrote; ``gateway_client_left``: for the gateway, its
+    client was gone before the reply was complete.
     """
 
     client_ms: float
@@ -40,6 +42,7 @@ class ObservedTry:
     gateway_complete_request: bool
     gateway_complete_reply: bool
     reply_bytes: int
+    gateway_client_left: bool = False
 
     @property
     def patience_ms(self) -> float:
@@ -53,8 +56,11 @@ class ObservedTry:
 
     def stopped(self, stream: str) -> bool:
         """Whether the gateway's record fits a toxic that stopped that stream: upstream no whole request
-        arrived, downstream a whole reply was written."""
-        return self.gateway_complete_reply if stream == "downstream" else not self.gateway_complete_request
+        arrived; downstream a whole reply was written, or the connection was cut while the client waited."""
+        if stream == "upstream":
+            return not self.gateway_complete_request
+        cut = self.gateway_client_left and self.client_error in ("connection_closed", "connection_reset")
+        return self.gateway_complete_reply or cut
 
     def gave_up_on_request(self) -> bool:
         """Whether the client timed out before the gateway had the whole request."""
@@ -63,9 +69,13 @@ class ObservedTry:
     def delayed_by(self, expected_ms: float, noise_ms: float = 0.0) -> bool:
         """Whether about that much time was lost outside the gateway, as far as the client waited.
 
-        A delay of 0, or below ``noise_ms``, shows nothing.
+        A delay of 0, or below ``noise_ms``, shows nothing. Of a reply that was complete at the gateway, and
+        that the client gave up on, only what was left of the client's time can show.
         """
-        visible_ms = min(expected_ms, self.patience_ms)
+        patience_ms = self.patience_ms
+        if self.client_error == "read_timeout" and self.gateway_complete_reply:
+            patience_ms -= self.gateway_ms
+        visible_ms = min(expected_ms, patience_ms)
         return visible_ms > 0 and visible_ms >= noise_ms and self.outside_gateway_ms >= ABOUT * visible_ms
 
 
@@ -97,7 +107,7 @@ class Toxic(ABC):
     attribute that the short form ``kind:value`` sets. Where ``has_stream`` is False (``down`` alone), the
     kind is a state of the whole proxy, and the server has no toxic of that kind. ``in_toxiproxy`` says
     whether the real server has it too, so that the conformance suite can compare the two. ``color`` is its
-    colour in charts.
+    colour in charts. ``can_cause``: the errors of a try that it may lead to; it explains no other.
     """
 
     kind: ClassVar[str]
@@ -107,6 +117,7 @@ class Toxic(ABC):
     has_stream: ClassVar[bool] = True
     in_toxiproxy: ClassVar[bool] = True
     color: ClassVar[str | None] = None
+    can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
 
     # what the embedded server needs
     go_integer: ClassVar[str] = "int64"  # the type of the attributes in the real server's errors
@@ -116,6 +127,11 @@ class Toxic(ABC):
     @abstractmethod
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Whether the records of a try show this toxic; False where they leave it open. Pure."""
+
+    @property
+    def only_delays(self) -> bool:
+        """Whether all data arrives in the end, so that a try fails only if its client gives up before."""
+        return self.can_cause == TIMEOUT
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         """By how much it delays or ends a try of any size; 0 where that depends on the size, or is never."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import CLOSED
 from windtunnel.toxiproxy.toxics.base import ObservedTry, Toxic
 
 
@@ -12,6 +13,7 @@ class DownToxic(Toxic):
     meaning = "nothing listens: connections are refused, open ones are closed"
     has_stream = False
     color = "#8f98a3"
+    can_cause = CLOSED | {"refused"}
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client's connection was refused, and nothing reached the gateway."""

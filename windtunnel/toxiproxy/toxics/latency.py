@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import TIMEOUT
 from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import Interrupted, ToxicStub, seconds_from_ms
 
@@ -18,6 +19,7 @@ class LatencyToxic(Toxic):
         Attribute("jitter", "ms", 0, HOUR_MS, "how far the delay varies to both sides"),
     )
     color = "#eedd88"
+    can_cause = TIMEOUT
     buffer_chunks = 1024
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:

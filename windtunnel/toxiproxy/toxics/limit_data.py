@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import CLOSED
 from windtunnel.toxiproxy.toxics.base import Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub
 
@@ -16,6 +17,7 @@ class LimitDataToxic(Toxic):
     main = "bytes"
     attributes = (Attribute("bytes", "bytes", 20, 1_000_000_000, "bytes that pass before the close"),)
     color = "#aaaa00"
+    can_cause = CLOSED | {"bad_reply"}
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client saw the connection end early; downstream, the whole reply was longer than the limit.

@@ -6,10 +6,12 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT
 from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_ENDS = ("connection_reset", "connection_closed")
 
 
 class ResetToxic(Toxic):
@@ -18,14 +20,19 @@ class ResetToxic(Toxic):
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 0, HOUR_MS, "time from the first data to the reset"),)
     color = "#ffaabb"
+    can_cause = CLOSED | TIMEOUT
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """A reset after about N; where the client gives up before, its own read timeout."""
+        """A reset after about N, or a plain end; where the client gives up before, its own read timeout.
+
+        A client that is still sending when the reset comes is told of it there, once: most go on to read the
+        answer, and find the end of the connection.
+        """
         resets_first = attributes["timeout"] < tried.patience_ms
         limit_ms = min(attributes["timeout"], tried.patience_ms)
         return (
             tried.client_failed
-            and tried.client_error == ("connection_reset" if resets_first else "read_timeout")
+            and tried.client_error in (_ENDS if resets_first else ("read_timeout",))
             and tried.client_ms >= ABOUT * limit_ms
             and tried.stopped(stream)
         )

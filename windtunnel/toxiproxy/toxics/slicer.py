@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 
+from windtunnel.core.caller_errors import TIMEOUT
 from windtunnel.toxiproxy.toxics.base import NOISE_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub, seconds_from_us
 
@@ -20,6 +21,7 @@ class SlicerToxic(Toxic):
         Attribute("delay", "us", 1000, 60_000_000, "pause after each packet"),
     )
     color = "#99ddff"
+    can_cause = TIMEOUT
     go_integer = "int"
 
     def problem(self, values: Mapping[str, int]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT
 from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
@@ -14,6 +15,7 @@ class TimeoutToxic(Toxic):
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the connection is closed; 0: never"),)
     color = "#ee8866"
+    can_cause = CLOSED | TIMEOUT
     closes_when_removed = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:

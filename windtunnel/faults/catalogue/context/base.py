@@ -15,6 +15,7 @@ class ContextFault(Fault):
     family = "context"
     where = "model"
     needs_body = True
+    can_cause = frozenset({"http_4xx", "http_5xx"})
 
     def act(self, tried: Try) -> Act | Miss:
         try:

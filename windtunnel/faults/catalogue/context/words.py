@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import HTTP_ERRORS
 from windtunnel.dialects.conversation import Conversation, role_of, set_text, text_of
 from windtunnel.faults.base import Act, Miss, Try
 from windtunnel.faults.catalogue.context.base import ContextFault, random_for, rewritten
@@ -107,6 +108,7 @@ class Overflow(ContextFault):
     """
 
     name = "overflow"
+    can_cause = HTTP_ERRORS
 
     characters: int = Field(400_000, ge=1, le=8_000_000, description="characters added")
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from windtunnel.dialects.http import RawReply, Reply, Step, whole
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 from windtunnel.faults.catalogue.http.edit import has_body, replace_reply
@@ -26,10 +27,15 @@ class Truncate(Fault):
 
     name = "truncate"
     family = "http"
+    can_cause = CLOSED | {"bad_reply"}
 
     fraction: float = Field(0.5, ge=0, lt=1, description="share of the body that is sent")
     at_byte: int | None = Field(None, ge=0, description="bytes that are sent; instead of fraction")
     content_length: Literal["kept", "corrected"] = Field("kept", description="what the header claims")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.content_length == "kept" else self.can_cause - CLOSED
 
     def act(self, tried: Try) -> Act:
         return Act(reply=self._cut)
@@ -55,6 +61,7 @@ class SlowBody(Fault):
 
     name = "slow_body"
     family = "http"
+    can_cause = TIMEOUT
 
     bytes_per_second: float = Field(500, gt=0, le=1e9, description="bytes of the body per second")
 
@@ -84,6 +91,7 @@ class Empty(Fault):
 
     name = "empty"
     family = "http"
+    can_cause = frozenset({"bad_reply"})
 
     kind: Literal["body", "object", "array", "null"] = Field("body", description="what is left")
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from windtunnel.dialects.http import Ending, RawReply, Reply, head_bytes
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 from windtunnel.faults.catalogue.http.edit import has_body
@@ -23,8 +24,13 @@ class LoseRequest(Fault):
 
     name = "lose_request"
     family = "http"
+    can_cause = CLOSED | TIMEOUT
 
     then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.then == "close" else TIMEOUT
 
     def act(self, tried: Try) -> Act:
         return Act(answer=RawReply(ending=self.then), evidence={"then": self.then})
@@ -39,8 +45,13 @@ class LoseReply(Fault):
 
     name = "lose_reply"
     family = "http"
+    can_cause = CLOSED | TIMEOUT
 
     then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.then == "close" else TIMEOUT
 
     def act(self, tried: Try) -> Act:
         return Act(reply=self._lost)
@@ -61,6 +72,7 @@ class Hang(Fault):
 
     name = "hang"
     family = "http"
+    can_cause = TIMEOUT
 
     at: Literal["before_headers", "after_headers", "mid_body"] = Field(
         "before_headers", description="where it stops"
@@ -90,6 +102,7 @@ class Reset(Fault):
 
     name = "reset"
     family = "http"
+    can_cause = CLOSED
 
     at: Literal["connect", "after_request", "mid_body"] = Field("after_request", description="when")
 

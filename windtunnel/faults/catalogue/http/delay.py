@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from windtunnel.core.caller_errors import TIMEOUT
 from windtunnel.faults.base import Act, Fault, Miss, Try
 
 _Kind = Literal["fixed", "uniform", "exponential", "jitter", "spike", "degrading"]
@@ -34,6 +35,7 @@ class Delay(Fault):
 
     name = "delay"
     family = "http"
+    can_cause = TIMEOUT
 
     preset: _Preset | None = Field(None, description="one of the presets; instead of all others")
     kind: _Kind = Field("fixed", description="how long it is")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import CLOSED, HTTP_ERRORS, TIMEOUT
 from windtunnel.faults.base import Act, Fault, Try
 
 
@@ -16,6 +17,7 @@ class DuplicateRequest(Fault):
 
     name = "duplicate_request"
     family = "http"
+    can_cause = HTTP_ERRORS | CLOSED | TIMEOUT
 
     n: int = Field(2, ge=2, le=10, description="how often it is delivered")
 

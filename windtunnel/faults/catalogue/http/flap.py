@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import CLOSED, ErrorKind
 from windtunnel.dialects.http import RawReply
 from windtunnel.faults.base import Act, Fault, Try
 from windtunnel.faults.catalogue.errors import error_for
@@ -22,12 +23,17 @@ class Flap(Fault):
     name = "flap"
     family = "http"
     chooses = True
+    can_cause = CLOSED | {"http_5xx"}
 
     fails: int = Field(1, ge=1, le=10_000, description="calls that fail")
     passes: int = Field(1, ge=1, le=10_000, description="calls that pass then")
     kind: Literal["unavailable", "bad_gateway", "server_error", "close"] = Field(
         "unavailable", description="how a call fails"
     )
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.kind == "close" else self.can_cause - CLOSED
 
     @property
     def by_order(self) -> bool:

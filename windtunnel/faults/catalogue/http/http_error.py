@@ -24,6 +24,7 @@ class HttpError(Fault):
     family = "http"
     where = "tool"
     chooses = True
+    can_cause = frozenset({"http_429", "http_5xx"})
 
     chance: float = Field(0.1, ge=0, le=1, description="chance per try")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")

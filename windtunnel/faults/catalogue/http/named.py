@@ -24,6 +24,7 @@ class RateLimit(_NamedError):
     """
 
     name = "rate_limit"
+    can_cause = frozenset({"http_429"})
 
     retry_after: float | None = Field(
         1.0, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
@@ -38,18 +39,21 @@ class Quota(_NamedError):
     """
 
     name = "quota"
+    can_cause = frozenset({"http_429", "http_4xx"})
 
 
 class AuthError(_NamedError):
     """The key is missing or not valid: 401. The request is not forwarded; a retry is pointless."""
 
     name = "auth_error"
+    can_cause = frozenset({"http_4xx"})
 
 
 class Forbidden(_NamedError):
     """The key may not do that: 403. The request is not forwarded; a retry is pointless."""
 
     name = "forbidden"
+    can_cause = frozenset({"http_4xx"})
 
 
 class NotFoundError(_NamedError):
@@ -59,6 +63,7 @@ class NotFoundError(_NamedError):
     """
 
     name = "not_found"
+    can_cause = frozenset({"http_4xx"})
 
 
 class InternalServerError(_NamedError):
@@ -68,6 +73,7 @@ class InternalServerError(_NamedError):
     """
 
     name = "server_error"
+    can_cause = frozenset({"http_5xx"})
 
 
 class BadGateway(_NamedError):
@@ -77,12 +83,14 @@ class BadGateway(_NamedError):
     """
 
     name = "bad_gateway"
+    can_cause = frozenset({"http_5xx"})
 
 
 class Unavailable(_NamedError):
     """The server is not available now: 503, with Retry-After if asked for. The request is not forwarded."""
 
     name = "unavailable"
+    can_cause = frozenset({"http_5xx"})
 
     retry_after: float | None = Field(
         None, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
@@ -96,6 +104,7 @@ class Overloaded(_NamedError):
     """
 
     name = "overloaded"
+    can_cause = frozenset({"http_5xx"})
 
 
 NAMED_ERRORS: tuple[type[Fault], ...] = (

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import HTTP_ERRORS
 from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
 from windtunnel.faults.catalogue.http.edit import replace_reply
@@ -23,6 +24,7 @@ class Stale(Fault):
     name = "stale"
     family = "http"
     remembers = True
+    can_cause = HTTP_ERRORS | {"bad_reply"}
 
     which: Literal["newest", "oldest"] = Field("newest", description="which of the answers that differ")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
+from windtunnel.core.caller_errors import HTTP_ERRORS, ErrorKind, status_kind
 from windtunnel.dialects.errors import typed_error
 from windtunnel.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
 from windtunnel.dialects.registry import DIALECTS
@@ -51,6 +52,7 @@ class Status(AnsweringFault):
     """
 
     name = "status"
+    can_cause = HTTP_ERRORS | {"bad_reply"}
 
     status: int = Field(500, ge=200, le=599, description="the status")
     body: Any = Field(None, description="a text, or JSON; without it the link's own form of an error")
@@ -63,6 +65,11 @@ class Status(AnsweringFault):
         if self.status in (204, 304) and self.body is not None:
             raise ValueError(f"a reply with status {self.status} has no body")
         return self
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        kind = status_kind(self.status)
+        return frozenset({kind}) if kind else self.can_cause - HTTP_ERRORS
 
     def act(self, tried: Try) -> Act:
         return self.answer_with(self._reply(tried))

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
 from windtunnel.dialects.http import RawReply, Reply
 from windtunnel.dialects.model_dialect import reply_body
 from windtunnel.dialects.model_messages import ModelReply, ModelRequest
@@ -27,6 +28,7 @@ class ApiTimeout(Fault):
     name = "api_timeout"
     family = "model"
     where = "model"
+    can_cause = TIMEOUT
 
     def act(self, tried: Try) -> Act:
         return Act(answer=RawReply((), "hang"))
@@ -45,6 +47,7 @@ class ContextLength(Fault):
     where = "model"
     needs_body = True
     chooses = True
+    can_cause = frozenset({"http_4xx"})
 
     limit: int | None = Field(None, ge=1, description="tokens that the model takes; without it, any refusal")
 
@@ -71,6 +74,7 @@ class ToolUseFailed(Fault):
     family = "model"
     where = "model"
     needs_body = True
+    can_cause = frozenset({"http_4xx"})
 
     def act(self, tried: Try) -> Act | Miss:
         return Act(reply=lambda reply: self._refused(reply, tried))
@@ -106,9 +110,14 @@ class ContentFilter(ContentFault):
     """
 
     name = "content_filter"
+    can_cause = frozenset({"http_4xx"})
 
     form: Literal["finish", "error"] = Field("finish", description="what the client gets")
     fraction: float = Field(0.5, ge=0, le=1, description="for finish: share of the text that is left")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.form == "error" else NOTHING
 
     def act(self, tried: Try) -> Act | Miss:
         if self.form == "finish" or tried.dialect not in MODEL_DIALECTS:

@@ -59,6 +59,7 @@ class CorruptEvent(_Nth):
     """
 
     name = "corrupt_event"
+    can_cause = frozenset({"bad_reply"})
     editor = _NthEditor
 
     kind: Literal["cut", "words", "bytes", "shape"] = Field("cut", description="the damage")

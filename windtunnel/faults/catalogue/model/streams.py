@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT
 from windtunnel.dialects.http import Ending, RawReply, Reply, Step, whole
 from windtunnel.dialects.model_dialect import TOKENS, EventKind
 from windtunnel.faults.base import Act, Changed, Miss, Try
@@ -84,6 +85,7 @@ class StreamCut(_Stop):
     """
 
     name = "stream_cut"
+    can_cause = CLOSED
 
     ending: Literal["close", "reset"] = Field("close", description="how the connection ends")
 
@@ -99,6 +101,7 @@ class StreamHang(_Stop):
     """
 
     name = "stream_hang"
+    can_cause = TIMEOUT
 
     @property
     def how(self) -> Ending:
@@ -138,6 +141,7 @@ class SlowFirstToken(StreamFault):
 
     name = "slow_first_token"
     editor = _FirstEditor
+    can_cause = TIMEOUT
 
     ms: int = Field(2000, ge=1, le=_LONGEST, description="milliseconds")
 
@@ -167,6 +171,7 @@ class SlowTokens(StreamFault):
 
     name = "slow_tokens"
     editor = _SlowEditor
+    can_cause = TIMEOUT
 
     ms: int = Field(100, ge=1, le=_LONGEST, description="milliseconds before each event with a token")
     jitter_ms: int = Field(0, ge=0, le=_LONGEST, description="milliseconds added by chance, at most")

@@ -1,0 +1,62 @@
+"""A subject whose client outlives its attempts, as most do: no request goes to another attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.e2e.flight import SETTINGS, Hangar
+from windtunnel.history.events import AttemptHealed, Exchange, Report, WorldRead
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
+
+NAMES = ["Ann", "Bob", "Cid", "Dot"]
+
+
+class Messenger:
+    """Sends the message that is asked for, over one client, without any header of the lab."""
+
+    name = "a client that keeps its connections"
+
+    def __init__(self, session: requests.Session) -> None:
+        self._session = session
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        url = context.topology.proxies["message"].url + "/message"
+        reply = self._session.post(
+            url, json={"to": prompt.split()[-1], "body": "hello"}, timeout=context.settings.tool_timeout
+        )
+        status = "done" if reply.ok else "failed"
+        return SubjectResult("report", Report(status, reply.text), reply.text)
+
+
+@pytest.fixture
+def messenger() -> Iterator[Messenger]:
+    with requests.Session() as session:
+        session.trust_env = False
+        yield Messenger(session)
+
+
+def test_four_faultless_prompts_have_four_right_verdicts(
+    hangar: Hangar, messenger: Messenger, tmp_path: Path
+) -> None:
+    entries = [
+        {
+            "prompt": f"Send hello to {name}",
+            "expect": {"effects": [{"kind": "message_sent", "fields": {"to": name, "body": "hello"}}]},
+        }
+        for name in NAMES
+    ]
+    (tmp_path / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
+    prompts = load_prompts(tmp_path / "prompts.json").entries
+    flight = hangar.fly_with(messenger, *prompts, settings=Settings(**SETTINGS))
+    assert flight.outcomes == ["success"] * 4
+    assert [healed.settled for healed in flight.of(AttemptHealed)] == [True] * 4
+    sent = [[effect["fields"]["to"] for effect in read.effects] for read in flight.of(WorldRead)]
+    assert sent == [[name] for name in NAMES]
+    assert len({exchange.episode for exchange in flight.of(Exchange)}) == 4

@@ -1,0 +1,67 @@
+"""Runs whose outcome lies with the model's server, a tool's backend, or a fault: not with the agent."""
+
+from __future__ import annotations
+
+import json
+
+import requests
+
+from tests.e2e.flight import Hangar, sample
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.judging.prompts import Prompt
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
+
+TEMPERATURE = "temperature in Paris"
+LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}
+
+
+def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(hangar: Hangar) -> None:
+    closed = bind(FREE)
+    nobody = address_of(closed)
+    closed.close()
+    flight = hangar.fly(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
+    assert flight.outcomes == ["invalid"]
+    assert flight.summary.episodes[0].why.startswith("model_unavailable: the upstream 127.0.0.1:")
+    assert flight.summary.success.rate is None
+
+
+def test_a_tool_whose_backend_is_not_there_fails_by_itself(hangar: Hangar) -> None:
+    flight = hangar.fly(sample("Good morning"), translator_backend="libre")
+    assert flight.outcomes == ["invalid"]
+    assert flight.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
+
+
+def test_an_agent_that_passes_on_a_planted_value_is_misled(hangar: Hangar) -> None:
+    entry = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}}
+    flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    assert flight.outcomes == ["misled"]
+    assert flight.summary.success.n == 1
+
+
+class Repairer:
+    """Creates an event at a wrong time, deletes it and creates the right one; answers in prose."""
+
+    name = "repairer"
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        url = context.topology.proxies["calendar"].url + "/events"
+        wrong = LUNCH | {"time": "13:00"}
+        with requests.Session() as session:
+            for method, params, body in (
+                ("POST", None, wrong),
+                ("DELETE", {"date": LUNCH["date"]}, None),
+                ("POST", None, LUNCH),
+            ):
+                session.request(method, url, params=params, json=body, timeout=10).raise_for_status()
+        return SubjectResult("text", response="Lunch is at noon on the 18th.")
+
+
+def test_a_calendar_that_was_put_right_is_as_asked(hangar: Hangar) -> None:
+    expect = {"effects": [{"kind": "event_created", "fields": LUNCH}], "answer": {"matches": "noon|12:00"}}
+    settings = Settings(seed=1, toxic_prob=0, error_prob=0)
+    lunch = Prompt("lunch", "Lunch at noon on the 18th, please", expect)
+    flight = hangar.fly_with(Repairer(), lunch, settings=settings)
+    [episode] = flight.summary.episodes
+    assert (episode.outcome, episode.world, episode.flags) == ("success", "as_asked", ["repaired"])

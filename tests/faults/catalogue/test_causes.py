@@ -1,0 +1,56 @@
+"""What faults declare that they can cause, held against what real clients saw (docs/faults_seen.json)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from windtunnel.core.caller_errors import CLOSED, TIMEOUT, ErrorKind, error_kind
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.report.fault_catalogue import read_seen
+
+SEEN_AS: tuple[tuple[str, frozenset[ErrorKind]], ...] = (
+    ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests says no more of a body that stops coming
+    ("ResetError|ReadError", frozenset({"reset"})),
+    ("RemoteDisconnected|RemoteProtocolError|ChunkedEncodingError|APIConnectionError", CLOSED),
+    ("JSONDecodeError|UnicodeDecodeError|AttributeError|TypeError", frozenset({"bad_reply"})),
+)
+ROWS = [
+    (row, words)
+    for row, seen in read_seen().items()
+    for client, words in seen.items()
+    # what the retries of a session and an agent come to is no error of one try
+    if client.split(",")[0] in ("requests", "openai", "groq") and "Retry" not in client
+    if "exception" in words and "exception" in words and "Retry" not in client
+]
+
+
+@pytest.mark.parametrize(("row", "words"), ROWS)
+def test_a_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
+    status = re.search(r"status (\d+)", words)
+    if status:
+        possible = {error_kind(f"http_{status[1]}")}
+    else:
+        possible = next(kinds for pattern, kinds in SEEN_AS if re.search(pattern, words))
+    assert possible & REGISTRY[row.partition(" (")[0]].can_cause
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "causes"),
+    [
+        ("lose_reply", {"then": "hang"}, {"timeout"}),
+        ("lose_reply", {"then": "close"}, {"closed", "reset"}),
+        ("truncate", {"content_length": "corrected"}, {"bad_reply"}),
+        ("flap", {"kind": "close"}, {"closed", "reset"}),
+        ("flap", {}, {"http_5xx"}),
+        ("status", {"status": 429}, {"http_429"}),
+        ("status", {"status": 204}, {"bad_reply"}),
+        ("content_filter", {}, set()),
+        ("content_filter", {"form": "error"}, {"http_4xx"}),
+        ("wrong_value", {}, set()),
+    ],
+)
+def test_the_parameters_narrow_it(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
+    fault = REGISTRY[name](**parameters)
+    assert fault.causes == causes <= fault.can_cause

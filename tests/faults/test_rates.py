@@ -1,0 +1,148 @@
+"""The rates that are shown of a set, held to what the matcher and the plan do with many tries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import pytest
+
+from tests.dialects.forms import TEXT, ZURICH, Form
+from tests.faults.tries import WEATHER
+from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.faults.base import Changed, Fault
+from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
+from windtunnel.faults.plan import MetFault, plan_try
+from windtunnel.faults.rates import conditions_of, marginals
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
+from windtunnel.faults.sets.presets import find_set, preset_names
+
+TRIES = 3000
+CHAT = Form("openai", stream=False)
+POST = Request(JSON_TYPE, b'{"to": "Bob", "text": "hi"}', "POST", "/message")
+EXCHANGES = {
+    "weather": (WEATHER, json_reply(200, {"city": "Zurich", "temperature_c": 8.4, "date": "2026-11-22"})),
+    "message": (POST, json_reply(201, {"id": 7, "to": "Bob", "text": "hi"})),
+    "model": (CHAT.request(ZURICH), CHAT.reply(TEXT)),
+}
+
+
+def a_set(*faults: dict[str, Any]) -> FaultSet:
+    return build_set({"faults": list(faults)}, "test", REGISTRY)
+
+
+def entry(fault: str, probability: float, **more: Any) -> dict[str, Any]:
+    when = {"probability": probability, **more.pop("when", {})}
+    return {"fault": fault, "links": "search", "when": when, **more}
+
+
+def rates(faults: FaultSet) -> dict[str, tuple[float, float]]:
+    return {
+        marginal.id: (pytest.approx(marginal.low), pytest.approx(marginal.high))
+        for marginal in marginals(faults)
+    }
+
+
+def acting(faults: Iterable[Entry], link: str, tries: int, *, one_episode: bool = False) -> Counter[str]:
+    """On how many tries each entry acts, by the gateway's own matcher and plan."""
+    request, reply = EXCHANGES[link]
+    matcher, counts = FaultMatcher(1, faults), Counter[str]()
+    for number in range(tries):
+        episode = "e" if one_episode else f"e{number}"
+        tried = IncomingTry(
+            link, request.method, request.path, lambda: request, f"{number}", episode, 1, number, 1, 0.0
+        )
+        plan = plan_try(matcher.match(tried).met, whole=True)
+        counts.update(met.id for met in plan.met_faults if met.delay or met is plan.request_fault)
+        counts.update([met.id for met in plan.reply_candidates if changes(met, reply)][:1])
+        matcher.remember(episode, link, replace(reply, body=b'{"earlier": %d}' % number))
+    return counts
+
+
+def changes(met: MetFault, reply: Reply) -> bool:
+    return met.act.reply is not None and isinstance(met.act.reply(reply), Changed)
+
+
+def test_an_earlier_fault_stops_no_delay():
+    faults = a_set(entry("unavailable", 1), entry("delay", 0.36))
+    assert rates(faults)["delay"] == (0.36, 0.36)
+
+
+def test_each_acts_only_where_none_before_it_did():
+    found = rates(a_set(entry("empty", 0.5), entry("lose_request", 0.5), entry("truncate", 1)))
+    assert found == {"empty": (0.5, 0.5), "lose_request": (0.25, 0.25), "truncate": (0.25, 0.25)}
+
+
+def test_one_that_can_change_only_some_replies_leaves_a_range():
+    found = rates(a_set(entry("stale", 0.5), entry("empty", 0.4), entry("unavailable", 1)))
+    assert found["empty"] == (0.2, 0.4)
+
+
+def test_a_fault_that_waits_for_a_reply_keeps_off_those_that_answer_in_its_place():
+    """`wrong_value` may find no value, and the 503 that comes after it is not given all the same."""
+    found = rates(a_set(entry("wrong_value", 0.5), entry("unavailable", 1), entry("truncate", 1)))
+    assert found == {"wrong_value": (0.5, 0.5), "unavailable": (0.5, 0.5), "truncate": (0, 0.5)}
+
+
+def test_a_delay_takes_nothing_from_the_others():
+    assert rates(a_set(entry("delay", 0.9), entry("empty", 0.5)))["empty"] == (0.5, 0.5)
+
+
+def test_one_that_only_some_tries_meet_leaves_a_range():
+    found = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("hang", 0.4)))
+    assert found == {"empty": (0.5, 0.5), "hang": (0.2, 0.4)}
+
+
+def test_what_stays_met_or_rises_has_a_range():
+    window = {"window": {"end": 9, "ramp": 3}}
+    found = rates(a_set(entry("empty", 0.5, when={"persistent": True}), entry("hang", 0.4, when=window)))
+    assert found == {"empty": (0.5, 1), "hang": (0, 0.4)}
+
+
+def test_links_are_apart():
+    found = marginals(a_set({**entry("empty", 0.5), "links": "tools"}, entry("hang", 1)))
+    assert {marginal.link for marginal in found if marginal.id == "empty"} >= {"search", "weather"}
+    assert [marginal.low for marginal in found if marginal.id == "hang"] == [0.5]
+
+
+@pytest.mark.parametrize("one_episode", [False, True], ids=["episodes", "one-episode"])
+@pytest.mark.parametrize("link", EXCHANGES)
+@pytest.mark.parametrize("name", preset_names())
+def test_the_rates_of_a_preset_are_those_of_many_tries(name: str, link: str, one_episode: bool) -> None:
+    faults = find_set(name).faults
+    counts = acting(faults, link, TRIES, one_episode=one_episode)
+    for marginal in (marginal for marginal in marginals(FaultSet(faults)) if marginal.link == link):
+        share, tolerance = counts[marginal.id] / TRIES, 4 * sqrt(marginal.high / TRIES)
+        assert share <= marginal.high + tolerance
+        [entry] = [entry for entry in faults if entry.id == marginal.id]
+        sure = replace(entry, when=entry.when.model_copy(update={"probability": 1.0}))
+        if (
+            acting([sure], link, 20, one_episode=one_episode)[marginal.id] >= 19
+        ):  # the first has no earlier reply
+            assert share >= marginal.low - tolerance
+
+
+@pytest.mark.parametrize("kind", REGISTRY.values(), ids=lambda kind: kind.name)
+def test_of_every_fault_it_can_be_told_whether_it_only_delays(kind: type[Fault]) -> None:
+    if any(info.is_required() for info in kind.model_fields.values()):
+        pytest.skip("it has no defaults")
+    link = "model" if kind.where == "model" else "search"
+    first = {**entry("unavailable", 1), "links": link}
+    assert rates(a_set(first, {**entry(kind.name, 0.5), "id": "second", "links": link}))["second"] == (
+        (0.5, 0.5) if kind.name == "delay" else (0, 0)
+    )
+
+
+def test_conditions_read_as_in_a_file():
+    given = entry(
+        "empty", 0.5, when={"nth": "2-4", "of": "try"}, only={"method": "POST", "json": {"to": "Bob"}}
+    )
+    [one] = a_set(given).faults
+    assert conditions_of(one.when, one.only) == "nth 2-4, of try, method POST, json to=Bob"
+    given = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
+    [one] = a_set(given).faults
+    assert conditions_of(one.when, one.only) == "window end=3 ramp=1, persistent"

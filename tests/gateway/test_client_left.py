@@ -1,0 +1,115 @@
+"""What the history says of a client that was gone before its reply, and of one that only sends no more."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.lab import Lab, dial, gateway
+from tests.gateway.scripted import GET, UPSTREAM_REPLY, sized
+from tests.upstream import Upstream, read_all, requests_of
+from windtunnel.gateway.connection.request_relay import CLIENT_LEFT
+from windtunnel.history.events import Exchange
+
+Leaves = Callable[[socket.socket], bytes]
+
+
+def leaves(client: socket.socket) -> bytes:
+    client.close()
+    return b""
+
+
+def only_says_all(client: socket.socket) -> bytes:
+    client.shutdown(socket.SHUT_WR)
+    return read_all(client)
+
+
+def replies_when_client_is_silent(connection: socket.socket) -> None:
+    """The gateway passes the client's end on: the reply comes after the gateway knows of it."""
+    for _ in requests_of(connection):
+        read_all(connection)
+        connection.sendall(sized(UPSTREAM_REPLY))
+        return
+
+
+@contextmanager
+def lab_with(folder: Path, *faults: dict[str, Any]) -> Iterator[Lab]:
+    upstream = Upstream(replies_when_client_is_silent)
+    with upstream, gateway(folder, search=upstream.address) as lab:
+        lab.begin(faults=json.dumps({"faults": list(faults)}) if faults else "")
+        yield lab
+
+
+def exchanged(lab: Lab, client_does: Leaves) -> tuple[Exchange, bytes]:
+    with dial(lab.address("search")) as client:
+        client.sendall(GET)
+        got = client_does(client)
+        return lab.exchange(), got
+
+
+def test_a_client_that_left_before_its_reply_got_nothing_of_it(tmp_path: Path) -> None:
+    with lab_with(tmp_path) as lab:
+        exchange, _ = exchanged(lab, leaves)
+    assert (exchange.status, exchange.reply_bytes, exchange.reply_complete) == (None, 0, False)
+    assert (exchange.client_left, exchange.error, exchange.forwarded) == (True, CLIENT_LEFT, True)
+
+
+def test_a_client_that_only_sends_no_more_gets_its_reply(tmp_path: Path) -> None:
+    with lab_with(tmp_path) as lab:
+        exchange, got = exchanged(lab, only_says_all)
+    assert got.endswith(UPSTREAM_REPLY)
+    assert (exchange.status, exchange.reply_complete, exchange.client_left) == (200, True, False)
+    assert exchange.reply_bytes == len(got)
+
+
+CHANGED_REPLIES: list[dict[str, Any]] = [
+    {"fault": "schema_drift"},
+    {"fault": "truncate"},
+    {"fault": "slow_body", "with": {"bytes_per_second": 1000}},
+    {"fault": "hang", "with": {"at": "mid_body"}},
+    {"fault": "hang"},
+]
+
+
+@pytest.mark.parametrize("fault", CHANGED_REPLIES)
+def test_a_client_that_left_before_the_fault_acted_did_not_get_it(
+    tmp_path: Path, fault: dict[str, Any]
+) -> None:
+    with lab_with(tmp_path, fault) as lab:
+        exchange, _ = exchanged(lab, leaves)
+    [met] = exchange.faults
+    assert (met.injected, met.why_not, met.shows) == (False, "cut_short", None)
+    assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (None, 0, True)
+
+
+def test_one_that_only_sends_no_more_gets_what_the_fault_makes_of_it(tmp_path: Path) -> None:
+    with lab_with(tmp_path, {"fault": "schema_drift"}) as lab:
+        exchange, got = exchanged(lab, only_says_all)
+    [met] = exchange.faults
+    assert got.endswith(b'{"n_value": 1}') and met.injected and exchange.status == 200
+    assert met.causes == [] and met.acted_ms is not None and met.acted_ms <= exchange.ms
+
+
+def test_a_client_that_gives_up_on_a_reply_that_hangs_got_the_fault(tmp_path: Path) -> None:
+    def reads_the_headers_and_leaves(client: socket.socket) -> bytes:
+        got = client.recv(4096)
+        client.close()
+        return got
+
+    def replies(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(sized(UPSTREAM_REPLY))
+
+    faults = json.dumps({"faults": [{"fault": "hang", "with": {"at": "after_headers"}}]})
+    with Upstream(replies) as upstream, gateway(tmp_path, search=upstream.address) as lab:
+        lab.begin(faults=faults)
+        exchange, got = exchanged(lab, reads_the_headers_and_leaves)
+    [met] = exchange.faults
+    assert (met.injected, met.shows, met.causes) == (True, {"lost": True}, ["timeout"])
+    assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)

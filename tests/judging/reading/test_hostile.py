@@ -1,0 +1,99 @@
+"""Texts that are made to keep a reader busy: 100 kB of what its expressions could trip over."""
+
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from tests.support import PATIENCE_S
+from windtunnel.judging.oracle.slots import Slot
+from windtunnel.judging.reading.stated import Stated, stated
+
+SIZE = 100_000
+PIECES = (
+    *(
+        "9",
+        "1,",
+        "1.",
+        "123,456,",
+        " ",
+        "-",
+        "*",
+        "[",
+        "(",
+        "<",
+        "~",
+        "$",
+        "_",
+        '"',
+        "`",
+        "&",
+        "a",
+        "½",
+        "三",
+        "٣",
+    ),
+    *(
+        "<think>",
+        "\\boxed{",
+        "\\frac{",
+        "[a](",
+        "http://",
+        "one ",
+        "hundred ",
+        "einundzwanzig",
+        "not ",
+        "1x10^",
+    ),
+    *(
+        "not 8.4 ",
+        "8.4 or ",
+        "8.4? ",
+        "|8.4",
+        "8.4\n",
+        "12 march ",
+        "12:30 ",
+        "8.4 °C ",
+        "canberra ",
+        "\u200b",
+        "\0",
+    ),
+)
+SLOT = Slot.model_validate({"any_of": [8.4, "Canberra", "2026-03-12", "14:30"], "unit": "celsius"})
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=repr)
+def test_a_hostile_text_is_read_to_an_end(piece):
+    assert stated(SLOT, (piece * SIZE)[:SIZE]) in get_args(Stated)
+
+
+def test_texts_that_grow_cost_no_more_than_their_growth():
+    # steps, not seconds: a run of the interpreter that counts calls is the same under any load
+    def calls(size):
+        counted = 0
+
+        def count(frame, event, argument):
+            nonlocal counted
+            counted += 1
+
+        sys.setprofile(count)
+        try:
+            stated(SLOT, "8.4 or 9, " * size)
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    calls(5)
+    assert calls(2_000) < 40 * calls(100)
+
+
+@pytest.mark.slow
+def test_a_start_loads_neither_pint_nor_babel():
+    code = (
+        "import sys, windtunnel.judging.judge\n"
+        "from windtunnel.judging.oracle.expect import parse_expect\n"
+        "parse_expect({'values': [{'number': 1, 'unit': 'celsius'}]})\n"
+        "assert not {'pint', 'babel'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)

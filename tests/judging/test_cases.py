@@ -1,0 +1,46 @@
+"""Labelled answers, each with the outcomes that a fair judge gives it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.judging.oracle.histories import called, ended, episode, sent
+from windtunnel.judging.oracle.episode import Episode
+from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.oracle.slots import Slot
+from windtunnel.judging.oracle.value import judge_value
+from windtunnel.judging.oracle.world import judge_world
+from windtunnel.judging.reading.stated import stated
+
+CASES = Path(__file__).parent / "cases"
+
+
+def cases(name):
+    return [json.loads(line) for line in (CASES / name).read_text(encoding="utf-8").splitlines()]
+
+
+def judged(expect, report, a_tool_returned_it):
+    result = json.dumps(report["values"], ensure_ascii=False) if a_tool_returned_it else "{}"
+    events = episode(called(result), ended(report["status"], report["values"]), expect=expect)
+    return Episode.of(events, finished=True).judge().outcome
+
+
+@pytest.mark.parametrize("case", cases("oracle_values.jsonl"), ids=lambda case: case["id"])
+def test_a_report_has_the_outcome_of_its_label(case):
+    assert judged(case["expect"], case["report"], case["a_tool_returned_it"]) in case["outcome"]
+
+
+@pytest.mark.parametrize("case", cases("message_bodies.jsonl"), ids=lambda case: case["body"])
+def test_a_message_makes_the_world_of_its_label(case):
+    assert judge_world(parse_expect(case["expect"]), [sent(body=case["body"])], True).axis == case["world"]
+
+
+@pytest.mark.parametrize("case", cases("prose.jsonl"), ids=lambda case: case["text"][:40])
+def test_prose_says_what_a_reader_takes_from_it(case):
+    assert stated(Slot.model_validate(case["asked"]), case["text"]) in case["says"]
+
+
+@pytest.mark.parametrize("case", cases("reports.jsonl"), ids=lambda case: str(case["report"])[:60])
+def test_a_report_s_values_are_read_as_a_reader_would(case):
+    assert judge_value(parse_expect({"values": case["values"]}).values, case["report"]).axis in case["axis"]

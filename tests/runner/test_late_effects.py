@@ -1,0 +1,63 @@
+"""A side effect that comes after the verdict: judged again, and said in the agent's log too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_tools.store import Store
+from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
+from windtunnel.core.worlds import world_of
+from windtunnel.runner.episode_judge import EpisodeJudge
+from windtunnel.runner.record import Recorder
+
+RUN = "run-1"
+
+
+class JudgedRun:
+    """A run of one episode that nothing was done in, judged so."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[str] = []
+        self.folder = folder
+        self.recorder = Recorder(RUN, 0, folder, lambda line: line.replace("secret", "***"))
+        self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.said.append)
+        last = ended()
+        for event in (started(ASK_BOB), armed(), last, healed()):
+            self.recorder.emit(event)
+        self.judge.read_world(EPISODE)
+        self.recorder.attempt_line("Message Bob the secret", last, self.judge.judge(EPISODE).outcome)
+
+    def message_bob(self) -> None:
+        store = Store(self.folder / "effects.db", clock=lambda: 200.0)
+        with store.writing(world_of(RUN, EPISODE), "message", "k1") as transaction:
+            transaction.record("message_sent", {"to": "Bob", "body": "hi"})
+
+    def agent_log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "agent.log").read_text().splitlines()]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[JudgedRun]:
+    judged = JudgedRun(tmp_path)
+    yield judged
+    judged.recorder.close()
+
+
+def test_a_late_effect_corrects_the_agents_log(run: JudgedRun) -> None:
+    run.message_bob()
+    run.judge.judge_late_effects()
+    first, second = run.agent_log()
+    assert (first["outcome"], "supersedes" in first) == ("false_success", False)
+    assert second == first | {"outcome": "success", "supersedes": True}
+    assert second["prompt"] == "Message Bob the ***"
+    assert run.said == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
+
+
+def test_without_one_its_lines_stand(run: JudgedRun) -> None:
+    run.judge.judge_late_effects()
+    assert len(run.agent_log()) == 1 and not run.said

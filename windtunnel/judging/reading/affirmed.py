@@ -1,0 +1,111 @@
+"""Whether a text affirms what it says at one place, denies it, or leaves it open. Pure.
+
+The words that tell are those of ``cues``, looked for in the clause around the place; a clause ends at a
+comma, a "but" and the like. Every text here is in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from windtunnel.judging.reading import cues
+
+Affirmation = Literal["affirmed", "doubtful", "denied"]
+
+_AROUND = 240  # characters of context on each side
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """What stands before and behind the place, in its sentence."""
+    before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
+    stops = [stop.end() for stop in cues.SENTENCE_END.finditer(before)]
+    if stops and not (stops[-1] == len(before) and before.endswith(".")):
+        before = before[stops[-1] :]
+    stop = cues.SENTENCE_END.search(after)
+    return before, after[: stop.end()] if stop else after
+
+
+def clause_of(before: str, after: str) -> tuple[str, str]:
+    """Of what stands before and behind a place in its sentence, what belongs to its clause.
+
+    What introduces the place (``temperature: 8.4``) belongs to it.
+    """
+    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(before) if before[stop.end() :].strip(" \"'")]
+    stop = next(cues.CLAUSE_END.finditer(after), None)
+    return before[stops[-1] :] if stops else before, after[: stop.start()] if stop else after
+
+
+def status_at(text: str, start: int, end: int) -> Affirmation:
+    """Whether the place is affirmed, denied, or neither: as a guess, a question, a bound or an ``if``."""
+    sentence = sentence_around(text, start, end)
+    if not "".join(sentence).strip(" .*\n"):
+        return "affirmed"
+    before, after = clause_of(*sentence)
+    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(sentence[0])]
+    directly_before = sentence[0][stops[-1] :] if stops else sentence[0]
+    if cues.DENIED_BEFORE.search(directly_before) or cues.DENIED_AFTER.match(sentence[1]):
+        return "denied"
+    is_question = sentence[1].rstrip("\"') ").endswith("?")
+    if is_question or cues.NEGATED.search(directly_before) or cues.COMPARED.search(before):
+        return "doubtful"
+    bracket = re.match(r"\s*\(([^()]{0,80})\)", sentence[1])
+    aside = bracket[1] if bracket else ""
+    if any(cues.OPEN.search(part) for part in (before, after, aside)) or cues.DISOWNED.search(sentence[1]):
+        return "doubtful"
+    failed = cues.FAILURE_TOLD.search(sentence[0])
+    if failed and not cues.BUT.search(sentence[0][failed.end() :]):
+        return "doubtful"
+    return "affirmed"
+
+
+def is_background(text: str, start: int, end: int) -> bool:
+    """Whether the place speaks of another time, a forecast, an extreme, or how it feels."""
+    sentence = sentence_around(text, start, end)
+    bracket = re.search(r"\(([^()]{0,40})$", sentence[0][-41:])
+    opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
+    opening = opening if len(opening.split()) <= 2 and "," in sentence[0] else ""
+    parts = (*clause_of(*sentence), bracket[1] if bracket else "", opening)
+    return any(cues.BACKGROUND.search(part) for part in parts)
+
+
+def last_correction(text: str) -> int:
+    """Where the last word of correction ends; 0 if there is none."""
+    return max((match.end() for match in cues.CORRECTION.finditer(text)), default=0)
+
+
+def is_conclusion(text: str, start: int) -> bool:
+    """Whether the place is announced as the result: ``= 36``, ``so the answer is 36``."""
+    return bool(cues.CONCLUSION.search(text[max(0, start - 60) : start]))
+
+
+def is_final(text: str, start: int) -> bool:
+    """Whether the place is announced as the final answer."""
+    return bool(cues.FINAL_ANSWER.search(text[max(0, start - 60) : start]))
+
+
+def is_approximate(text: str, start: int) -> bool:
+    """Whether ``about`` or the like stands before the place."""
+    return bool(cues.APPROXIMATE.search(text[max(0, start - 30) : start]))
+
+
+def are_alternatives(text: str, end: int, start: int) -> bool:
+    """Whether nothing but an "or" stands between the end of one place and the start of the next."""
+    gap = text[end:start]
+    return len(gap) <= 40 and bool(cues.BETWEEN_ALTERNATIVES.match(gap) or cues.SHORT_OR.match(gap))
+
+
+def are_a_range(text: str, first: int, end: int, start: int) -> bool:
+    """Whether two places, the first of which begins at ``first``, are the ends of a range."""
+    gap = text[end:start]
+    if len(gap) > 20:
+        return False
+    opened = cues.RANGE_BEGINS.search(text[max(0, first - 20) : first])
+    return bool(cues.WITHIN_A_RANGE.match(gap)) or bool(opened and cues.AND.match(gap))
+
+
+def offers_alternative(text: str, start: int, end: int) -> bool:
+    """Whether an "or" touches the place on either side."""
+    before, after = text[max(0, start - 30) : start], text[end : end + 30]
+    in_a_list = cues.OR_AFTER_A_LIST.match(text[end : end + 80])
+    return bool(cues.OR_BEFORE.search(before) or cues.OR_AFTER.match(after) or in_a_list)

@@ -1,0 +1,175 @@
+"""Days and times of day, in the forms in which people write them. Pure.
+
+``12/03/2026`` is a day in March or in December: a day has all its readings. A day without a year has year
+0, which fits any.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date as CalendarDay
+from functools import lru_cache
+
+from windtunnel.judging.reading.patterns import LazyPattern
+from windtunnel.judging.reading.unit_words import LOCALES
+
+_ISO_DAY = LazyPattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CLOCK = LazyPattern(r"[0-9]{2}:[0-9]{2}")
+_YEAR_FIRST = LazyPattern(r"(?<![\w.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?!\d)")
+_YEAR_LAST = LazyPattern(r"(?<![\w-])(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{4}|\d{2})(?![\d%°])(?!\.\d)")
+_COMPACT = LazyPattern(r"(?<!\w)(20\d{2})(\d{2})(\d{2})(?!\w)")
+_EAST_ASIAN = LazyPattern(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일号]")
+_ORDINAL = r"(?:st|nd|rd|th|er|\.|º|ª|o)?"
+_OF = r"(?:\s+(?:of|de|del|di)\s+|[\s.,-]+)"
+_DAY_FIRST = LazyPattern(
+    rf"(?<![\w.])(\d{{1,2}}){_ORDINAL}{_OF}(?:the\s+)?([^\W\d_]{{3,14}})\b\.?(?:(?:,|\s+of|\s+de|\s+del)?[\s-]+(\d{{4}})(?!\d))?"
+)
+_MONTH_FIRST = LazyPattern(
+    rf"(?<!\w)([^\W\d_]{{3,14}})\.?\s+(?:the\s+)?(\d{{1,2}}){_ORDINAL}(?![\w:]|\s?[%°])(?!\.\d)(?:(?:,|\s+of)?\s+(\d{{4}})(?!\d))?"
+)
+_TIME = LazyPattern(
+    r"(?<![\w:.,/-])(\d{1,2})(?:[:h](\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|h\b)?(?![\d%])"
+)
+_HOUR = LazyPattern(
+    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{2})\b)?"
+)
+_BARE_HOUR = LazyPattern(r"(?<![\w:.,/-])(\d{1,2})\s?h\b(?!\s?\d)")
+_NAMED = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
+_NAMED_TIME = LazyPattern(r"\b(noon|midday|midnight)\b")
+_ENGLISH_SHORT = "sept"
+
+
+@dataclass(frozen=True)
+class DayOrTime:
+    """A day or a time of day in a text: its readings, ``YYYY-MM-DD`` (year 0000: none given) or ``HH:MM``."""
+
+    start: int
+    end: int
+    readings: tuple[str, ...]
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day in ISO's form."""
+    return bool(_ISO_DAY.fullmatch(text)) and _day(*map(int, text.split("-"))) is not None
+
+
+def is_clock(text: str) -> bool:
+    """Whether a text is a time of day as ``14:30``."""
+    return bool(_CLOCK.fullmatch(text)) and _clock(int(text[:2]), int(text[3:]), "") is not None
+
+
+def same_day(asked: str, reading: str) -> bool:
+    """Whether a reading is the day that is asked for; one without a year is any year's."""
+    return asked == reading or (reading.startswith("0000") and asked[4:] == reading[4:])
+
+
+def normalised_day(text: str) -> str:
+    """The one day that a text writes, as the lab's services store it; raises ``ValueError``."""
+    days = list(days_in(text.casefold().strip()))
+    if len(days) != 1 or (days[0].start, days[0].end) != (0, len(text.strip())):
+        raise ValueError(f"{text!r} is no date; write YYYY-MM-DD, for example 2026-03-12")
+    if len(days[0].readings) > 1:
+        raise ValueError(f"{text!r} may be {' or '.join(days[0].readings)}; write YYYY-MM-DD")
+    if days[0].readings[0].startswith("0000"):
+        raise ValueError(f"{text!r} has no year; write YYYY-MM-DD, for example 2026-03-12")
+    return days[0].readings[0]
+
+
+def normalised_clock(text: str) -> str:
+    """The one time of day that a text writes, as the lab's services store it; raises ``ValueError``."""
+    times = list(times_in(text.casefold().strip()))
+    if len(times) != 1 or (times[0].start, times[0].end) != (0, len(text.strip())):
+        raise ValueError(f"{text!r} is no time of day; write HH:MM from 00:00 to 23:59, for example 14:30")
+    return times[0].readings[0]
+
+
+def days_in(text: str) -> Iterator[DayOrTime]:
+    """The days in a case folded text, in no order; what is no day of the calendar is left out."""
+    for match in _YEAR_FIRST.finditer(text):
+        yield from _moment(match, _day(int(match[1]), int(match[3]), int(match[4])))
+    for match in _COMPACT.finditer(text):
+        yield from _moment(match, _day(int(match[1]), int(match[2]), int(match[3])))
+    for match in _YEAR_LAST.finditer(text):
+        year = int(match[4]) + (2000 if len(match[4]) == 2 else 0)
+        first, second = int(match[1]), int(match[3])
+        month_first = None if match[2] == "." else _day(year, first, second)
+        yield from _moment(match, _day(year, second, first), month_first)
+    for match in _EAST_ASIAN.finditer(text):
+        yield from _moment(match, _day(int(match[1] or 0), int(match[2]), int(match[3])))
+    for match in _DAY_FIRST.finditer(text):
+        yield from _moment(match, _named_day(match[3], match[2], match[1]))
+    for match in _MONTH_FIRST.finditer(text):
+        yield from _moment(match, _named_day(match[3], match[1], match[2]))
+
+
+def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
+    """The times of day in a case folded text, in no order; with ``hours`` ``9h`` is one too."""
+    for match in _BARE_HOUR.finditer(text) if hours else ():
+        yield from _moment(match, _clock(int(match[1]), 0, ""))
+    for match in _TIME.finditer(text):
+        yield from _moment(match, _clock(int(match[1]), int(match[2]), match[3] or ""))
+    for match in _HOUR.finditer(text):
+        minutes = int(match[2] or match[4] or 0)
+        yield from _moment(match, _clock(int(match[1]), minutes, match[3]))
+    for match in _NAMED_TIME.finditer(text):
+        yield from _moment(match, _NAMED[match[1]])
+
+
+def _moment(match: re.Match[str], *readings: str | None) -> Iterator[DayOrTime]:
+    there = tuple(dict.fromkeys(reading for reading in readings if reading is not None))
+    if there:
+        yield DayOrTime(match.start(), match.end(), there)
+
+
+def _day(year: int, month: int, day: int) -> str | None:
+    try:
+        CalendarDay(year or 2000, month, day)  # the year 2000 has every day
+    except ValueError:
+        return None
+    return f"{year:04}-{month:02}-{day:02}"
+
+
+def _named_day(year: str | None, name: str, day: str) -> str | None:
+    month = _month(name)
+    return _day(int(year or 0), month, int(day)) if month else None
+
+
+def _clock(hour: int, minute: int, half: str) -> str | None:
+    half = half.replace(".", "")
+    if half in ("am", "pm"):
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return f"{hour:02}:{minute:02}" if hour < 24 and minute < 60 else None
+
+
+def _month(name: str) -> int | None:
+    english = _months(("en",)).get(name)
+    if english or not 3 <= len(name) <= 14:
+        return english
+    return _months(LOCALES).get(name)
+
+
+@lru_cache(maxsize=2)
+def _months(locales: tuple[str, ...]) -> dict[str, int]:
+    """The names of the months and their short forms, with and without accents."""
+    from babel import Locale
+
+    months = {_ENGLISH_SHORT: 9}
+    for locale in locales:
+        names = Locale(locale).months
+        for context in ("format", "stand-alone"):
+            for width in ("wide", "abbreviated"):
+                for number, name in names[context][width].items():
+                    spelt = name.casefold().rstrip(".")
+                    if len(spelt) >= 3 and spelt.isalpha():
+                        months.setdefault(spelt, number)
+                        months.setdefault(_without_accents(spelt), number)
+    return months
+
+
+def _without_accents(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))

@@ -1,0 +1,134 @@
+"""What the candidates of a text come to: which of them count, and whether these are right. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from windtunnel.judging.reading.affirmed import (
+    Affirmation,
+    are_a_range,
+    are_alternatives,
+    is_approximate,
+    is_background,
+    is_conclusion,
+    is_final,
+    last_correction,
+    sentence_around,
+)
+from windtunnel.judging.reading.asked import Fit
+from windtunnel.judging.reading.patterns import LazyPattern
+from windtunnel.judging.reading.quantities import Quantity
+from windtunnel.judging.reading.verdict import Stated
+
+_REASON = LazyPattern(
+    r"\b(?:since|because|as(?= \d)|check(?:ing)?|verif\w+|proof",
+    r"|weil|denn|car|parce que|porque|perché)\b(?! of\b)",
+)
+_COMMA = LazyPattern(r"^\s*,\s*$")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A quantity that may answer: how its unit fits, whether its value does, and whether it is affirmed."""
+
+    quantity: Quantity
+    fit: Fit
+    right: bool
+    nearly: bool
+    status: Affirmation
+
+
+def preferred(kept: list[Candidate], year_asked: bool) -> list[Candidate]:
+    """The candidates that count: those in an own unit before bare ones, those that are no label last."""
+    for fit in ("explicit", "bare"):
+        of_fit = [each for each in kept if each.fit == fit]
+        if of_fit:
+            kept = of_fit
+            break
+    if year_asked:
+        years = [each for each in kept if each.quantity.year_like]
+        return years or kept
+    strong = [each for each in kept if not each.quantity.weak]
+    return strong or kept
+
+
+def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
+    """The verdict over the candidates of a text, which is in lower case."""
+    kept = _with_open_choices(low, kept)
+    affirmed = [each for each in kept if each.status == "affirmed"]
+    final = [each for each in affirmed if is_final(low, each.quantity.start)]
+    if final:
+        affirmed = final[-1:]
+    correction = last_correction(low)
+    corrected = [each for each in affirmed if each.quantity.start >= correction]
+    if correction and corrected:
+        affirmed = corrected
+    if not affirmed:
+        return _of_unaffirmed(kept)
+    front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]
+    doubtful_unit = any(each.fit == "doubtful" for each in affirmed)
+    if not front:
+        return "unreadable"
+    verdict = _of_several(low, front, year_asked)
+    if verdict == "wrong" and any(each.right for each in kept if each.status == "doubtful"):
+        return "unreadable"
+    return "unreadable" if doubtful_unit else verdict
+
+
+def _of_unaffirmed(kept: list[Candidate]) -> Stated:
+    doubtful = [each for each in kept if each.status == "doubtful"]
+    if any(each.right or each.nearly for each in doubtful):
+        return "unreadable"
+    return "wrong" if doubtful else "none"
+
+
+def _of_several(low: str, front: list[Candidate], year_asked: bool) -> Stated:
+    """All right or all wrong is plain; of some of each the result counts, if one is announced as such."""
+    right = [each for each in front if each.right]
+    if len(right) == len(front):
+        return "right"
+    if right:
+        rest = [e for e in front if not (e.right or _echoes(low, e) or _is_reason(low, e.quantity))]
+        announced = [each for each in front if is_conclusion(low, each.quantity.start)]
+        if not rest or (announced and announced[-1].right):
+            return "right"
+        return "unreadable"
+    if any(each.nearly and is_approximate(low, each.quantity.start) for each in front):
+        return "unreadable"
+    return "unreadable" if all(each.quantity.weak for each in front) and not year_asked else "wrong"
+
+
+def _echoes(low: str, other: Candidate) -> bool:
+    """Whether a value is a right one once more, rounded: ``8.4 °C (about 8 °C)``."""
+    return other.nearly and (
+        is_approximate(low, other.quantity.start)
+        or low[other.quantity.start - 1 : other.quantity.start] == "("
+    )
+
+
+def _is_reason(low: str, quantity: Quantity) -> bool:
+    """Whether a value is part of why the answer is what it is: ``42, since 42 × 42 = 1764``."""
+    before, _ = sentence_around(low, quantity.start, quantity.end)
+    return bool(_REASON.search(before))
+
+
+def _with_open_choices(low: str, kept: list[Candidate]) -> list[Candidate]:
+    """Those that are alternatives of one another, or the ends of a range, are doubtful."""
+    open_at: set[int] = set()
+    for at, (left, right) in enumerate(pairwise(kept)):
+        first, end, start = left.quantity.start, left.quantity.end, right.quantity.start
+        if are_alternatives(low, end, start) or are_a_range(low, first, end, start):
+            open_at |= {at, at + 1}
+    for at in range(len(kept) - 2, -1, -1):
+        gap = low[kept[at].quantity.end : kept[at + 1].quantity.start]
+        if at + 1 in open_at and _COMMA.match(gap):
+            open_at.add(at)
+    chosen = [kept[at] for at in open_at]
+    if all(each.right for each in chosen) or not any(each.right or each.nearly for each in chosen):
+        return kept
+    return [_doubted(each) if at in open_at else each for at, each in enumerate(kept)]
+
+
+def _doubted(each: Candidate) -> Candidate:
+    return replace(each, status="doubtful") if each.status == "affirmed" else each
