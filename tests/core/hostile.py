@@ -17,7 +17,7 @@ _PAGE, _SECTOR, _LOCK_BYTE = 4096, 512, 0x40000000
 
 def victim_of(path: Path) -> Path:
     """A file elsewhere, which nothing must change."""
-    victim = path.parents[len(path.parents) // 2] / "victim"
+    victim = path.parents[1] / "victim"
     victim.parent.mkdir(parents=True, exist_ok=True)
     victim.write_bytes(VICTIM)
     return victim
