@@ -33,17 +33,20 @@ from windtunnel.cli.lab_extra import require_lab
 def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
     require_lab()
+    from windtunnel.history.logs import strip_control
     from windtunnel.report.charts import ChartsError, pick, write_charts
 
     try:
-        selection = pick(logs, run, warn=lambda message: click.echo(f"note: {message}", err=True))
+        selection = pick(
+            logs, run, warn=lambda message: click.echo(f"note: {strip_control(message)}", err=True)
+        )
         name = "all" if run == "all" else selection.runs[0].run_id
-        files = write_charts(selection, out or logs / "charts" / name)
+        files = write_charts(selection, out or logs / "charts" / name, None if out else logs)
     except (ChartsError, OSError) as error:
-        click.echo(f"charts: {error}", err=True)
+        click.echo(strip_control(f"charts: {error}"), err=True)
         sys.exit(2)
     for path in files:
-        click.echo(str(path))
+        click.echo(strip_control(str(path)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,6 @@ import sys
 from windtunnel.core.interrupts import end_at_interrupt, hand_over
 
 if __name__ == "__main__":
-    end_at_interrupt()
+    end_at_interrupt(of_background_job=True)
     command = [sys.executable, "-m", "windtunnel", "run", *sys.argv[1:]]
     hand_over(command)  # one process: signals and open files stay

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import signal
@@ -11,7 +10,6 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import waitress
@@ -21,11 +19,10 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
-from windtunnel.core import lifeline
+from windtunnel.core import lab_record, lifeline
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import listen
 from windtunnel.links.topology import Topology, topology_from
-from windtunnel.settings.configuration import LAB_FILE
 from windtunnel.state import api_token
 from windtunnel.state.state import State, check_version
 from windtunnel.toxiproxy.answers import ToxiproxyError
@@ -92,16 +89,15 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
         heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()
     if orphaned.is_set() and os.environ.get(TOPOLOGY_VARIABLE):
-        clear_up_for_launcher(Path(os.environ[TOPOLOGY_VARIABLE]), topology.lab_id)
+        clear_up_for_launcher(Path(os.environ[TOPOLOGY_VARIABLE]), state_path.parent, topology.lab_id)
     return 0
 
 
-def clear_up_for_launcher(topology_path: Path, lab_id: str) -> None:
+def clear_up_for_launcher(topology_path: Path, state: Path, lab_id: str) -> None:
     """Removes the files by which the lab is found, since a launcher that was killed no longer can."""
-    lab_file = topology_path.parent / LAB_FILE
-    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, or no lab's file: it is left alone
-        if json.loads(lab_file.read_text(encoding="utf-8"))["lab_id"] == lab_id:
-            lab_file.unlink()
+    record = lab_record.read(state)
+    if record and record.get("lab_id") == lab_id:
+        lab_record.remove(state)
     topology_path.unlink(missing_ok=True)
 
 

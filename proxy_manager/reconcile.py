@@ -14,15 +14,13 @@ from typing import Any, Literal
 from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.lease_age import LeaseAge
 from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from windtunnel.settings.settings import load_frozen
 from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
-
-# The loop takes four steps a second, so it was held up if the last one is longer ago.
-_HELD_UP_AFTER_S = 1.0
 
 
 @dataclass
@@ -68,7 +66,7 @@ class Reconciler:
         self._heal_needed = True
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
-        self._last_step = self._held_up_until = clock()
+        self._lease_age = LeaseAge(clock)
 
     def close(self) -> None:
         self._history.close()
@@ -84,6 +82,9 @@ class Reconciler:
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
         leased = self._renew_lease()
+        self.status.run = (
+            leased.run_id if leased else None
+        )  # first, so that /status names whose toxics it shows
         self._faults.read()
         current: AttemptRow | None = None
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -102,7 +103,6 @@ class Reconciler:
                 self._faults.send(current, leased)
         elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
-        self.status.run = leased.run_id if leased else None
         self.status.configuration = self._faults.number
         self.status.in_force_from = self._faults.since(self.status.run)
 
@@ -111,7 +111,7 @@ class Reconciler:
     def _renew_lease(self) -> RunRow | None:
         """The run that has the lane; frees it from a dead one and gives it to the next in line."""
         leased = self.state.runs(self._lab_id, self._lane, "leased")
-        self._note_delay()
+        self._lease_age.note_step()
         for run in leased:
             if self._shows_life(run):
                 return run
@@ -123,18 +123,8 @@ class Reconciler:
                 return self.state.run(run.run_id)
         return None
 
-    def _note_delay(self) -> None:
-        """Restarts the time in which runs must show life, if the manager itself was held up.
-
-        A locked database, or a computer that slept, held up the runs too.
-        """
-        now = self._clock()
-        if abs(now - self._last_step) > _HELD_UP_AFTER_S:
-            self._held_up_until = now
-        self._last_step = now
-
     def _shows_life(self, run: RunRow) -> bool:
-        return self._clock() - max(run.heartbeat, self._held_up_until) <= STALE_AFTER
+        return self._lease_age.of(run.heartbeat) <= STALE_AFTER
 
     # the life of an attempt
 

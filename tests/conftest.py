@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,11 @@ _started = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Notes the processes that are started."""
+    """Notes the processes that are started, and keeps what launchers record out of the user's own folder."""
+    if "XDG_STATE_HOME" not in os.environ:  # xdist's workers have it from the process that started them
+        private = tempfile.TemporaryDirectory(prefix="windtunnel-tests-")
+        os.environ["XDG_STATE_HOME"] = private.name
+        config.add_cleanup(private.cleanup)
     started = config.stash[_started] = []
 
     def note(event: str, arguments: tuple[object, ...]) -> None:

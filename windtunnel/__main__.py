@@ -3,14 +3,15 @@
 It takes care of Ctrl-C first: everything else is imported after that.
 """
 
-from windtunnel.core.interrupts import end_at_interrupt, hand_over
+from windtunnel.core.interrupts import end_at_interrupt, end_quickly, hand_over
 
 
 def main() -> None:
     """Runs the command that the command line names; in a folder of `init`'s with its library."""
-    end_at_interrupt()
-    import sys
+    import sys  # is there already
 
+    # Ctrl-C ends a flight at any moment, whoever started it: its lab is to be healed then
+    end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
     from windtunnel.core.lab_files import program_of_folder
 
     program = program_of_folder()
@@ -18,7 +19,10 @@ def main() -> None:
         hand_over([sys.executable, "-P", str(program), "windtunnel", *sys.argv[1:]])
     from windtunnel.cli.main import main as run_command_line
 
-    run_command_line()
+    try:
+        run_command_line()
+    finally:
+        end_quickly()
 
 
 if __name__ == "__main__":

@@ -93,3 +93,26 @@ def test_a_background_job_goes_on_ignoring_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "goes on\n")
+
+
+FLIES = """
+import importlib.abc, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+class Interrupter(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "windtunnel.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+sys.argv[1:] = [{command!r}, "--help"]
+from windtunnel.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("judge", 0)])
+def test_a_flight_in_the_background_is_ended_by_it_from_its_first_moment_on(command: str, code: int) -> None:
+    program = [sys.executable, "-c", FLIES.format(command=command)]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, "interrupted\n" if code else "")

@@ -14,8 +14,9 @@ import pytest
 
 from tests.lab.demos import SELDOM, environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
-from windtunnel.core import lock
-from windtunnel.links.topology import Topology
+from windtunnel.core import lab_record, lock
+from windtunnel.core.private_files import private_file
+from windtunnel.links.topology import Topology, default_topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
@@ -56,7 +57,7 @@ class Folder:
         return Topology.load(Path(self.file()["topology"])).toxiproxy
 
     def file(self) -> dict:
-        return json.loads((self.state / "lab.json").read_text())
+        return lab_record.read(self.state) or {}
 
     def kill(self, part: str) -> int:
         pid = processes(self.path)[part]
@@ -106,7 +107,7 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
 
     assert "is down" in folder.lab("down")
     folder.await_end()  # the launcher releases its lock a moment before its process ends
-    assert not (folder.state / "lab.json").exists()
+    assert folder.file() == {} and not private_file(folder.state, ".lock").exists()
     assert folder.lab("down") == "no lab is up\n"
     assert "no lab is up" in folder.lab("status", code=1)
 
@@ -135,10 +136,21 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
 def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
-    folder.state.mkdir()
-    left = {"pid": pid, "lab_id": "lab-1", "topology": "nowhere.json", "processes": {}}
-    (folder.state / "lab.json").write_text(json.dumps(left))
+    lab_record.write(
+        folder.state, {"pid": pid, "identity": "", "lab_id": "lab-1", "topology": "nowhere.json"}
+    )
     assert folder.lab("down") == "no lab is up\n"  # and this process lives on
+
+
+def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> None:
+    topology = folder.path / "topology.json"
+    default_topology("lab-1").dump(topology)
+    record = {"pid": os.getpid(), "identity": "1 0 1 another", "lab_id": "lab-1", "topology": str(topology)}
+    with lock.holding(folder.state):
+        lab_record.write(folder.state, record)
+        said = folder.lab("down", code=1)  # and this process lives on
+    lab_record.remove(folder.state)
+    assert "is not the launcher that lab lab-1 was started by" in said
 
 
 def test_the_lock_is_held_by_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
 from windtunnel.core.sockets import LOOPBACK, Address, bind
+from windtunnel.history.events import EpisodeStarted
 from windtunnel.links.catalog import LINKS, TOXIPROXY_PORT
 from windtunnel.links.topology import default_topology
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -187,3 +188,35 @@ def interrupted(ended: Ended) -> None:
     """Healed, and its history whole."""
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.said
     assert ended.finished and ended.finished.reason == "interrupted" and ended.finished.toxics_left == 0
+
+
+# an interruption that gets lost in the subject
+
+SWALLOWING = """
+import os, signal
+from contextlib import contextmanager
+from windtunnel.subjects.subject import SubjectResult
+
+def swallow(prompt, context):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    except KeyboardInterrupt:  # as Python itself does in a destructor
+        return SubjectResult("text", response="Nothing happened.")
+
+@contextmanager
+def open_it(configuration):
+    yield swallow
+"""
+
+
+def test_an_interruption_that_the_subject_swallows_ends_the_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "swallowing.py").write_text(SWALLOWING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Demo(tmp_path / "lab", *CALM, "--subject", "swallowing:open_it") as demo:
+        ended = demo.end()
+    assert (ended.code, ended.left) == (130, {}), ended.said
+    assert ended.finished and (ended.finished.reason, ended.finished.toxics_left) == ("interrupted", 0)
+    assert sum(isinstance(event, EpisodeStarted) for event in ended.events) == 1

@@ -47,6 +47,15 @@ def test_what_a_native_lab_left_is_opened_too_and_links_are_not_followed(project
     assert mode(project / "secret") == 0o600
 
 
+def test_pipes_and_links_that_a_container_left_keep_nothing_from_starting(project):
+    (project / "secret").write_text("mine")
+    os.mkfifo(project / "logs" / "agent.log")
+    os.mkfifo(project / "logs" / ".trial")
+    (project / "state" / ".trial").symlink_to(project / "secret")
+    assert main(str(project), os.getgid()) == 0
+    assert (project / "secret").read_text() == "mine"
+
+
 def test_a_database_keeps_what_is_in_it(project):
     (project / "state" / "state.db").write_bytes(b"rows")
     assert main(str(project), os.getgid()) == 0

@@ -136,6 +136,16 @@ def test_what_held_up_the_manager_does_not_cost_a_run_its_lease(ready: Plane) ->
     assert ready.state.run("run-1").status == "leased"
 
 
+def test_on_a_machine_without_a_free_processor_no_run_loses_its_lease(ready: Plane) -> None:
+    ready.arm()
+    for _ in range(6):  # the manager itself gets to work about once a second, and the run not at all
+        ready.clock.now += 0.9
+        ready.reconciler.step()
+    assert ready.state.run("run-1").status == "leased"
+    pass_time(ready, 1)
+    assert ready.state.run("run-1").status == "expired"
+
+
 def test_a_run_that_ends_with_an_open_attempt_is_healed(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.state.move_run("run-1", "leased", "finished")

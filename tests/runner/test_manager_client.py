@@ -104,6 +104,19 @@ def test_a_second_run_waits_says_so_and_goes_on(
                 first.arm("001", 2, [], 1)
 
 
+def test_a_run_that_was_slow_to_start_has_shown_life_when_it_gets_in_line(plane: Plane) -> None:
+    now = [time.time()]
+    control = ManagerClient(lambda: State(plane.state.path), lambda: now[0], lambda _: None)
+    control.faults_of_lab("lab", 0)
+    now[0] += 5  # a machine that is busy with something else
+    with pytest.raises(RunAborted, match="no sign of life"):  # of a manager: there is none
+        lease(control)
+    run = plane.state.run("run-1")
+    assert run and run.heartbeat >= now[0] > run.created + 4
+    control.release()
+    control.close()
+
+
 def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
     plane: Plane, controls: list[ManagerClient]
 ) -> None:

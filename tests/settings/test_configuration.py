@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from windtunnel.core import lock
+from windtunnel.core import lab_record, lock
 from windtunnel.core.lab_files import MARKER
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.private_files import private_file
 from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import DEFAULT_PORTS, default_topology
 from windtunnel.settings.config_file import _INTERVALS, read_config_file
 from windtunnel.settings.configuration import (
-    LAB_FILE,
     load_configuration,
     running_lab,
 )
@@ -261,7 +261,7 @@ def lab_up(pid, state="state"):
     Path(state).mkdir(exist_ok=True)
     default_topology("lab-up").dump(Path(state) / "topology.json")
     lab = {"pid": pid, "lab_id": "lab-up", "topology": f"{state}/topology.json"}
-    (Path(state) / LAB_FILE).write_text(json.dumps(lab), encoding="utf-8")
+    lab_record.write(Path(state), lab)
 
 
 def test_a_lab_that_is_up_is_found():
@@ -295,7 +295,8 @@ def test_a_lab_whose_launcher_is_gone_is_not_found():
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
 def test_a_broken_lab_file_is_no_lab(text):
-    Path(LAB_FILE).write_text(text, encoding="utf-8")
+    lab_record.write(Path(), {})
+    private_file(Path(), ".json").write_text(text, encoding="utf-8")
     with lock.holding(Path()):
         assert not running_lab(Path())
 

@@ -103,7 +103,7 @@ def _draw_charts(logs: Path, run_id: str) -> None:
 
     folder = logs / "charts" / run_id
     try:
-        write_charts(pick(logs, run_id, print_to_stderr), folder)
+        write_charts(pick(logs, run_id, print_to_stderr), folder, logs)
     except (ChartsError, HistoryError, OSError) as error:
         print_to_stderr(f"no charts: {error}")
     else:

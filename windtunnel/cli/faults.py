@@ -162,14 +162,16 @@ def _live() -> LiveFaultsClient:
 
 
 def _tell(answer: dict[str, Any]) -> None:
+    from windtunnel.history.logs import strip_control  # slow to import, and the catalogue does not need it
+
     number, where = answer["number"], answer["from"]
     if not number:
         click.echo("no faults were set on this lab; each run has those of its own settings")
         return
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
-    click.echo(f"configuration {number}: {what}; in force {where}")
+    click.echo(strip_control(f"configuration {number}: {what}; in force {where}"))
     if answer.get("note"):
-        click.echo(answer["note"])
+        click.echo(strip_control(answer["note"]))
     if answer["faults"]:
         print_set(find_set(json.dumps(answer["faults"])))
 

@@ -68,7 +68,10 @@ def _show(summary: Summary, prompts: str) -> None:
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
-    settings = Settings(**summary.settings)
+    try:
+        settings = Settings(**summary.settings)
+    except ValueError:
+        raise click.UsageError("the settings in the history are not of this version", None) from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
     repeat = command(settings, source, summary.lab_id)

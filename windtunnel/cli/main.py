@@ -46,12 +46,19 @@ class _Commands(click.Group):
         try:
             return super().invoke(context)
         except InputError as error:
-            raise click.UsageError(str(error), None) from None
+            raise click.UsageError(_shown(error), None) from None
         except UserError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(_shown(error)) from None
         except KeyboardInterrupt as end:
             click.echo(str(end) or INTERRUPTED_LINE, err=True)
             context.exit(INTERRUPTED)
+
+
+def _shown(error: UserError) -> str:
+    """What it says, without the control characters of names and texts from files that others wrote."""
+    from windtunnel.history.logs import strip_control  # only now, since its imports are slow
+
+    return strip_control(str(error))
 
 
 @click.group(cls=_Commands)

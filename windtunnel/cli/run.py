@@ -15,13 +15,14 @@ import click
 from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.interrupts import INTERRUPTED
+from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
-from windtunnel.runner.interruption import interrupt_once
+from windtunnel.runner.interruption import InterruptibleSubject, interrupt_once
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
@@ -81,13 +82,15 @@ def run_command(
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
-        interrupt_once(os.environ)
+        raise_again = interrupt_once(os.environ)
         opening = open_subject(configuration)
         if not hasattr(opening, "__enter__"):
             raise SettingsError(
                 f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
             )
         with opening as opened:
+            raise_again()
+            opened = InterruptibleSubject(opened, raise_again)
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))
@@ -111,6 +114,8 @@ def _run(
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
             sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+    except UnsafeFileError:
+        raise  # it says all that there is to say
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")

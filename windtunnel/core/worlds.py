@@ -6,6 +6,7 @@ A world is the state of one episode, keyed ``run_id/episode``. A side effect is 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -61,7 +62,7 @@ def read_effects(path: Path, world: str) -> list[RecordedEffect]:
 
     Raises ``sqlite3.Error`` if the file is there and cannot be read.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
     with closing(connect(path)) as database:
         try:

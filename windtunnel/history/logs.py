@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from windtunnel.core.shared_files import open_shared
 from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -35,8 +36,7 @@ class JsonLog:
     """Appends objects to a file, one ``write`` a line, so that several processes can share it."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self._file = open_shared(path.parent, path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(self, fields: Mapping[str, Any]) -> None:
         os.write(self._file, (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace"))

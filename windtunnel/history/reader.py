@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from windtunnel.core.shared_files import open_shared, read_end_of_shared, read_shared
 from windtunnel.history.chain import line_hash
-from windtunnel.history.events import Event, SealedFile
+from windtunnel.history.events import Event, SealedFile, WorldRead
+from windtunnel.history.logs import strip_control
 from windtunnel.history.seal import Integrity, examine
+from windtunnel.history.writer import LARGEST_HISTORY, logs_of
 
+_LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
+_LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
 class HistoryError(ValueError):
-    """A line that is no event; the message names the file and the line."""
+    """A line that is no event; the message names the file and the line, and is fit for a terminal."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(strip_control(message))
 
 
 @dataclass
@@ -33,7 +42,7 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
     An unterminated last line (its writer was killed, or is writing) is counted, not returned.
     """
-    data = path.read_bytes()
+    data = read_shared(logs_of(path), path, LARGEST_HISTORY)
     *lines, rest = data.split(b"\n")
     if rest and torn is not None:
         torn.count += 1
@@ -43,12 +52,29 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
 def parse_line(line: bytes, path: Path, number: int) -> Event:
     """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    if len(line) > _LONGEST_LINE:
+        raise HistoryError(f"{path}:{number}: no event: a line of {len(line)} bytes")
     try:
-        return _ADAPTER.validate_json(line)
+        event = _ADAPTER.validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+    implausible = _implausible(event)
+    if implausible:
+        raise HistoryError(f"{path}:{number}: no event: {implausible}")
+    return event
+
+
+def _implausible(event: Event) -> str:
+    """Which number no clock shows, in words. An axis that reached to it would never be drawn to its end."""
+    clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
+    if isinstance(event, WorldRead):
+        clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
+    for name, value in clocks.items():
+        if not isinstance(value, int | float) or not 0 <= value <= _LARGEST_TIME:
+            return f"{name} is no time"
+    return ""
 
 
 def latest_run(logs: Path) -> str:
@@ -89,21 +115,23 @@ def read_history(logs: Path, run_id: str) -> RunHistory:
     folder = logs / "runs" / run_id
     files, torn = {}, 0
     for path in sorted(folder.glob("*.jsonl")):
-        *files[path.name], rest = path.read_bytes().split(b"\n")
+        *files[path.name], rest = read_shared(logs, path, LARGEST_HISTORY).split(b"\n")
         torn += bool(rest)
     if not files:
         raise HistoryError(f"{folder}: no history of a run there")
-    torn += sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl.torn"))
+    for path in folder.glob("*.jsonl.torn"):
+        torn += read_shared(logs, path, LARGEST_HISTORY).count(b"\n")
     return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
 
 
 def announced_seal(logs: Path, run_id: str) -> str:
     """The hash of the run's sealing line, as the summary in info.log tells it; empty if it does not."""
     path = logs / "info.log"
-    if not path.is_file():
+    try:
+        lines = read_end_of_shared(logs, path, LARGEST_HISTORY).splitlines()
+    except FileNotFoundError:
         return ""
-    with path.open("rb") as file:
-        told = [line for line in file if b'"event": "summary"' in line and run_id.encode() in line]
+    told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
     for line in reversed(told):
         try:
             summary = json.loads(line)
@@ -137,11 +165,13 @@ class Tail:
 
     def read(self) -> list[Event]:
         """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
-        if not self._path.exists():
+        try:
+            descriptor = open_shared(logs_of(self._path), self._path, os.O_RDONLY)
+        except FileNotFoundError:
             return []
-        with self._path.open("rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
-            data = file.read()
+            data = file.read(LARGEST_HISTORY)
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []

@@ -12,12 +12,21 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.chain import line_hash, linked, origin
 from windtunnel.history.events import Event
+
+# in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
+LARGEST_HISTORY = 256 * 1024 * 1024
 
 
 def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
     return logs / "runs" / run_id / f"{process}-{lane}.jsonl"
+
+
+def logs_of(history: Path) -> Path:
+    """The ``logs`` folder that a file named by ``history_file`` lies in."""
+    return history.absolute().parents[2]
 
 
 class Writer:
@@ -30,11 +39,10 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         lines = _whole_lines(path)
         self._written = len(lines)
         self.head = line_hash(lines[-1]) if lines else origin(path.parent.name, path.name)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self._file = open_shared(logs_of(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._lock = threading.Lock()
         self._cut = ""
 
@@ -73,13 +81,16 @@ def dump_line(event: Event) -> str:
 
 def _whole_lines(path: Path) -> list[bytes]:
     """What the file holds already; an unterminated last line is moved aside."""
-    if not path.exists():
+    try:
+        data = read_shared(logs_of(path), path, LARGEST_HISTORY)
+    except FileNotFoundError:
         return []
-    data = path.read_bytes()
-    *lines, torn = data.split(b"\n")
-    if torn:
-        with path.with_suffix(".jsonl.torn").open("ab") as aside:
-            aside.write(torn + b"\n")
-        with path.open("r+b") as file:
-            file.truncate(len(data) - len(torn))
+    *lines, rest = data.split(b"\n")
+    if rest:
+        aside = path.with_suffix(".jsonl.torn")
+        appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(open_shared(logs_of(path), aside, appending), "ab") as torn:
+            torn.write(rest + b"\n")
+        with os.fdopen(open_shared(logs_of(path), path, os.O_RDWR), "r+b") as file:
+            file.truncate(len(data) - len(rest))
     return lines

@@ -13,18 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import requests
 
-from windtunnel.core import lock
+from windtunnel.core import lab_record, lock
 from windtunnel.core.interrupts import INTERRUPTED
+from windtunnel.core.process_identity import process_identity, signal_if_same
+from windtunnel.core.shared_files import remove_shared
 from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
-from windtunnel.lab.process import Process, interruptible, print_to_stderr, python, start
+from windtunnel.lab.process import Process, ProcessLog, interruptible, print_to_stderr, python, start
 from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy
 from windtunnel.links.topology import Topology
-from windtunnel.settings.configuration import LAB_FILE, Configuration, load_configuration, running_lab
+from windtunnel.settings.configuration import Configuration, load_configuration, running_lab
 from windtunnel.settings.settings import SettingsError
 
 _Say = Callable[[str], None]
@@ -44,10 +45,10 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
     state = configuration.state.parent
     if lock.is_held(state):
         return _refuse_second_lab(state, say)
-    log = configuration.logs / "lab" / "launcher.log"
+    log = ProcessLog(configuration.logs, configuration.logs / "lab" / "launcher.log")
     command = python("windtunnel.lab.daemon", toxiproxy)
     try:
-        log.unlink(missing_ok=True)
+        remove_shared(log.root, log.path)
         launcher = start("launcher", command, configuration.environ, [], log)
     except OSError as error:
         say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
@@ -59,7 +60,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
             return INTERRUPTED
         if lock.is_held(state):
             return _refuse_second_lab(state, say)
-        say(f"error: the lab did not start; its log is {log}\n{launcher.last_words()}")
+        say(f"error: the lab did not start; its log is {log.path}\n{launcher.last_words()}")
         return 1
     if launcher.output:
         launcher.output.close()
@@ -91,8 +92,9 @@ def take_down(configuration: Configuration, say: _Say) -> int:
     if not lab:
         say("no lab is up")
         return 0
-    with suppress(ProcessLookupError):
-        os.kill(lab["pid"], signal.SIGTERM)
+    if not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
+        say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
+        return 1
     end = time.monotonic() + _STOP_BOUND_S
     while lock.is_held(state):
         if time.monotonic() > end:
@@ -143,33 +145,32 @@ def keep_lab(toxiproxy: str) -> int:
 
 
 def _keep(configuration: Configuration, choice: Choice, stop: threading.Event) -> None:
-    lab_file = configuration.state.parent / LAB_FILE
-    lab_file.unlink(missing_ok=True)  # of a launcher that was killed
+    state = configuration.state.parent
+    lab_record.remove(state)  # of a launcher that was killed
     with Lab(configuration, choice, stop.is_set) as lab:
         try:
-            _publish(lab, lab_file)
+            _publish(lab, state)
             while not stop.wait(0.05):
                 dead = lab.dead()
                 if dead == ["manager"]:
                     print_to_stderr("the manager ended; starting its successor, which heals first")
                     lab.restart_manager()
-                    _publish(lab, lab_file)
+                    _publish(lab, state)
                 elif dead:
                     lab.check()
         finally:
-            lab_file.unlink(missing_ok=True)
+            lab_record.remove(state)
 
 
-def _publish(lab: Lab, path: Path) -> None:
-    content = {
+def _publish(lab: Lab, state: Path) -> None:
+    record = {
         "pid": os.getpid(),
+        "identity": process_identity(os.getpid()),
         "lab_id": lab.topology.lab_id,
         "topology": str(lab.topology_path),
         "processes": lab.pids(),
     }
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content), encoding="utf-8")
-    temporary.replace(path)
+    lab_record.write(state, record)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def share(folder: Path, owner: int, group: int) -> None:
     mine = now.st_uid or owner
     _set(folder, mine, group, 0o2770)
     for path in _below(folder):
-        status = path.stat()
+        status = path.lstat()
         open_to_both = 0o2777 if stat.S_ISDIR(status.st_mode) else 0o666
         _set(path, status.st_uid or mine, group, stat.S_IMODE(status.st_mode) | open_to_both)
 
@@ -60,22 +60,32 @@ def share(folder: Path, owner: int, group: int) -> None:
 def _write_trial(folder: Path) -> None:
     """Writes a file: the modes do not show that a file system is read-only, or full."""
     trial = folder / ".trial"
-    trial.write_bytes(b"x")
+    trial.unlink(missing_ok=True)
+    with os.fdopen(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(b"x")
     trial.unlink()
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Everything in the folder but symbolic links, and nothing beyond them."""
+    """Every file and folder in the folder, but no link, pipe or device, and nothing beyond a link."""
     for parent, folders, files in os.walk(folder):
-        yield from (path for name in (*folders, *files) if not (path := Path(parent, name)).is_symlink())
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                yield path
 
 
 def _set(path: Path, owner: int, group: int, mode: int) -> None:
-    now = path.stat()
-    if (now.st_uid, now.st_gid) != (owner, group):
-        os.chown(path, owner, group)
-    if stat.S_IMODE(path.stat().st_mode) != mode:
-        path.chmod(mode)
+    # a container that runs may put something else in its place at any moment
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        now = os.fstat(descriptor)
+        if (now.st_uid, now.st_gid) != (owner, group):
+            os.fchown(descriptor, owner, group)
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 def _say(message: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +15,11 @@ from functools import partial
 import requests
 
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.private_files import make_private_folder, private_folder
+from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import LOOPBACK, SOCKETS_VARIABLE, Address, address_of, bind_or_replace
 from windtunnel.lab import toxiproxy
-from windtunnel.lab.process import Process, end_group, python, start
+from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
@@ -25,6 +27,8 @@ from windtunnel.settings.configuration import Configuration
 # patience for a busy machine: a process that ends is noticed at once
 READY_BOUND_S = 60.0
 _OWN_TOXIPROXY_TRIES = 5
+# the system accepts a connection before its process runs: until then Ctrl-C waits for the question to end
+_POLL_BOUND_S = 0.5
 
 
 class LabError(Exception):
@@ -51,7 +55,8 @@ class Lab:
         self._sockets: dict[str, socket.socket] = {}
         self.lifeline_end, self._lifeline = os.pipe()
         self.topology = default_topology(draw_lab_id(), ports=configuration.ports)
-        self.topology_path = configuration.state.parent.resolve() / f"{self.topology.lab_id}.json"
+        # what leads the lab's processes to one another is nobody else's to write
+        self.topology_path = private_folder().resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
 
     def __enter__(self) -> Lab:
@@ -74,7 +79,8 @@ class Lab:
                 f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
             )
         self._bind()
-        self.topology_path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder()
+        self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self.topology.dump(self.topology_path)
         if self._toxiproxy.kind == "embedded":
             self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
@@ -158,7 +164,7 @@ class Lab:
         handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)})
         descriptors = [*handed.values(), self.lifeline_end]
-        log = self.logs / f"{name}.log"
+        log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
         self._processes[name] = start(name, command, environ, descriptors, log)
 
     def _open(self, name: str) -> bool:
@@ -193,7 +199,7 @@ class Lab:
 
     def _publish_proxies(self, session: requests.Session) -> bool | None:
         try:
-            status = session.get(self.topology.manager.url + "/status", timeout=5).json()
+            status = session.get(self.topology.manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
         except (requests.RequestException, ValueError):
             return None
         proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
@@ -210,7 +216,7 @@ class Lab:
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 words = process.last_words()
-                log = f"; its log is {process.log}" if process.log else ""
+                log = f"; its log is {process.log.path}" if process.log else ""
                 raise LabError(f"{process.name} {how}", log + (f"\n{words}" if words else ""))
 
     def leave_reason(self, lost: LabError) -> None:
@@ -232,8 +238,10 @@ class Lab:
             manager.stop()
             if not (clean and manager.popen.returncode == 0):
                 self._heal_for(manager)
-        for name in [name for name in ("gateway", "tools", "model", "toxiproxy") if name in self._processes]:
-            process = self._processes.pop(name)
+        for process in self._processes.values():
+            process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end
+        while self._processes:
+            _, process = self._processes.popitem()
             process.stop()
             end_group(process)
         for listener in self._sockets.values():
@@ -244,8 +252,7 @@ class Lab:
         self._lifeline = self.lifeline_end = -1
         for path in (self.topology_path, reason_file(self.topology_path)):
             path.unlink(missing_ok=True)
-        if self.logs.exists() and not any(path.stat().st_size for path in self.logs.iterdir()):
-            shutil.rmtree(self.logs)
+        remove_empty_logs(self._configuration.logs, self.logs)
 
     def _heal_for(self, manager: Process) -> None:
         """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
@@ -266,6 +273,6 @@ def _session() -> requests.Session:
 
 def _answers(session: requests.Session, url: str) -> bool:
     try:
-        return session.get(url, timeout=2).status_code == 200
+        return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
     except requests.RequestException:
         return False

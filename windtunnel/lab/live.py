@@ -11,7 +11,7 @@ import requests
 from windtunnel.core.sockets import Address
 from windtunnel.core.user_errors import UserError
 from windtunnel.settings.configuration import running_lab
-from windtunnel.state.api_token import TOKEN_FILE
+from windtunnel.state.api_token import TOKEN_FILE, read_token
 
 _TIMEOUT_S = 10.0
 
@@ -67,7 +67,7 @@ class LiveFaultsClient:
 
     def _read_token(self) -> str:
         try:
-            return self._token.read_text(encoding="ascii").strip()
+            return read_token(self._token.parent)
         except FileNotFoundError:
             raise LiveFaultsError(
                 f"{self._token} is not there: no lab is up; start one: windtunnel lab up"

@@ -13,7 +13,31 @@ from pathlib import Path
 from threading import Event
 from typing import IO
 
+from windtunnel.core.shared_files import open_shared, read_end_of_shared
+from windtunnel.history.logs import strip_control
+
 _STOP_BOUND_S = 5.0
+_LAST_WORDS_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class ProcessLog:
+    """The file, below the shared folder ``root``, that a process prints into."""
+
+    root: Path
+    path: Path
+
+    def open(self) -> IO[bytes]:
+        """To be appended to. Raises ``OSError``."""
+        return os.fdopen(open_shared(self.root, self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
+
+    def last_lines(self, count: int) -> str:
+        """The end of it, for an error message; empty if it cannot be read."""
+        try:
+            end = read_end_of_shared(self.root, self.path, _LAST_WORDS_BYTES)
+        except OSError:
+            return ""
+        return strip_control("\n".join(end.decode("utf-8", "replace").splitlines()[-count:]))
 
 
 @dataclass
@@ -22,7 +46,7 @@ class Process:
 
     name: str
     popen: subprocess.Popen[bytes]
-    log: Path | None
+    log: ProcessLog | None
     output: IO[bytes] | None
 
     def poll(self) -> int | None:
@@ -51,9 +75,7 @@ class Process:
 
     def last_words(self, lines: int = 5) -> str:
         """The end of its log, for an error message."""
-        if self.log is None or not self.log.exists():
-            return ""
-        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        return self.log.last_lines(lines) if self.log else ""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -66,13 +88,10 @@ def start(
     command: Sequence[str],
     environ: Mapping[str, str],
     descriptors: Sequence[int],
-    log: Path | None,
+    log: ProcessLog | None,
 ) -> Process:
     """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``."""
-    output = None
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        output = log.open("ab")
+    output = log.open() if log else None
     popen = subprocess.Popen(
         command,
         env={**environ, "PYTHONUNBUFFERED": "1"},

@@ -14,6 +14,7 @@ from pathlib import Path
 def main() -> None:
     library = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, library)  # for the next line alone: all the library is found through its package then
+    from windtunnel.core.interrupts import end_quickly
     from windtunnel.core.lab_files import lab_root
 
     sys.path.remove(library)
@@ -21,7 +22,10 @@ def main() -> None:
     module = sys.argv[0]
     if module.partition(".")[0] != "windtunnel":  # a run may be of a subject that is called like the lab's
         sys.path.insert(0, str(lab_root().resolve()))
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    finally:
+        end_quickly()
 
 
 if __name__ == "__main__":

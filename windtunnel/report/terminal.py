@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterable
 
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from windtunnel.history.logs import strip_control
 from windtunnel.report.plain_table import PIPED_WIDTH
 
 _WIDEST = 140
 
 
+class _CleanConsole(Console):
+    """Takes control characters out of all text, whichever field of a history it came from."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(strip_control(segment.text), segment.style)
+
+
 def plain_console(stderr: bool = False) -> Console:
     """As wide as the terminal; where there is none, wide enough for the lines."""
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=PIPED_WIDTH)
+    console = _CleanConsole(stderr=stderr, highlight=False)
+    return (
+        console if console.is_terminal else _CleanConsole(stderr=stderr, highlight=False, width=PIPED_WIDTH)
+    )
 
 
 def line_width(console: Console) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from windtunnel.core import lock
+from windtunnel.core import lab_record, lock
 from windtunnel.core.lab_files import lab_root, sample_prompts
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import Address
@@ -17,8 +16,6 @@ from windtunnel.links.topology import Topology, default_topology, topology_from
 from windtunnel.settings.config_file import ConfigFile, read_config_file
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
-
-LAB_FILE = "lab.json"
 
 
 @dataclass(frozen=True)
@@ -113,13 +110,8 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
 
 
 def running_lab(state: Path) -> dict[str, Any] | None:
-    """What ``windtunnel lab up`` left in ``state/lab.json``, if that lab is alive: pid, topology, lab_id."""
-    if not lock.is_held(state):
-        return None
-    try:
-        return dict(json.loads((state / LAB_FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+    """What ``windtunnel lab up`` recorded of that folder's lab, if it is alive: pid, topology, lab_id."""
+    return lab_record.read(state) if lock.is_held(state) else None
 
 
 _KEY_VARIABLES = ("GROQ_API_KEY", "MODEL_API_KEY")

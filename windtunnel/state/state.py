@@ -6,14 +6,15 @@ Every change of an attempt's state is a compare-and-set. Times are seconds since
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from windtunnel.core.sqlite import connect
+from windtunnel.core.sqlite import UnsafeDatabaseError, connect
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
 from windtunnel.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
@@ -129,11 +130,20 @@ class State:
     # runs and the lease of a lane
 
     def insert_run(
-        self, run_id: str, lab_id: str, lane: int, settings: str, settings_hash: str, seed: int, now: float
+        self,
+        run_id: str,
+        lab_id: str,
+        lane: int,
+        settings: str,
+        settings_hash: str,
+        seed: int,
+        created: float,
+        heartbeat: float | None = None,
     ) -> None:
+        """``heartbeat``: the run's first sign of life, where that is later than ``created``."""
         self._database.execute(
             "INSERT INTO runs VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?, ?)",
-            (run_id, lab_id, lane, seed, settings, settings_hash, now, now),
+            (run_id, lab_id, lane, seed, settings, settings_hash, created, heartbeat or created),
         )
 
     def run(self, run_id: str) -> RunRow | None:
@@ -247,11 +257,17 @@ class State:
 def check_version(path: Path) -> None:
     """Raises ``SettingsError`` for a file of another version, so that it is told before a lab starts.
 
+    ``UnsafeDatabaseError`` for one that nobody should open, likewise.
     A file that cannot be used for another reason passes: whoever works with it says what is wrong.
     """
-    if path.exists():
-        with suppress(sqlite3.Error, OSError):
-            State(path).close()
+    if not os.path.lexists(path):
+        return
+    try:
+        State(path).close()
+    except UnsafeDatabaseError:
+        raise
+    except (sqlite3.Error, OSError):
+        return
 
 
 def _attempt(row: sqlite3.Row) -> AttemptRow:

@@ -23,7 +23,7 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     carried, by time, as well as it can be told: no write on its link was in progress at that moment, and
     one had failed before.
     """
-    tries, at, key = list(tries), float(effect["at"]), effect.get("idempotency_key")
+    tries, at, key = list(tries), float(effect.get("at", 0.0)), effect.get("idempotency_key")
     carrying = [tried for tried in tries if key is not None and tried.idempotency_key == key]
     if carrying:
         return all(tried.end < at for tried in carrying)

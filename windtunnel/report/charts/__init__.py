@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
+from windtunnel.core.shared_files import replace_shared
 from windtunnel.report.charts import (
     errors,
     latency,
@@ -31,17 +33,18 @@ CHARTS: dict[str, Callable[[Selection], Page]] = {
 }
 
 
-def write_charts(selection: Selection, folder: Path) -> list[Path]:
+def write_charts(selection: Selection, folder: Path, root: Path | None = None) -> list[Path]:
     """Draws every chart of ``CHARTS`` into the folder; the files written. Raises ``OSError``.
 
-    The same histories give the same bytes: nothing in a file depends on when it was made.
+    The same histories give the same bytes: nothing in a file depends on when it was made. ``root`` is the
+    shared folder that ``folder`` lies in, if it does: below it no link is followed.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, chart in CHARTS.items():
-        path = folder / f"{name}.png"
+        path, png = folder / f"{name}.png", io.BytesIO()
         with styled():
-            chart(selection).figure.savefig(path, dpi=DPI, metadata={"Software": None})
+            chart(selection).figure.savefig(png, dpi=DPI, metadata={"Software": None})
+        replace_shared(root or folder, path, png.getvalue())
         written.append(path)
     return written
 

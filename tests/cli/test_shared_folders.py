@@ -1,0 +1,181 @@
+"""What a hostile process in a container leaves in ``state/`` and ``logs/`` does the user no harm."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import charts
+from tests.core.hostile import TRAPS, VICTIM, database_with, victim_of
+from tests.report.synthetic import Flight
+from windtunnel.cli.main import main
+from windtunnel.history.events import RunStarted
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.links.topology import default_topology
+from windtunnel.report.charts import CHARTS
+from windtunnel.settings.configuration import load_configuration
+
+RUN = "run-a"
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("state", "logs"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def refused(result: Result, name: str) -> None:
+    """One line, which names the file and has no control characters; nothing was raised."""
+    assert result.exit_code and isinstance(result.exception, SystemExit), result.exc_info
+    lines = [line for line in result.output.splitlines() if name in line]
+    assert len(lines) == 1 and "it is not used" in lines[0], result.output
+    assert lines[0].isprintable()
+
+
+def judge() -> Result:
+    return CliRunner().invoke(main, ["judge", RUN])
+
+
+def draw() -> Result:
+    return CliRunner().invoke(charts.main, ["--run", RUN])
+
+
+def test_a_lab_that_a_container_pretends_is_none(folder: Path) -> None:
+    bystander = os.getpid()
+    default_topology("lab-evil").dump(folder / "state" / "evil.json")
+    lab = {"pid": bystander, "lab_id": "lab-evil", "topology": "state/evil.json", "processes": {}}
+    (folder / "state" / "lab.json").write_text(json.dumps(lab))
+    with (folder / "state" / "lab.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = CliRunner().invoke(main, ["lab", "down"])  # and this process lives on
+        assert (result.exit_code, result.output) == (0, "no lab is up\n")
+        assert load_configuration({}).topology.lab_id != "lab-evil"  # nor is anything sent to its addresses
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_history_that_is_no_file_is_refused(
+    trap: Callable[..., None], command: Callable[[], Result]
+) -> None:
+    path = history_file(Path("logs"), RUN, "agent", 0)
+    path.parent.mkdir(parents=True)
+    victim = victim_of(path.absolute())
+    trap(path, victim)
+    refused(command(), "agent-0.jsonl")
+    assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_run_that_lies_elsewhere_is_refused(folder: Path, command: Callable[[], Result]) -> None:
+    Flight(folder / "elsewhere", run_id=RUN, prompts=1).write()
+    Path("logs", "runs").symlink_to(folder / "elsewhere" / "runs")
+    refused(command(), "agent-0.jsonl")
+
+
+def test_settings_that_are_none_are_a_line() -> None:
+    writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
+    writer.write(RunStarted(1.0, RUN, "lab", 0, 1, {"seed": "x"}, "subject", 1))
+    writer.close()
+    result = judge()
+    assert isinstance(result.exception, SystemExit) and "settings in the history are not" in result.output
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 1e300, -1.0])
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_time_that_no_clock_shows_is_a_line(command: Callable[[], Result], bad: float) -> None:
+    writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
+    writer.write(RunStarted(bad, RUN, "lab", 0, 1, {"seed": 1}, "subject", 1))
+    writer.close()
+    result = command()
+    assert isinstance(result.exception, SystemExit) and "t is no time" in result.output
+
+
+@pytest.mark.parametrize("command", [judge, draw])
+def test_a_line_without_end_does_not_fill_the_memory(command: Callable[[], Result]) -> None:
+    path = history_file(Path("logs"), RUN, "agent", 0)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    os.truncate(path, 1 << 40)  # it takes no room on the disk
+    assert "larger than" in command().output
+
+
+@pytest.mark.parametrize("command", [judge, draw])
+def test_the_names_of_files_reach_no_terminal_raw(command: Callable[[], Result]) -> None:
+    path = history_file(Path("logs"), RUN, f"agent{ESCAPES}", 0)
+    path.parent.mkdir(parents=True)
+    path.write_text("nonsense\n")
+    said = command().output
+    assert "nonsense" not in said and "Traceback" not in said
+    assert all(line.isprintable() for line in said.splitlines())
+
+
+@pytest.fixture
+def one_chart(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, draw_it = next(iter(CHARTS.items()))
+    monkeypatch.setattr("windtunnel.report.charts.CHARTS", {name: draw_it})
+
+
+@pytest.mark.usefixtures("one_chart")
+@pytest.mark.parametrize("trap", ["link", "hard_link"])
+def test_charts_are_drawn_into_no_file_of_the_users(folder: Path, trap: str) -> None:
+    Flight(folder / "logs", run_id=RUN, prompts=1).write()
+    place = folder / "logs" / "charts" / RUN / "overview.png"
+    place.parent.mkdir(parents=True)
+    victim = victim_of(place)
+    TRAPS[trap](place, victim)
+    assert draw().exit_code == 0
+    assert place.read_bytes().startswith(b"\x89PNG") and victim.read_bytes() == VICTIM
+
+
+@pytest.mark.usefixtures("one_chart")
+def test_charts_follow_no_link_on_the_way(folder: Path) -> None:
+    Flight(folder / "logs", run_id=RUN, prompts=1).write()
+    (folder / "mine").mkdir()
+    (folder / "logs" / "charts").symlink_to(folder / "mine")
+    refused(draw(), "overview.png")
+    assert list((folder / "mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+@pytest.mark.parametrize("words", [("run",), ("demo",), ("lab", "up")], ids=" ".join)
+def test_no_run_starts_on_a_database_that_is_none(
+    folder: Path, trap: Callable[..., None], words: tuple[str, ...]
+) -> None:
+    place = folder / "state" / "state.db"
+    victim = victim_of(place)
+    trap(place, victim)
+    refused(CliRunner().invoke(main, words), "state.db")
+    assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_a_run_appends_to_no_file_of_the_users(folder: Path, trap: Callable[..., None]) -> None:
+    Path("prompts.json").write_text('[{"prompt": "Hello"}]')
+    place = folder / "logs" / "agent.log"
+    victim = victim_of(place)
+    trap(place, victim)
+    refused(CliRunner().invoke(main, ["run", "--prompts", "prompts.json"]), "agent.log")
+    assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_a_token_that_is_none_is_sent_to_nobody(folder: Path, trap: Callable[..., None]) -> None:
+    place = folder / "state" / "token"
+    trap(place, victim_of(place))
+    refused(CliRunner().invoke(main, ["faults", "clear"]), "token")
+
+
+def test_a_foreign_schema_is_refused_before_a_run_starts(folder: Path) -> None:
+    database_with(folder / "state" / "state.db", f'CREATE VIEW "runs{ESCAPES}" AS SELECT 1')
+    result = CliRunner().invoke(main, ["demo"])
+    assert result.exit_code == 1 and "which no lab made" in result.output
+    assert result.output.count("\n") == 1 and result.output.strip().isprintable()

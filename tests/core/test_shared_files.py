@@ -1,0 +1,131 @@
+"""Files that others may have put there are opened as regular files of the expected owner, or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.core.hostile import TRAPS, VICTIM, victim_of
+from windtunnel.core.shared_files import (
+    UnsafeFileError,
+    _expected_owners,
+    check_shared,
+    open_shared,
+    read_end_of_shared,
+    read_shared,
+    remove_empty_logs,
+    remove_shared,
+    replace_shared,
+)
+
+APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+NOBODY = 65534
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return tmp_path / "lab" / "logs"
+
+
+def append(root: Path, path: Path) -> None:
+    with os.fdopen(open_shared(root, path, APPENDING), "ab") as file:
+        file.write(b"line\n")
+
+
+def test_a_file_and_its_folders_are_made_and_read_again(logs: Path) -> None:
+    path = logs / "runs" / "run-1" / "agent-0.jsonl"
+    for _ in range(2):
+        append(logs, path)
+    assert read_shared(logs, path, 10) == b"line\nline\n"
+    assert read_end_of_shared(logs, path, 3) == b"ne\n"
+    remove_shared(logs, path)
+    remove_shared(logs, path)
+    with pytest.raises(FileNotFoundError, match=r"agent-0\.jsonl"):
+        read_shared(logs, path, 10)
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+@pytest.mark.parametrize(
+    "use", [append, lambda root, path: read_shared(root, path, 100)], ids=["write", "read"]
+)
+def test_what_is_no_file_of_the_labs_is_refused_in_a_line(logs: Path, trap, use) -> None:
+    logs.mkdir(parents=True)
+    path = logs / "agent.log"
+    victim = victim_of(path)
+    trap(path, victim)
+    with pytest.raises(UnsafeFileError, match=r"agent\.log is .*: it is not used") as caught:
+        use(logs, path)
+    assert "\n" not in str(caught.value)
+    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
+
+
+def test_a_folder_on_the_way_is_not_followed_but_the_root_is(logs: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    logs.mkdir(parents=True)
+    (logs / "runs").symlink_to(elsewhere)
+    for use in (append, remove_shared, lambda root, path: replace_shared(root, path, b"")):
+        with pytest.raises(UnsafeFileError, match="reached through 'runs', which is no folder"):
+            use(logs, logs / "runs" / "agent-0.jsonl")
+    with pytest.raises(UnsafeFileError, match="outside of its folder"):
+        append(logs, logs / ".." / "x")
+    assert list(elsewhere.iterdir()) == []
+    append(logs / "runs", logs / "runs" / "agent-0.jsonl")  # as a root, the user named it
+
+
+def test_a_file_without_end_is_not_read_to_its_end(logs: Path) -> None:
+    path = logs / "agent.log"
+    append(logs, path)
+    os.truncate(path, 1 << 40)  # it takes no room on the disk
+    with pytest.raises(UnsafeFileError, match="larger than 1000 bytes"):
+        read_shared(logs, path, 1000)
+    assert read_end_of_shared(logs, path, 3) == b"\0\0\0"
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_what_is_replaced_is_not_followed(logs: Path, trap) -> None:
+    logs.mkdir(parents=True)
+    path = logs / "overview.png"
+    victim = victim_of(path)
+    trap(path, victim)
+    if path.is_dir() and not path.is_symlink():
+        with pytest.raises(IsADirectoryError):
+            replace_shared(logs, path, b"png")
+    else:
+        replace_shared(logs, path, b"png")
+        assert path.read_bytes() == b"png" and not path.is_symlink()
+    assert victim.read_bytes() == VICTIM
+
+
+def test_whose_files_are_expected(tmp_path: Path) -> None:
+    mine = {os.geteuid(), 0, tmp_path.stat().st_uid}
+    assert _expected_owners(tmp_path.stat()) == mine
+    tmp_path.chmod(0o2770)  # what Compose's init makes of it
+    assert _expected_owners(tmp_path.stat()) == mine | {tmp_path.stat().st_gid}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_somebody_unexpected_is_refused_but_not_that_of_the_services(logs: Path) -> None:
+    append(logs, logs / "agent.log")
+    os.chown(logs / "agent.log", NOBODY, -1)
+    with pytest.raises(UnsafeFileError, match=f"a file of user {NOBODY}"):
+        append(logs, logs / "agent.log")
+    with pytest.raises(UnsafeFileError, match=f"a file of user {NOBODY}"):
+        check_shared(logs / "agent.log")
+    os.chown(logs, -1, NOBODY)
+    logs.chmod(0o2770)
+    append(logs, logs / "agent.log")
+    assert check_shared(logs / "none") is None
+
+
+def test_logs_in_which_nothing_stands_are_removed_and_nothing_else(logs: Path, tmp_path: Path) -> None:
+    for name, text in (("empty", ""), ("full", "x")):
+        (logs / name).mkdir(parents=True)
+        (logs / name / "manager.log").write_text(text)
+        remove_empty_logs(logs, logs / name)
+    (tmp_path / "mine").mkdir()
+    (logs / "away").symlink_to(tmp_path / "mine")
+    remove_empty_logs(logs, logs / "away")
+    assert {path.name for path in logs.iterdir()} == {"full", "away"} and (tmp_path / "mine").is_dir()

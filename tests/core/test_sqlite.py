@@ -1,0 +1,94 @@
+"""A database is data of whoever can write it: opening one does nothing but open it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.core.hostile import TRAPS, VICTIM, database_with, journal_that_deletes, victim_of
+from windtunnel.core import sqlite
+from windtunnel.core.sqlite import UnsafeDatabaseError, connect
+
+SCHEMA = "CREATE TABLE rows (x)"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    database_with(tmp_path / "state" / "state.db", SCHEMA)
+    return tmp_path / "state" / "state.db"
+
+
+def test_a_database_of_the_labs_is_opened(path: Path) -> None:
+    with closing(connect(path)) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchone()["name"] == "rows"
+    (path.parents[1] / "other").symlink_to(path.parent)
+    connect(
+        path.parents[1] / "other" / path.name
+    ).close()  # how the user names the folder is the user's affair
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-journal", "state.db-wal", "state.db-shm"])
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_what_is_no_file_is_refused_in_a_line(path: Path, name: str, trap) -> None:
+    victim = victim_of(path)
+    path.with_name(name).unlink(missing_ok=True)
+    trap(path.with_name(name), victim)
+    with pytest.raises(UnsafeDatabaseError, match=rf"{name} is .*: it is not used"):
+        connect(path)
+    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
+
+
+def test_a_link_that_comes_after_the_look_is_found_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = path.with_name("mine.db")
+    database_with(victim, SCHEMA)
+    before = victim.read_bytes()
+    path.unlink()
+    path.symlink_to(victim)
+    monkeypatch.setattr(sqlite, "_check_files", lambda _: None)
+    with pytest.raises(UnsafeDatabaseError, match=r"is a link to .*mine\.db"):
+        connect(path)
+    assert victim.read_bytes() == before
+
+
+def test_a_journal_does_not_have_a_file_of_the_users_deleted(path: Path) -> None:
+    victim = victim_of(path)
+    journal_that_deletes(path, victim)
+    with pytest.raises(UnsafeDatabaseError, match="names another journal"):
+        connect(path)
+    assert victim.exists()
+    with closing(sqlite3.connect(path)) as unguarded:  # what SQLite by itself does with it
+        unguarded.execute("SELECT * FROM rows").fetchall()
+    assert not victim.exists()
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"CREATE VIEW effects AS {ENDLESS}",
+        f"CREATE TRIGGER t AFTER INSERT ON rows BEGIN INSERT INTO rows {ENDLESS}; END",
+        "CREATE VIRTUAL TABLE effects USING fts5(x)",
+    ],
+)
+def test_what_would_run_statements_of_its_own_is_refused(path: Path, statement: str) -> None:
+    database_with(path, statement)
+    with pytest.raises(UnsafeDatabaseError, match="which no lab made"):
+        connect(path)
+
+
+def test_a_value_that_fills_the_memory_is_an_error(path: Path) -> None:
+    database_with(path, "INSERT INTO rows VALUES (zeroblob(900000000))")
+    with closing(connect(path)) as database, pytest.raises(sqlite3.Error, match="too big"):
+        database.execute("SELECT x FROM rows").fetchone()
+
+
+@pytest.mark.parametrize("damage", [b"\xff" * 200, b"SQLite format 3\0" + b"\xff" * 4080, b"\0" * 4096])
+def test_a_file_that_is_no_database_is_an_error(path: Path, damage: bytes) -> None:
+    path.write_bytes(damage)
+    with pytest.raises(sqlite3.DatabaseError):
+        connect(path)

@@ -1,0 +1,50 @@
+"""An interruption whose exception gets lost, as in a destructor, still ends the run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT, RUN_PATIENCE_S
+
+pytestmark = pytest.mark.slow
+
+SWALLOWED = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.{name})
+    signal.pause()
+except KeyboardInterrupt:
+    pass
+"""
+SUBJECT = """
+from contextlib import contextmanager
+
+@contextmanager
+def swallowing(configuration):
+{swallow}
+    yield None
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_what_is_lost_while_the_subject_is_opened_comes_again(tmp_path: Path, name: str) -> None:
+    swallow = SWALLOWED.format(name=name).replace("\n", "\n    ")
+    (tmp_path / "mine.py").write_text(SUBJECT.format(swallow=swallow))
+    (tmp_path / "prompts.json").write_text('[{"prompt": "Hello"}]')
+    command = [sys.executable, "-m", "windtunnel", "run", "--subject", "mine:swallowing"]
+    done = subprocess.run(
+        [*command, "--prompts", "prompts.json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+    assert not (tmp_path / "logs" / "runs").exists()
