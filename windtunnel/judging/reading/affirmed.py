@@ -11,7 +11,8 @@ from typing import Literal
 
 from windtunnel.judging.reading import cues
 
-Affirmation = Literal["affirmed", "doubtful", "denied"]
+# "offered": as a candidate, which a reader does not take for the answer; "doubtful": a reader might
+Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
 
 _AROUND = 240  # characters of context on each side
 
@@ -37,7 +38,7 @@ def clause_of(before: str, after: str) -> tuple[str, str]:
 
 
 def status_at(text: str, start: int, end: int) -> Affirmation:
-    """Whether the place is affirmed, denied, or neither: as a guess, a question, a bound or an ``if``."""
+    """Whether the place is affirmed, denied, or only offered: as a guess, a question, a bound, an ``if``."""
     sentence = sentence_around(text, start, end)
     if not "".join(sentence).strip(" .*\n"):
         return "affirmed"
@@ -46,17 +47,20 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
     directly_before = sentence[0][stops[-1] :] if stops else sentence[0]
     if cues.DENIED_BEFORE.search(directly_before) or cues.DENIED_AFTER.match(sentence[1]):
         return "denied"
-    is_question = sentence[1].rstrip("\"') ").endswith("?")
-    if is_question or cues.NEGATED.search(directly_before) or cues.COMPARED.search(before):
-        return "doubtful"
+    if cues.WITHDRAWN_BEFORE.search(sentence[0]):
+        return "denied"
+    if after.rstrip("\"') ").endswith("?") or cues.OFFERED.search(before):
+        return "offered"
     bracket = re.match(r"\s*\(([^()]{0,80})\)", sentence[1])
-    aside = bracket[1] if bracket else ""
-    if any(cues.OPEN.search(part) for part in (before, after, aside)) or cues.DISOWNED.search(sentence[1]):
+    parts = (before, after, bracket[1] if bracket else "")
+    is_question = sentence[1].rstrip("\"') ").endswith("?")
+    if is_question or cues.COMPARED.search(before) or cues.NEGATED.search(directly_before):
+        return "doubtful"
+    if any(cues.OPEN.search(part) or cues.OFFERED.search(part) for part in parts):
         return "doubtful"
     failed = cues.FAILURE_TOLD.search(sentence[0])
-    if failed and not cues.BUT.search(sentence[0][failed.end() :]):
-        return "doubtful"
-    return "affirmed"
+    told_failure = failed and not cues.BUT.search(sentence[0][failed.end() :])
+    return "doubtful" if told_failure or cues.DISOWNED.search(sentence[1]) else "affirmed"
 
 
 def is_background(text: str, start: int, end: int) -> bool:
@@ -66,7 +70,24 @@ def is_background(text: str, start: int, end: int) -> bool:
     opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
     opening = opening if len(opening.split()) <= 2 and "," in sentence[0] else ""
     parts = (*clause_of(*sentence), bracket[1] if bracket else "", opening)
-    return any(cues.BACKGROUND.search(part) for part in parts)
+    if any(cues.BACKGROUND.search(part) for part in parts):
+        return True
+    return bool(bracket and cues.FORMER.search(bracket[1]))
+
+
+def is_current(text: str, start: int, end: int) -> bool:
+    """Whether the place speaks of now."""
+    return any(cues.CURRENT.search(part) for part in clause_of(*sentence_around(text, start, end)))
+
+
+def is_subsidiary(text: str, start: int, end: int) -> bool:
+    """Whether the place gives a part of, or something beside, what the sentence is about."""
+    return bool(cues.SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
+
+
+def tells_a_failure(text: str) -> bool:
+    """Whether a text says that it could not be found out."""
+    return bool(cues.FAILURE_TOLD.search(text))
 
 
 def last_correction(text: str) -> int:
@@ -77,6 +98,11 @@ def last_correction(text: str) -> int:
 def is_conclusion(text: str, start: int) -> bool:
     """Whether the place is announced as the result: ``= 36``, ``so the answer is 36``."""
     return bool(cues.CONCLUSION.search(text[max(0, start - 60) : start]))
+
+
+def is_given_as_answer(text: str, start: int) -> bool:
+    """Whether the sentence says in so many words that the place is the answer."""
+    return bool(cues.ANSWER_GIVEN.search(text[max(0, start - 60) : start]))
 
 
 def is_final(text: str, start: int) -> bool:

@@ -24,9 +24,8 @@ _BESIDE = LazyPattern(r"\b(?:while|whereas|während|tandis que|mientras)\s[^,]*$
 _RELATIVE = LazyPattern(
     r"\b(?:today|tomorrow|yesterday|tonight|(?:next|this|last|coming) \w+|in \w+ (?:days?|weeks?)"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|heute|morgen|demain|mañana|domani|half past"
-    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-    r"||quarter (?:to|past))\b"
+    r"|heute|morgen|demain|mañana|domani"
+    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))\b"
 )
 
 
