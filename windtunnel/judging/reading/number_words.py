@@ -118,6 +118,11 @@ _LANGUAGES = (
     ),
 )
 _WORD = LazyPattern(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+    " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+).split()
+_ORDINAL = LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(_ORDINALS)}|thirtieth)\b")
 _MOST_WORDS = 3000  # of one text that are looked at
 _PIECES = 24  # parts that one number may have
 _LONGEST = 60  # characters of one written word
@@ -146,6 +151,22 @@ def written_numbers(text: str) -> Iterator[WrittenNumber]:
         if value is not None and used:
             at = run[used - 1].end()
             yield WrittenNumber(word.start(), at, value, used == 1 and value <= 12 and value.is_integer())
+
+
+def in_digits(text: str) -> str:
+    """A case folded text with its numbers in words, and English ordinals, in digits."""
+    text = _ORDINAL.sub(_ordinal, text)
+    parts, at = [], 0
+    for number in written_numbers(text):
+        if number.value.is_integer():
+            parts += [text[at : number.start], str(int(number.value))]
+            at = number.end
+    return "".join([*parts, text[at:]])
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    tens = {"twenty": 20, "thirty": 30}.get(match[1], 0)
+    return f"{tens + (30 if match[2] == 'thirtieth' else _ORDINALS.index(match[2]) + 1)}th"
 
 
 @lru_cache(maxsize=1)

@@ -49,6 +49,9 @@ _EMPHASIS = LazyPattern(r"(?<![\w*])[*_](?=\w)|(?<=[\w.%°!?])[*_](?![\w*])")
 _BULLET = LazyPattern(r"(?m)^[ \t]*(?:[*•·▪◦–—-][ \t]+|#{1,6}[ \t]+|>[ \t]?)")
 _NUMBERED = LazyPattern(r"(?m)^[ \t]*\d{1,2}[.)][ \t]+(?=\S)")
 _FIRST_OF_A_LIST = LazyPattern(r"(?m)^[ \t]*1[.)][ \t]+\S[^\n]*\n")
+_GARBLED = LazyPattern(
+    r"[\ufffd▯⍰□]|[\u0080-\u009f]|â€|Ã[\u0080-\u00bf]|Â°|ï¿½|Ð[^\u0400-\u04ff\s]|\d\?+[\d.,]|\?\?[.,:]\?"
+)
 _FINAL = "\nfinal answer: "
 
 
@@ -93,6 +96,11 @@ def plain(text: str) -> str:
         text = _NUMBERED.sub("", text)
     text = _EMPHASIS.sub("", _STRONG.sub("", text))
     return re.sub(r"(?<=\d)–(?=[\d$€£])|–(?=\d)", "-", text)
+
+
+def is_garbled(text: str) -> bool:
+    """Whether characters were lost on the way: replaced, or read in another encoding than written in."""
+    return bool(_GARBLED.search(text))
 
 
 def _without_thoughts(text: str) -> str:
