@@ -81,6 +81,7 @@ OPEN = LazyPattern(
 FAILURE_TOLD = LazyPattern(
     words_pattern(
         "unable to|failed to|fail to|can't|cannot|couldn't|could not|was not able to|wasn't able to|didn't",
+        "no (?:current|live|real-?time|recent|such|up-to-date) (?:\\w+ )?(?:readings?|data|access|values?|information)",
         "did not|don't have|do not have|don't know|do not know|without (?:access|being)|konnte .{0,20}nicht",
         "je n'ai pas|no pude|non ho potuto",
     )

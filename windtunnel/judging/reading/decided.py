@@ -69,7 +69,7 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
     if correction and corrected:
         affirmed = corrected
     if not affirmed:
-        return _of_unaffirmed(kept)
+        return _of_unaffirmed(low, kept)
     front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]
     doubtful_unit = any(each.fit == "doubtful" for each in affirmed)
     if not front:
@@ -88,8 +88,11 @@ def _foremost(low: str, front: list[Candidate]) -> list[Candidate]:
     return current or own
 
 
-def _of_unaffirmed(kept: list[Candidate]) -> Stated:
-    if any(each.right for each in kept if each.status == "doubtful"):
+def _of_unaffirmed(low: str, kept: list[Candidate]) -> Stated:
+    doubtful = [each.quantity for each in kept if each.right and each.status == "doubtful"]
+    if any(not is_background(low, each.start, each.end) for each in doubtful):
+        return "unreadable"
+    if doubtful and not tells_a_failure(low):
         return "unreadable"
     return "wrong" if any(each.status != "denied" for each in kept) else "none"
 

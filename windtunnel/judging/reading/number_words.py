@@ -123,6 +123,7 @@ _ORDINALS = (
     " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 ).split()
 _ORDINAL = LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(_ORDINALS)}|thirtieth)\b")
+_ENGLISH_TOO = frozenset(["due", "once", "sei", "one", "non", "nul", "cent", "cents", "mil", "um", "mille"])
 _MOST_WORDS = 3000  # of one text that are looked at
 _PIECES = 24  # parts that one number may have
 _LONGEST = 60  # characters of one written word
@@ -158,7 +159,7 @@ def in_digits(text: str) -> str:
     text = _ORDINAL.sub(_ordinal, text)
     parts, at = [], 0
     for number in written_numbers(text):
-        if number.value.is_integer():
+        if number.value.is_integer() and text[number.start : number.end] not in _ENGLISH_TOO:
             parts += [text[at : number.start], str(int(number.value))]
             at = number.end
     return "".join([*parts, text[at:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from windtunnel.judging.reading.affirmed import (
     Affirmation,
@@ -47,7 +48,8 @@ _RELATIVE = LazyPattern(
 
 
 # of a number without a month or minutes: it may be a day, an hour, or seconds since 1970
-_PART_OF_A_MOMENT = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,}|[012]\d[0-5]\d)(?!\d|th\b)")
+_PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
+_PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
 # what is not when it begins
 _END_OR_LIMIT = LazyPattern(
     r"(?:\b(?:ends?|ending|until|till|to|bis|à|hasta|fino|finish\w*|due|expir\w+|payable|deadline)"
@@ -62,13 +64,17 @@ def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
     """
     moment, low = _as_moment(option), in_digits(lowered(f"{text} {unit}" if unit else text))
     if is_day(moment):
-        return _stated_moment(low, list(days_in(low)), lambda reading: same_day(moment, reading), low)
+        unread = _PART_OF_A_DAY.search(low)
+        return _stated_moment(
+            low, list(days_in(low)), lambda reading: same_day(moment, reading), bool(unread)
+        )
     if is_clock(moment):
-        without_days = "".join(low)
-        for day in days_in(low):
-            without_days = without_days.replace(low[day.start : day.end], " ")
-        times = list(times_in(low, hours=True))
-        return _stated_moment(low, times, lambda reading: reading == moment, without_days)
+        days = [(day.start, day.end) for day in days_in(low)]
+        unread = any(
+            not any(start <= part.start() < end for start, end in days)
+            for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
+        )
+        return _stated_moment(low, list(times_in(low, hours=True)), lambda reading: reading == moment, unread)
     return _stated_words(option, text)
 
 
@@ -82,12 +88,12 @@ def _as_moment(option: str) -> str:
     return option
 
 
-def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], rest: str) -> Stated:
-    """``rest``: where a moment that is not understood may stand."""
+def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], unread: bool) -> Stated:
+    """``unread``: whether there are digits that may be a moment in a form that is not known."""
     if len(moments) > _TOO_MANY:
         return "unreadable"
     if not moments:
-        return "unreadable" if _RELATIVE.search(low) or _PART_OF_A_MOMENT.search(rest) else "none"
+        return "unreadable" if unread or _RELATIVE.search(low) else "none"
     right: list[tuple[DayOrTime, Affirmation]] = []
     wrong: list[tuple[DayOrTime, Affirmation]] = []
     for moment in sorted(moments, key=lambda each: each.start):

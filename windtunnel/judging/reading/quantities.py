@@ -5,29 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice, product
 
 from windtunnel.judging.reading.dates import days_in, times_in
 from windtunnel.judging.reading.number_words import written_numbers
 from windtunnel.judging.reading.numerals import Numeral, numerals
 from windtunnel.judging.reading.patterns import LazyPattern
+from windtunnel.judging.reading.unit_words import LOCALES
 from windtunnel.judging.reading.units import WORDS, Unit, converted, unit_after
 
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "tsd", "tausend", "mil", "mille", "тыс"), 1e3),
-    **dict.fromkeys(
-        ("m", "mm", "mn", "mio", "mln", "million", "millions", "millionen", "millones", "млн"), 1e6
-    ),
-    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions", "milliarden", "milliards"), 1e9),
-    **dict.fromkeys(("hundred", "hundert", "cents"), 1e2),
-    **dict.fromkeys(("lakh", "lakhs"), 1e5),
-    **dict.fromkeys(("crore", "crores"), 1e7),
+    **dict.fromkeys(("k", "thousand", "tsd", "тыс"), 1e3),
+    **dict.fromkeys(("m", "mm", "mn", "mio", "mln", "million", "millions", "млн"), 1e6),
+    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions"), 1e9),
     **dict.fromkeys(("trillion", "trillions", "tn"), 1e12),
-    "dozen": 12.0,
+    **{"hundred": 1e2, "hundert": 1e2, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7, "dozen": 12.0},
 }
 _MOST = 400  # numbers of one text that are looked at
 _SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
 _SCALE = LazyPattern(rf"[ ]?({'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?")
+_OF = LazyPattern(r"[ ](?:de|d'|di|of)(?=[ ])|")
 _MONEY = [word for word, units in WORDS.items() if units[0].dimension.startswith("currency")]
 _MONEY_BEFORE = LazyPattern(
     rf"(?<![^\W\d_])({'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))})[ ]?$"
@@ -38,6 +36,7 @@ _LABELLED = LazyPattern(
     r"(?:\((?P<bracket>[^()\n]{1,30})\)|\bin (?:degrees )?"
     r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
 )
+_FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
 _MINUS = LazyPattern(r"(?<![\d%)] )(?:\bminus|\bnegative|\bmoins|\bmenos|\bmeno|\bmin)\s$")
 _BELOW_ZERO = LazyPattern(
     r"^\s?(?:(?:°\s?c?|degrees|grad|degrés|grados|gradi)\s)?"
@@ -89,6 +88,23 @@ def lowered(text: str) -> str:
     if len(low) == len(text):
         return low
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+@lru_cache(maxsize=1)
+def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
+    """CLDR's words for thousands, millions and so on, and a pattern that finds them."""
+    from babel.numbers import format_compact_decimal
+
+    words: dict[str, float] = {}
+    for locale, power, count in product(LOCALES, (3, 6, 9, 12), (1, 2, 5)):
+        if locale in ("zh", "ja", "ko"):  # they count by ten thousands: ``text.plain`` has read these
+            continue
+        printed = format_compact_decimal(count * 10**power, format_type="long", locale=locale)
+        number, _, word = printed.replace("\u00a0", " ").partition(" ")
+        if number == str(count) and len(word) >= 3:
+            words.setdefault(word.casefold(), 10.0**power)
+    longest_first = sorted(words, key=len, reverse=True)
+    return words, LazyPattern(rf"[ ]?({'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -164,12 +180,13 @@ def _readings(
     prefix = WORDS[money[1]] if money else WORDS["celsius"] if _CELSIUS_BEFORE.search(before) else ()
     units, until = unit_after(low, end)
     scaled: list[Reading] = []
-    scale = _SCALE.match(low, end)
+    scale = _SCALE.match(low, end) or (None if units else _scale_of_other_languages(low, end))
     if scale and (not units or scale[1] in _SHORT_SCALES):
-        behind, scaled_until = unit_after(low, scale.end())
+        of_it = _OF.match(low, scale.end())
+        behind, scaled_until = unit_after(low, of_it.end() if of_it else scale.end())
         is_money = bool(money) or any(unit.dimension.startswith("currency") for unit in behind)
         if is_money or scale[1] not in _SHORT_SCALES or scale[1] == "k":
-            factor, of = _SCALES[scale[1]], behind or prefix
+            factor, of = _SCALES.get(scale[1]) or cldr_scales()[0][scale[1]], behind or prefix
             scaled = [each for v, step in pairs for each in _each_unit(v * factor, step * factor, of)]
             until = max(until, scaled_until, scale.end())
     word_read = bool(units or scaled)
@@ -179,6 +196,10 @@ def _readings(
         units, until = _named_beside(low, before, end, prefix)
     plain = [each for value, step in pairs for each in _each_unit(value, step, prefix or units)]
     return [*plain, *scaled], until, word_read
+
+
+def _scale_of_other_languages(low: str, end: int) -> re.Match[str] | None:
+    return cldr_scales()[1].match(low, end) if _FOREIGN_WORD.match(low, end) else None
 
 
 def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Reading]:

@@ -85,11 +85,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     "frequency": {"hertz": "hz", "kilohertz": "khz", "megahertz": "mhz", "gigahertz": "ghz"},
     "data": {"byte": "bytes|b", "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb"},
     "share": {
-        "percent": "%|per cent|percents|percentage|percentage points|pct|pct.|prozent|v.h.|٪|процентов"
+        "percent": "%|per cent|percents|percentage|percentage points|pct|pct.|prozent|v.h.|٪|процентов",
+        "dimensionless": "fraction|decimal fraction|as a fraction|ratio",
     },
     "currency": {
-        "EUR": "€|euro|euros|eur.",
-        "USD": "$|us$|dollar|dollars|us dollars|u.s. dollars|bucks",
+        "EUR": "€|euro|euros|eur.|евро|欧元|ユーロ|유로|يورو",
+        "USD": "$|us$|dollar|dollars|us dollars|u.s. dollars|bucks|dólares|dólar|dollari|долларов|美元|ドル|달러|دولار",
         "GBP": "£|pound sterling|pounds sterling|pounds|quid",
         "JPY": "¥|yen|円",
         "CHF": "francs|franken|swiss francs|sfr",
@@ -109,6 +110,13 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+# the hundredth parts of currencies
+CENTS: Mapping[str, str] = {
+    "EUR": "euro cents|euro cent|eurocents|eurocent|cents|cent|ct",
+    "USD": "us cents|cents|cent|¢",
+    "GBP": "pence|penny",
+}
+
 # what may stand behind a word for degrees
 DEGREES_OF: Mapping[str, str] = {
     **dict.fromkeys(("c", "celsius", "centigrade", "celsjusza", "celsia", "цельсия", "цельсію"), "degC"),
@@ -116,26 +124,7 @@ DEGREES_OF: Mapping[str, str] = {
     **dict.fromkeys(("k", "kelvin"), "kelvin"),
 }
 
-LOCALES = (
-    "de",
-    "fr",
-    "es",
-    "it",
-    "pt",
-    "nl",
-    "pl",
-    "sv",
-    "da",
-    "nb",
-    "fi",
-    "cs",
-    "tr",
-    "ru",
-    "uk",
-    "zh",
-    "ja",
-    "ko",
-)
+LOCALES = tuple("de fr es it pt nl pl sv da nb fi cs tr ru uk zh ja ko ar el ro hu he hi id vi th".split())
 
 # CLDR's names, and the word of the table that stands for the same unit
 CLDR_UNITS: Mapping[str, str] = {
@@ -163,33 +152,5 @@ CLDR_UNITS: Mapping[str, str] = {
 
 # words of other languages that mean something else in English, or are too short to tell
 NO_UNITS = frozenset(
-    [
-        "time",
-        "pie",
-        "stop",
-        "fit",
-        "den",
-        "ore",
-        "tag",
-        "pi",
-        "mil",
-        "dia",
-        "tim",
-        "ora",
-        "an",
-        "j",
-        "t",
-        "d",
-        "on",
-        "mes",
-        "anno",
-        "ano",
-        "år",
-        "ar",
-        "rok",
-        "let",
-        "dag",
-        "per",
-        "sat",
-    ]
+    "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat".split()
 )
