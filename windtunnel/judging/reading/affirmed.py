@@ -32,9 +32,15 @@ def clause_of(before: str, after: str) -> tuple[str, str]:
 
     What introduces the place (``temperature: 8.4``) belongs to it.
     """
-    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(before) if before[stop.end() :].strip(" \"'")]
+    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(before) if _parts_clauses(before, stop)]
     stop = next(cues.CLAUSE_END.finditer(after), None)
     return before[stops[-1] :] if stops else before, after[: stop.start()] if stop else after
+
+
+def _parts_clauses(before: str, stop: re.Match[str]) -> bool:
+    """Whether a clause has ended there: with a comma right before the place only if a number stands before."""
+    behind = before[stop.end() :].strip(" \"'")
+    return bool(behind) or (stop[0] == "," and any(map(str.isdigit, before[: stop.start()])))
 
 
 def status_at(text: str, start: int, end: int) -> Affirmation:

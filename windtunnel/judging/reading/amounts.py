@@ -8,6 +8,7 @@ from itertools import islice
 
 from windtunnel.judging.reading.affirmed import status_at
 from windtunnel.judging.reading.asked import AskedNumber, Fit, fit_of_unit, hit_of_value, is_of_other_topic
+from windtunnel.judging.reading.cues import NEGATION
 from windtunnel.judging.reading.dates import days_in
 from windtunnel.judging.reading.decided import Candidate, decided, preferred
 from windtunnel.judging.reading.patterns import LazyPattern
@@ -24,7 +25,12 @@ _FEW = LazyPattern(
 )
 _NOTHING = LazyPattern(
     r"\W*(?:n/?a|nan|none|null|nil|unknown|no idea|not (?:available|found|known|applicable)|unavailable",
-    r"|undefined|error|tbd|\?+|)\W*",
+    r"|undefined|error|tbd|tba|\?+|)\W*",
+)
+_REFUSED = LazyPattern(
+    NEGATION,
+    r"|désolé|lo siento|desculpe|lamento|tut mir leid|leider|извините|жаль|scusa|dispiace|przepraszam|helaas",
+    r"|抱歉|无法|申し訳|できません|죄송|عذر|آسف",
 )
 _WORD = LazyPattern(r"[^\W\d_]+")
 _ENGLISH = LazyPattern(
@@ -154,4 +160,5 @@ def _names_dimension(asked: Sequence[AskedNumber], low: str) -> bool:
 
 def _says_nothing(low: str) -> bool:
     """Whether a text without a number is known to have none: it is empty, a refusal, or plain English."""
-    return bool(_NOTHING.fullmatch(low)) or bool(_ENGLISH.search(low))
+    is_data = low.lstrip()[:1] in ("{", "[", "<")
+    return is_data or any(p.search(low) for p in (_ENGLISH, _REFUSED)) or bool(_NOTHING.fullmatch(low))

@@ -107,6 +107,8 @@ def _of_several(low: str, front: list[Candidate], year_asked: bool) -> Stated:
     if given and not given[-1].right:
         return "wrong"
     announced = [each for each in front if is_conclusion(low, each.quantity.start)]
+    if all(each.quantity.is_name for each in right):
+        return "unreadable"
     if not rest or (announced and announced[-1].right) or _are_its_parts(right[0], rest):
         return "right"
     return "unreadable"

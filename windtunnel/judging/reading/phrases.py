@@ -62,20 +62,21 @@ def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
 
     ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
     """
-    moment, low = _as_moment(option), in_digits(lowered(f"{text} {unit}" if unit else text))
+    moment = _as_moment(option)
+    if not (is_day(moment) or is_clock(moment)):
+        return _stated_words(option, text)
+    low = in_digits(lowered(f"{text} {unit}" if unit else text))
     if is_day(moment):
         unread = _PART_OF_A_DAY.search(low)
         return _stated_moment(
             low, list(days_in(low)), lambda reading: same_day(moment, reading), bool(unread)
         )
-    if is_clock(moment):
-        days = [(day.start, day.end) for day in days_in(low)]
-        unread = any(
-            not any(start <= part.start() < end for start, end in days)
-            for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
-        )
-        return _stated_moment(low, list(times_in(low, hours=True)), lambda reading: reading == moment, unread)
-    return _stated_words(option, text)
+    days = [(day.start, day.end) for day in days_in(low)]
+    unread = any(
+        not any(start <= part.start() < end for start, end in days)
+        for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
+    )
+    return _stated_moment(low, list(times_in(low, hours=True)), lambda reading: reading == moment, unread)
 
 
 def _as_moment(option: str) -> str:
@@ -107,7 +108,10 @@ def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], boo
             each
             for each, status in wrong
             if status == "affirmed"
-            and not (each.start > affirmed[0].start and _END_OR_LIMIT.search(low[: each.start][-30:]))
+            and not (
+                each.start > affirmed[0].start
+                and _END_OR_LIMIT.search(low[max(0, each.start - 30) : each.start])
+            )
         ]
         return "unreadable" if rivals else "right"
     if any(status == "doubtful" for _, status in right):
@@ -131,9 +135,10 @@ def _stated_words(option: str, text: str) -> Stated:
         return "right"
     if "doubtful" in statuses:
         return "unreadable"
-    if not compared_words(text):
-        return "none"
-    return "wrong"
+    there = compared_words(text)
+    if "," in text and len(wanted) > 1 and there == [wanted[-1], *wanted[:-1]]:  # Lovelace, Ada
+        return "right"
+    return "wrong" if there else "none"
 
 
 def _status(low: str, start: int, end: int, option: str) -> Affirmation:

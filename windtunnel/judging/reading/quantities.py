@@ -44,8 +44,9 @@ _BELOW_ZERO = LazyPattern(
     r"|sotto (?:lo )?zero|abaixo de zero)"
 )
 _LABEL = LazyPattern(
-    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|[#§№]\s?)$"
+    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|§\s?)$"
 )
+_NAMED_BY_NUMBER = LazyPattern(r"[#№]\s?$")
 _YEAR_BEFORE = LazyPattern(
     r"(?:\b(?:in|since|from|by|until|of|as of|year|en|im|jahr|seit|depuis|desde|dal|nel|em)\s|\()$"
 )
@@ -68,13 +69,15 @@ class Reading:
 class Quantity:
     """Where a quantity stands, and its readings, the likeliest first.
 
-    ``weak``: a number that may count or name something else (a year, a page, ``one``).
+    ``weak``: a number that may count or name something else (a year, a page, ``one``). ``is_name``: it names
+    something (``#42``), and counts nothing.
     """
 
     start: int
     end: int
     readings: tuple[Reading, ...]
     weak: bool = False
+    is_name: bool = False
 
     @property
     def year_like(self) -> bool:
@@ -168,8 +171,11 @@ def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | N
             return None
         return Quantity(start, end, tuple(Reading(value, step, None) for value, step in pairs), weak=True)
     quantity = Quantity(start, until, tuple(readings))
-    weak = bool(_LABEL.search(before)) or (quantity.year_like and bool(_YEAR_BEFORE.search(before)))
-    return replace(quantity, weak=weak)
+    is_name = bool(_NAMED_BY_NUMBER.search(before))
+    weak = (
+        is_name or bool(_LABEL.search(before)) or (quantity.year_like and bool(_YEAR_BEFORE.search(before)))
+    )
+    return replace(quantity, weak=weak, is_name=is_name)
 
 
 def _readings(

@@ -68,7 +68,7 @@ _HALVES = (  # what to look for, and what says the same in a form that is read
     (LazyPattern(r"(?i)\bun[ae]? (\w{3,12}) (?:et demie?|y medi[ao]|e mezz[ao]|e mei[ao])\b"), r"1.5 \1"),
 )
 _MYRIADS = {"千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
-_BY_MYRIADS = LazyPattern(rf"(?:\d[\d.,]*[{''.join(_MYRIADS)}] ?)+(?:\d+(?![\d.,]))?")
+_BY_MYRIADS = LazyPattern(rf"(?:\d[\d.,]{{0,15}}[{''.join(_MYRIADS)}] ?)+(?:\d{{1,8}}(?![\d.,]))?")
 _MYRIAD_PART = LazyPattern(rf"([\d.,]+)([{''.join(_MYRIADS)}]?)")
 _FINAL = "\nfinal answer: "
 
