@@ -250,7 +250,7 @@ def _matched(slot: Slot, value: Reported) -> int | float | str:
 
 
 def _is_called_otherwise(chosen: Reported, other: Reported) -> bool:
-    """Whether both have words beside them that are no units, and not the same: ``orders``, ``late orders``."""
+    """Whether both have words beside them that are no units and differ: ``orders``, ``late orders``."""
     if chosen.beside is None or other.beside is None or units_of(chosen.beside) or units_of(other.beside):
         return False
     return compared_words(chosen.beside) != compared_words(other.beside)

@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from windtunnel.judging.reading import cues
+from windtunnel.judging.reading.patterns import LazyPattern
 
 # "offered": as a candidate, which a reader does not take for the answer; "doubtful": a reader might
 Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
@@ -38,7 +39,7 @@ def clause_of(before: str, after: str) -> tuple[str, str]:
 
 
 def _parts_clauses(before: str, stop: re.Match[str]) -> bool:
-    """Whether a clause has ended there: with a comma right before the place only if a number stands before."""
+    """Whether a clause ends there; a comma right before the place ends one only if a number stands before."""
     behind = before[stop.end() :].strip(" \"'")
     return bool(behind) or (stop[0] == "," and any(map(str.isdigit, before[: stop.start()])))
 
@@ -81,44 +82,19 @@ def is_background(text: str, start: int, end: int) -> bool:
     return bool(bracket and cues.FORMER.search(bracket[1]))
 
 
-def is_current(text: str, start: int, end: int) -> bool:
-    """Whether the place speaks of now."""
-    return any(cues.CURRENT.search(part) for part in clause_of(*sentence_around(text, start, end)))
+def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
+    """Whether the pattern occurs in the clause around the place."""
+    return any(pattern.search(part) for part in clause_of(*sentence_around(text, start, end)))
 
 
-def is_subsidiary(text: str, start: int, end: int) -> bool:
-    """Whether the place gives a part of, or something beside, what the sentence is about."""
-    return bool(cues.SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
-
-
-def tells_a_failure(text: str) -> bool:
-    """Whether a text says that it could not be found out."""
-    return bool(cues.FAILURE_TOLD.search(text))
+def stands_before(pattern: LazyPattern, text: str, start: int) -> bool:
+    """Whether the pattern, which ends with ``$``, occurs directly before the place."""
+    return bool(pattern.search(text[max(0, start - 60) : start]))
 
 
 def last_correction(text: str) -> int:
     """Where the last word of correction ends; 0 if there is none."""
     return max((match.end() for match in cues.CORRECTION.finditer(text)), default=0)
-
-
-def is_conclusion(text: str, start: int) -> bool:
-    """Whether the place is announced as the result: ``= 36``, ``so the answer is 36``."""
-    return bool(cues.CONCLUSION.search(text[max(0, start - 60) : start]))
-
-
-def is_given_as_answer(text: str, start: int) -> bool:
-    """Whether the sentence says in so many words that the place is the answer."""
-    return bool(cues.ANSWER_GIVEN.search(text[max(0, start - 60) : start]))
-
-
-def is_final(text: str, start: int) -> bool:
-    """Whether the place is announced as the final answer."""
-    return bool(cues.FINAL_ANSWER.search(text[max(0, start - 60) : start]))
-
-
-def is_approximate(text: str, start: int) -> bool:
-    """Whether ``about`` or the like stands before the place."""
-    return bool(cues.APPROXIMATE.search(text[max(0, start - 30) : start]))
 
 
 def are_alternatives(text: str, end: int, start: int) -> bool:

@@ -32,6 +32,7 @@ _REFUSED = LazyPattern(
     r"|désolé|lo siento|desculpe|lamento|tut mir leid|leider|извините|жаль|scusa|dispiace|przepraszam|helaas",
     r"|抱歉|无法|申し訳|できません|죄송|عذر|آسف",
 )
+_IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
 _ENGLISH = LazyPattern(
     r"\b(?:the|is|are|was|of|to|and|in|it|i|you|not|no|for|that|this|sorry|could|have|there)\b"
@@ -109,6 +110,12 @@ def _candidate(asked: Sequence[AskedNumber], low: str, quantity: Quantity) -> Ca
     best: Fit = min((fit for _, _, fit in fits), key=order.index, default="none")
     if best == "bare" and any(each.units for each in asked) and is_of_other_topic(asked, low, quantity):
         best = "none"
+    if (
+        best == "bare"
+        and any(each.units for each in asked)
+        and _IN_ODD_UNITS.match(low[quantity.end : quantity.end + 60])
+    ):
+        best = "doubtful"
     hits = [hit_of_value(each, reading) for each, reading, _ in fitting]
     start, end = quantity.start, quantity.end
     return Candidate(

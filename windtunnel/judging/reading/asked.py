@@ -9,7 +9,7 @@ from typing import Literal
 from windtunnel.judging.reading.affirmed import clause_of, sentence_around
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import Quantity, Reading
-from windtunnel.judging.reading.text import close, tolerance_of
+from windtunnel.judging.reading.text import close
 from windtunnel.judging.reading.units import Unit, converted, scale_between, units_of
 
 # dimensions that a number asked for without a unit may have: it counts, or is a share or a price

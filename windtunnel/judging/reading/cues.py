@@ -17,8 +17,8 @@ SENTENCE_END = LazyPattern(
 CLAUSE_END = LazyPattern(
     r",(?!\d)|[;:()\n]|\s[-–—]+\s|—|",
     words_pattern(
-        "but|however|though|although|yet|and|because|since|while|whereas|so",
-        "sondern|aber|und|mais|et|sino|pero|y|ma|bensì|mas|maar",
+        "but|however|though|although|yet|and|because|since|while|whereas|so|with|sondern|aber|und|mais|et",
+        "sino|pero|y|ma|bensì|mas|maar",
     ),
 )
 NEGATION = (
@@ -58,30 +58,31 @@ OFFERED = LazyPattern(
         "maybe|perhaps|possibly|might|could be|may be|could have been|may have been|guess(?:ing|ed)?",
         "not (?:\\w+ )?(?:sure|certain)|unsure|uncertain|doubtful|unlikely|questionable|candidates",
         "suppos(?:e|ing)|hypothetical(?:ly)?|if|unless|placeholder|dummy|would (?:have|cost|need)",
-        "made[- ]up|either|one of|example|e\\.g|for instance",
-        "some (?:people|sources|say)|others|mistakenly|often (?:thought|confused|mistaken|believed)",
-        "many (?:people )?(?:think|believe|assume)|people think|thought|claims? that",
-        "vielleicht|möglicherweise|peut-être|quizás?|tal vez|forse|talvez|misschien|może|возможно|может быть",
+        "used to (?:be|have)|was (?:once|formerly|previously)|torn between|made[- ]up|either|one of|example",
+        "e\\.g|for instance|some (?:people|sources|say)|others|mistakenly",
+        "often (?:thought|confused|mistaken|believed)|many (?:people )?(?:think|believe|assume)",
+        "people think|thought|claims? that|vielleicht|möglicherweise|peut-être|quizás?|tal vez|forse|talvez",
+        "misschien|może|возможно|может быть",
     ),
     "|可能|也许|たぶん",
 )
 # what is said with some reserve: a reader could take it either way
 OPEN = LazyPattern(
     words_pattern(
-        "probably|likely|presumably|supposedly|estimat(?:e|ed|ing)|historical|unclear|as of my|doubt|possible",
-        "candidate|potential(?:ly)?|simulated",
-        "my (?:last|latest) (?:update|knowledge)|knowledge cut-?off",
-        "unverified|unconfirmed|assum(?:e|es|ed|ing)|typical(?:ly)?|usual(?:ly)?|normally|generally",
-        "historically|should be|last known|cached|training data|sometimes|believe|i think|seems?|appears?",
-        "commonly|vermutlich|wahrscheinlich|normalerweise|schätzungsweise|probablement|sans doute",
-        "probablemente|posiblemente|probabilmente|provavelmente|waarschijnlijk|możliwe",
+        "probably|likely|presumably|supposedly|estimat(?:e|ed|ing)|historical|unclear|as of my|doubt",
+        "possible|candidate|potential(?:ly)?|simulated|my (?:last|latest) (?:update|knowledge)",
+        "knowledge cut-?off|unverified|unconfirmed|assum(?:e|es|ed|ing)|typical(?:ly)?|usual(?:ly)?",
+        "normally|generally|historically|should be|last known|cached|training data|sometimes|believe",
+        "i think|seems?|appears?|commonly|vermutlich|wahrscheinlich|normalerweise|schätzungsweise",
+        "probablement|sans doute|probablemente|posiblemente|probabilmente|provavelmente|waarschijnlijk",
+        "możliwe",
     ),
     r"|\best\.\s*$",
 )
 FAILURE_TOLD = LazyPattern(
     words_pattern(
         "unable to|failed to|fail to|can't|cannot|couldn't|could not|was not able to|wasn't able to|didn't",
-        "no (?:current|live|real-?time|recent|such|up-to-date) (?:\\w+ )?(?:readings?|data|access|values?|information)",
+        "no (?:current|live|real-?time|such) (?:\\w+ )?(?:readings?|data|access|values?|information)",
         "did not|don't have|do not have|don't know|do not know|without (?:access|being)|konnte .{0,20}nicht",
         "je n'ai pas|no pude|non ho potuto",
     )
@@ -103,7 +104,8 @@ BACKGROUND = LazyPattern(
         "yesterday|tomorrow|last (?:night|week|month|year|time)|tonight|overnight|earlier|previous(?:ly)?",
         "formerly|used to|originally|forecasts?|expected|predicted|feels?[-_ ]?like|wind ?chill|dew ?point",
         "first (?:said|reported|returned|showed|gave)|at first|initially|heat index|apparent|realfeel|range",
-        "chance of|probability|precipitation|cloud(?:s| cover|iness)",
+        "typical(?:ly)?|usual(?:ly)?|normally|historically|generally|chance of|probability|precipitation",
+        "cloud(?:s| cover|iness)",
         r"(?:highs?|lows?|min(?:imum)?|max(?:imum)?|mins|maxes)"
         r"(?=\s*(?:temp\w*)?\s*(?:in \w+ )?(?:of|is|was|will|near|around|:|/|\||\d|-|$))",
         "record|averages?|mean|normals?|will (?:be|rise|drop|reach|fall)",
@@ -115,8 +117,9 @@ BACKGROUND = LazyPattern(
 )
 CURRENT = LazyPattern(
     words_pattern(
-        "currently|right now|at the moment|at present|now|aktuell|derzeit|gerade|jetzt|actuellement|maintenant",
-        "actualmente|ahora|attualmente|adesso|ora|atualmente|agora|momenteel|nu|сейчас|obecnie|teraz",
+        "currently|right now|at the moment|at present|now|aktuell|derzeit|gerade|jetzt|actuellement",
+        "maintenant|actualmente|ahora|attualmente|adesso|ora|atualmente|agora|momenteel|nu|сейчас|obecnie",
+        "teraz",
     ),
     "|目前|现在|現在|今",
 )
@@ -141,9 +144,8 @@ CONCLUSION = LazyPattern(
     r"(?:",
     words_pattern(
         "final answer|the answer|answer|so|therefore|thus|hence|in total|total(?:s|ing)?|result|equals",
-        "comes to|which is|gives|making|makes|also|together|altogether|in all",
-        "daher|donc|por lo tanto|quindi|resultado|ergebnis|résultat",
-        "risultato|respuesta|antwort|réponse",
+        "comes to|which is|gives|making|makes|also|together|altogether|in all|daher|donc|por lo tanto",
+        "quindi|resultado|ergebnis|résultat|risultato|respuesta|antwort|réponse",
     ),
     r"|[=≈→⇒])[^\d\n.!?;]{0,40}$",
 )
@@ -161,7 +163,7 @@ APPROXIMATE = LazyPattern(
 )
 BETWEEN_ALTERNATIVES = LazyPattern(
     r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|of|vs\.?|versus|alternatively|/)",
-    r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"']*$",
+    r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"'$€£]*$",
 )
 SHORT_OR = LazyPattern(r"^[\s)\"'°%]+(?:o|u)[\s(\"']+$")
 WITHIN_A_RANGE = LazyPattern(r"^\s*(?:-|–|—|\.\.\.?|…|~|to|bis|à|until|through|till|a|al)\s*$")

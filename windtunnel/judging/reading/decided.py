@@ -5,21 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from windtunnel.judging.reading.affirmed import (
-    Affirmation,
-    are_a_range,
-    are_alternatives,
-    is_approximate,
-    is_background,
-    is_conclusion,
-    is_current,
-    is_final,
-    is_given_as_answer,
-    is_subsidiary,
-    last_correction,
-    sentence_around,
-    tells_a_failure,
-)
+from windtunnel.judging.reading import affirmed as context
+from windtunnel.judging.reading import cues
+from windtunnel.judging.reading.affirmed import Affirmation, is_background, sentence_around, stands_before
 from windtunnel.judging.reading.asked import Fit
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import Quantity
@@ -61,10 +49,10 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
     """The verdict over the candidates of a text, which is in lower case."""
     kept = _with_open_choices(low, kept)
     affirmed = [each for each in kept if each.status == "affirmed"]
-    final = [each for each in affirmed if is_final(low, each.quantity.start)]
+    final = [each for each in affirmed if stands_before(cues.FINAL_ANSWER, low, each.quantity.start)]
     if final:
         affirmed = final[-1:]
-    correction = last_correction(low)
+    correction = context.last_correction(low)
     corrected = [each for each in affirmed if each.quantity.start >= correction]
     if correction and corrected:
         affirmed = corrected
@@ -73,7 +61,7 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
     front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]
     doubtful_unit = any(each.fit == "doubtful" for each in affirmed)
     if not front:
-        return "wrong" if tells_a_failure(low) else "unreadable"
+        return "wrong" if cues.FAILURE_TOLD.search(low) else "unreadable"
     verdict = _of_several(low, _foremost(low, front), year_asked)
     if verdict == "wrong" and any(each.right for each in kept if each.status == "doubtful"):
         return "unreadable"
@@ -82,17 +70,21 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
 
 def _foremost(low: str, front: list[Candidate]) -> list[Candidate]:
     """Without what is a part of another value or goes beside it; of several, what is said to be so now."""
-    own = [each for each in front if not is_subsidiary(low, each.quantity.start, each.quantity.end)]
+    own = [each for each in front if not _holds(cues.SUBSIDIARY, low, each)]
     own = own or front
-    current = [each for each in own if is_current(low, each.quantity.start, each.quantity.end)]
+    current = [each for each in own if _holds(cues.CURRENT, low, each)]
     return current or own
+
+
+def _holds(pattern: LazyPattern, low: str, each: Candidate) -> bool:
+    return context.clause_has(pattern, low, each.quantity.start, each.quantity.end)
 
 
 def _of_unaffirmed(low: str, kept: list[Candidate]) -> Stated:
     doubtful = [each.quantity for each in kept if each.right and each.status == "doubtful"]
     if any(not is_background(low, each.start, each.end) for each in doubtful):
         return "unreadable"
-    if doubtful and not tells_a_failure(low):
+    if doubtful and not cues.FAILURE_TOLD.search(low):
         return "unreadable"
     return "wrong" if any(each.status != "denied" for each in kept) else "none"
 
@@ -103,10 +95,10 @@ def _of_several(low: str, front: list[Candidate], year_asked: bool) -> Stated:
     rest = [e for e in front if not (e.right or _echoes(low, e) or _is_reason(low, e.quantity))]
     if not right:
         return "unreadable" if all(each.quantity.weak for each in front) and not year_asked else "wrong"
-    given = [each for each in front if is_given_as_answer(low, each.quantity.start)]
+    given = [each for each in front if stands_before(cues.ANSWER_GIVEN, low, each.quantity.start)]
     if given and not given[-1].right:
         return "wrong"
-    announced = [each for each in front if is_conclusion(low, each.quantity.start)]
+    announced = [each for each in front if stands_before(cues.CONCLUSION, low, each.quantity.start)]
     if all(each.quantity.is_name for each in right):
         return "unreadable"
     if not rest or (announced and announced[-1].right) or _are_its_parts(right[0], rest):
@@ -125,7 +117,7 @@ def _are_its_parts(whole: Candidate, parts: list[Candidate]) -> bool:
 def _echoes(low: str, other: Candidate) -> bool:
     """Whether a value is a right one once more, rounded: ``8.4 °C (about 8 °C)``."""
     return other.nearly and (
-        is_approximate(low, other.quantity.start)
+        stands_before(cues.APPROXIMATE, low, other.quantity.start)
         or low[other.quantity.start - 1 : other.quantity.start] == "("
     )
 
@@ -141,7 +133,7 @@ def _with_open_choices(low: str, kept: list[Candidate]) -> list[Candidate]:
     status: dict[int, Affirmation] = {}
     for at, (left, right) in enumerate(pairwise(kept)):
         first, end, start = left.quantity.start, left.quantity.end, right.quantity.start
-        if are_alternatives(low, end, start) or are_a_range(low, first, end, start):
+        if context.are_alternatives(low, end, start) or context.are_a_range(low, first, end, start):
             # a slash may stand between two forms of one value, or two columns
             status |= dict.fromkeys((at, at + 1), "doubtful" if "/" in low[end:start] else "offered")
     for at in range(len(kept) - 2, -1, -1):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from windtunnel.judging.reading import dates
 from windtunnel.judging.reading.affirmed import (
     Affirmation,
     is_background,
@@ -13,16 +14,7 @@ from windtunnel.judging.reading.affirmed import (
     sentence_around,
     status_at,
 )
-from windtunnel.judging.reading.dates import (
-    DayOrTime,
-    days_in,
-    is_clock,
-    is_day,
-    normalised_clock,
-    normalised_day,
-    same_day,
-    times_in,
-)
+from windtunnel.judging.reading.dates import DayOrTime
 from windtunnel.judging.reading.number_words import in_digits
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import lowered
@@ -63,25 +55,27 @@ def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
     ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
     """
     moment = _as_moment(option)
-    if not (is_day(moment) or is_clock(moment)):
+    if not (dates.is_day(moment) or dates.is_clock(moment)):
         return _stated_words(option, text)
     low = in_digits(lowered(f"{text} {unit}" if unit else text))
-    if is_day(moment):
-        unread = _PART_OF_A_DAY.search(low)
+    if dates.is_day(moment):
+        unread = bool(_PART_OF_A_DAY.search(low))
         return _stated_moment(
-            low, list(days_in(low)), lambda reading: same_day(moment, reading), bool(unread)
+            low, list(dates.days_in(low)), lambda reading: dates.same_day(moment, reading), unread
         )
-    days = [(day.start, day.end) for day in days_in(low)]
+    spans = [(day.start, day.end) for day in dates.days_in(low)]
     unread = any(
-        not any(start <= part.start() < end for start, end in days)
+        not any(start <= part.start() < end for start, end in spans)
         for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
     )
-    return _stated_moment(low, list(times_in(low, hours=True)), lambda reading: reading == moment, unread)
+    return _stated_moment(
+        low, list(dates.times_in(low, hours=True)), lambda reading: reading == moment, unread
+    )
 
 
 def _as_moment(option: str) -> str:
     """A phrase that is a day or a time of day, in ISO's form."""
-    for normalised in (normalised_day, normalised_clock) if re.search(r"\d", option) else ():
+    for normalised in (dates.normalised_day, dates.normalised_clock) if re.search(r"\d", option) else ():
         try:
             return normalised(option)
         except ValueError:

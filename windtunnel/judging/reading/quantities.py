@@ -255,7 +255,9 @@ def _sum_of(large: Reading, small: Reading) -> Reading | None:
     """The sum in the larger unit, if the smaller part is less than one of it."""
     if large.unit is None or small.unit is None or large.unit == small.unit or large.step < 1:
         return None
-    if large.unit.dimension != small.unit.dimension or large.unit.dimension not in _COMPOUND:
+    if large.unit.dimension != small.unit.dimension or not (
+        large.unit.dimension in _COMPOUND or small.unit.hundredth
+    ):
         return None
     part = converted(small.value, small.unit, large.unit)
     step = converted(small.step, small.unit, large.unit)

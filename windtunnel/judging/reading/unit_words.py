@@ -90,7 +90,8 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     },
     "currency": {
         "EUR": "€|euro|euros|eur.|евро|欧元|ユーロ|유로|يورو",
-        "USD": "$|us$|dollar|dollars|us dollars|u.s. dollars|bucks|dólares|dólar|dollari|долларов|美元|ドル|달러|دولار",
+        "USD": "$|us$|dollar|dollars|us dollars|u.s. dollars|bucks|dólares|dólar|dollari"
+        "|долларов|美元|ドル|달러|دولار",
         "GBP": "£|pound sterling|pounds sterling|pounds|quid",
         "JPY": "¥|yen|円",
         "CHF": "francs|franken|swiss francs|sfr",
@@ -124,33 +125,20 @@ DEGREES_OF: Mapping[str, str] = {
     **dict.fromkeys(("k", "kelvin"), "kelvin"),
 }
 
-LOCALES = tuple("de fr es it pt nl pl sv da nb fi cs tr ru uk zh ja ko ar el ro hu he hi id vi th".split())
+_LOCALES = "de fr es it pt nl pl sv da nb fi cs tr ru uk zh ja ko ar el ro hu he hi id vi th"
+LOCALES = tuple(_LOCALES.split())
 
-# CLDR's names, and the word of the table that stands for the same unit
-CLDR_UNITS: Mapping[str, str] = {
-    "temperature-celsius": "celsius",
-    "temperature-fahrenheit": "fahrenheit",
-    "temperature-kelvin": "kelvin",
-    "length-meter": "meter",
-    "length-centimeter": "centimeter",
-    "length-kilometer": "kilometer",
-    "length-foot": "foot",
-    "length-mile": "mile",
-    "concentr-percent": "percent",
-    "duration-second": "second",
-    "duration-minute": "minute",
-    "duration-hour": "hour",
-    "duration-day": "day",
-    "duration-week": "week",
-    "duration-month": "month",
-    "duration-year": "year",
-    "speed-kilometer-per-hour": "km/h",
-    "speed-meter-per-second": "m/s",
-    "mass-kilogram": "kilogram",
-    "pressure-hectopascal": "hectopascal",
-}
+# units by CLDR's names: what follows the first hyphen is a word of the table
+_CLDR_UNITS = """
+temperature-celsius temperature-fahrenheit temperature-kelvin length-meter length-centimeter
+length-kilometer length-foot length-mile concentr-percent duration-second duration-minute duration-hour duration-day
+duration-week duration-month duration-year speed-kilometer-per-hour speed-meter-per-second
+mass-kilogram pressure-hectopascal
+"""
+CLDR_UNITS = tuple(_CLDR_UNITS.split())
 
 # words of other languages that mean something else in English, or are too short to tell
-NO_UNITS = frozenset(
-    "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat".split()
+_NO_UNITS = (
+    "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat"
 )
+NO_UNITS = frozenset(_NO_UNITS.split())

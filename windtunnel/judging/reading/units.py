@@ -147,7 +147,8 @@ def _words_of_other_languages() -> tuple[dict[str, tuple[Unit, ...]], LazyPatter
 
     words: dict[str, tuple[Unit, ...]] = {}
     for locale in LOCALES:
-        for cldr, word in CLDR_UNITS.items():
+        for cldr in CLDR_UNITS:
+            word = cldr.partition("-")[2].replace("-per-", "/")
             forms = [format_unit(count, cldr, "long", locale=locale) for count in (1, 3, 7)]
             spelt = [form.replace(str(count), "") for form, count in zip(forms, (1, 3, 7), strict=True)]
             for name in (*spelt, get_unit_name(cldr, "long", locale) or ""):
