@@ -131,8 +131,8 @@ LOCALES = tuple(_LOCALES.split())
 # units by CLDR's names: what follows the first hyphen is a word of the table
 _CLDR_UNITS = """
 temperature-celsius temperature-fahrenheit temperature-kelvin length-meter length-centimeter
-length-kilometer length-foot length-mile concentr-percent duration-second duration-minute duration-hour duration-day
-duration-week duration-month duration-year speed-kilometer-per-hour speed-meter-per-second
+length-kilometer length-foot length-mile concentr-percent duration-second duration-minute duration-hour
+duration-day duration-week duration-month duration-year speed-kilometer-per-hour speed-meter-per-second
 mass-kilogram pressure-hectopascal
 """
 CLDR_UNITS = tuple(_CLDR_UNITS.split())
