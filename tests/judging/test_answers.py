@@ -12,4 +12,4 @@ def test_the_first_set_is_read_as_well_as_it_was():
     cases = read_cases(ANSWERS / "first.zip")
     misses = Counter(kind_of_miss(case["outcome"], outcome_of_case(case)) for case in cases)
     assert (misses["false accusation"], misses["free pass"], misses["other"]) == (0, 0, 0)
-    assert misses["unreadable"] <= 21
+    assert misses["unreadable"] <= 20

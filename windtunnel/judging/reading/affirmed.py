@@ -75,7 +75,8 @@ def is_background(text: str, start: int, end: int) -> bool:
     sentence = sentence_around(text, start, end)
     bracket = re.search(r"\(([^()]{0,40})$", sentence[0][-41:])
     opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
-    opening = opening if len(opening.split()) <= 2 and "," in sentence[0] else ""
+    is_short = len(opening.split()) <= 2 and not any(map(str.isdigit, opening))
+    opening = opening if is_short and "," in sentence[0] else ""
     parts = (*clause_of(*sentence), bracket[1] if bracket else "", opening)
     if any(cues.BACKGROUND.search(part) for part in parts):
         return True
@@ -85,6 +86,11 @@ def is_background(text: str, start: int, end: int) -> bool:
 def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
     """Whether the pattern occurs in the clause around the place."""
     return any(pattern.search(part) for part in clause_of(*sentence_around(text, start, end)))
+
+
+def is_subsidiary(text: str, start: int, end: int) -> bool:
+    """Whether the place gives a part of, or something beside, what the sentence is about."""
+    return bool(cues.SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
 
 
 def stands_before(pattern: LazyPattern, text: str, start: int) -> bool:

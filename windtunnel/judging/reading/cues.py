@@ -162,7 +162,7 @@ APPROXIMATE = LazyPattern(
     rf"\.?|大约|約)\s*{_AMOUNT_BEGINS}",
 )
 BETWEEN_ALTERNATIVES = LazyPattern(
-    r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|of|vs\.?|versus|alternatively|/)",
+    r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|vs\.?|versus|alternatively|/)",
     r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"'$€£]*$",
 )
 SHORT_OR = LazyPattern(r"^[\s)\"'°%]+(?:o|u)[\s(\"']+$")

@@ -34,7 +34,7 @@ _TIME = LazyPattern(
     r"(?<![\w:.,/-])(\d{1,2})(?:(?:[:h]|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|h\b)?(?![\d%])"
 )
 _HOUR = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{2})\b)?"
+    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{1,2})\b)?"
 )
 _BARE_HOUR = LazyPattern(r"(?<![\w:.,/-])(\d{1,2})\s?h\b(?!\s?\d)")
 _MILITARY = LazyPattern(r"(?<![\w:.,/-])([01]\d|2[0-3])([0-5]\d)\s?(?:hours|hrs|h)\b")

@@ -7,7 +7,13 @@ from itertools import pairwise
 
 from windtunnel.judging.reading import affirmed as context
 from windtunnel.judging.reading import cues
-from windtunnel.judging.reading.affirmed import Affirmation, is_background, sentence_around, stands_before
+from windtunnel.judging.reading.affirmed import (
+    Affirmation,
+    is_background,
+    is_subsidiary,
+    sentence_around,
+    stands_before,
+)
 from windtunnel.judging.reading.asked import Fit
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import Quantity
@@ -70,14 +76,12 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
 
 def _foremost(low: str, front: list[Candidate]) -> list[Candidate]:
     """Without what is a part of another value or goes beside it; of several, what is said to be so now."""
-    own = [each for each in front if not _holds(cues.SUBSIDIARY, low, each)]
+    own = [each for each in front if not is_subsidiary(low, each.quantity.start, each.quantity.end)]
     own = own or front
-    current = [each for each in own if _holds(cues.CURRENT, low, each)]
+    current = [
+        each for each in own if context.clause_has(cues.CURRENT, low, each.quantity.start, each.quantity.end)
+    ]
     return current or own
-
-
-def _holds(pattern: LazyPattern, low: str, each: Candidate) -> bool:
-    return context.clause_has(pattern, low, each.quantity.start, each.quantity.end)
 
 
 def _of_unaffirmed(low: str, kept: list[Candidate]) -> Stated:
@@ -133,6 +137,8 @@ def _with_open_choices(low: str, kept: list[Candidate]) -> list[Candidate]:
     status: dict[int, Affirmation] = {}
     for at, (left, right) in enumerate(pairwise(kept)):
         first, end, start = left.quantity.start, left.quantity.end, right.quantity.start
+        if left.status == "denied":  # from 10 to 12
+            continue
         if context.are_alternatives(low, end, start) or context.are_a_range(low, first, end, start):
             # a slash may stand between two forms of one value, or two columns
             status |= dict.fromkeys((at, at + 1), "doubtful" if "/" in low[end:start] else "offered")

@@ -74,7 +74,9 @@ _ORDINAL_WORDS = (
 )
 _ORDINALS = _ORDINAL_WORDS.split()
 _ORDINAL = LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(_ORDINALS)}|thirtieth)\b")
-_ENGLISH_TOO = frozenset(["due", "once", "sei", "one", "non", "nul", "cent", "cents", "mil", "um", "mille"])
+_ENGLISH_TOO = frozenset(
+    ["due", "once", "sei", "one", "non", "nul", "null", "cent", "cents", "mil", "um", "mille"]
+)
 _MOST_WORDS = 3000  # of one text that are looked at
 _PIECES = 24  # parts that one number may have
 _LONGEST = 60  # characters of one written word

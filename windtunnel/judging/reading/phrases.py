@@ -26,7 +26,8 @@ _NONE_OF_IT = LazyPattern(r"\b(?:no|kein\w*|aucun\w*|ning\w+|nessun\w*)\s+[\"']?
 _BESIDE = LazyPattern(r"\b(?:while|whereas|während|tandis que|mientras)\s[^,]*$")
 # a phrase that only tells what something else is, or who did something else
 _OF_SOMETHING_ELSE = LazyPattern(
-    r"(?:\([^()]*\b(?:of|to|for|from|under)|\bby [^,.;\n]{3,40} and \w+ed by)\s+[\"']?$"
+    r"(?:\([^()]*\b(?:of|to|for|from|under)|\bby [^,.;\n]{3,40} and \w+ed by"
+    r"|\b(?:followed by|ahead of))\s+[\"']?$"
 )
 _OWNER = LazyPattern(
     r"^[\"']?(?:'s\s+(?!(?:the|a|an|not|been|in)\b)\w|[^,.;\n]{0,30}\b(?:only (?:in|later|came)|not until)\b)"
