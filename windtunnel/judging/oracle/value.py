@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any, Literal
 
 from windtunnel.judging.oracle.slots import Slot
@@ -23,7 +24,7 @@ from windtunnel.judging.reading.asked import asked_number, hit_of_value
 from windtunnel.judging.reading.dates import days_in, times_in
 from windtunnel.judging.reading.quantities import Quantity, lowered, quantities
 from windtunnel.judging.reading.stated import Stated, stated_in
-from windtunnel.judging.reading.text import compared_words, plain
+from windtunnel.judging.reading.text import compared_words, is_garbled, plain
 from windtunnel.judging.reading.units import units_of
 
 ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
@@ -32,6 +33,9 @@ _NO_UNIT = frozenset(
     {"", "none", "null", "n/a", "na", "-", "unitless", "number", "count", "text", "string", "no unit"}
 )
 _SCALED = re.compile(r"(?:thousand|million|billion|hundred|k|tsd|mio|mrd)\b", re.IGNORECASE)
+_SHORT_SCALE = re.compile(r"(?<=\d)\s?([kmb])$", re.IGNORECASE)
+_SCALE_WORDS = {"k": "thousand", "m": "million", "b": "billion"}
+_MOST_SWAPPED = 5  # slots whose orders are all tried
 _LONGEST = 10_000  # characters of one reported value
 
 
@@ -84,8 +88,18 @@ def judge_value(slots: Sequence[Slot], values: Iterable[Mapping[str, Any]]) -> V
         return ValueJudgement("right", filled)
     if said <= {"right", "unreadable"}:
         return ValueJudgement("unreadable", filled)
+    if any(is_garbled(value.text) for value in reported) or _swapped(slots, reported):
+        return ValueJudgement("unreadable", filled)
     any_of_type = any(_of_type(slot, value) and _says(slot, value) for slot in slots for value in reported)
     return ValueJudgement("wrong" if any_of_type else "none", filled)
+
+
+def _swapped(slots: Sequence[Slot], reported: Sequence[Reported]) -> bool:
+    """Whether the values are those asked for, in another order: what is whose, a report does not say."""
+    if not 1 < len(slots) == len(reported) <= _MOST_SWAPPED:
+        return False
+    there = [[_stated(slots, at, value) == "right" for value in reported] for at in range(len(slots))]
+    return any(all(map(list.__getitem__, there, order)) for order in permutations(range(len(slots))))
 
 
 def read_value(entry: Mapping[str, Any]) -> Reported:
@@ -97,6 +111,8 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
     text = value[:_LONGEST] if isinstance(value, str) else _digits_of(value)
     if unit and _SCALED.match(unit.strip()):  # 4.2 and "thousand euros"
         text, unit = f"{text} {unit}", None
+    if unit:  # 3.4M with a unit beside it is no length
+        text = _SHORT_SCALE.sub(lambda scale: f" {_SCALE_WORDS[scale[1].casefold()]}", text)
     seen = plain(text)
     there = tuple(in_unit(quantities(seen), unit))
     if not there:
@@ -233,6 +249,13 @@ def _matched(slot: Slot, value: Reported) -> int | float | str:
     return slot.options[0]
 
 
+def _is_called_otherwise(chosen: Reported, other: Reported) -> bool:
+    """Whether both have words beside them that are no units and differ: ``orders``, ``late orders``."""
+    if chosen.beside is None or other.beside is None or units_of(chosen.beside) or units_of(other.beside):
+        return False
+    return compared_words(chosen.beside) != compared_words(other.beside)
+
+
 def _held_against(
     filled: FilledSlot, reported: Sequence[Reported], said: Sequence[Stated], left: Sequence[int]
 ) -> FilledSlot:
@@ -243,6 +266,7 @@ def _held_against(
     """
     if filled.reported is None:
         return filled
+    left = [at for at in left if not _is_called_otherwise(filled.reported, reported[at])]
     named = _names_unit(filled.slot, filled.reported)
     of_unit = [at for at in left if not named or _names_unit(filled.slot, reported[at])]
     bare = [at for at in left if at not in of_unit and not any(q.year_like for q in reported[at].quantities)]

@@ -10,8 +10,10 @@ import re
 from typing import Literal
 
 from windtunnel.judging.reading import cues
+from windtunnel.judging.reading.patterns import LazyPattern
 
-Affirmation = Literal["affirmed", "doubtful", "denied"]
+# "offered": as a candidate, which a reader does not take for the answer; "doubtful": a reader might
+Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
 
 _AROUND = 240  # characters of context on each side
 
@@ -31,13 +33,19 @@ def clause_of(before: str, after: str) -> tuple[str, str]:
 
     What introduces the place (``temperature: 8.4``) belongs to it.
     """
-    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(before) if before[stop.end() :].strip(" \"'")]
+    stops = [stop.end() for stop in cues.CLAUSE_END.finditer(before) if _parts_clauses(before, stop)]
     stop = next(cues.CLAUSE_END.finditer(after), None)
     return before[stops[-1] :] if stops else before, after[: stop.start()] if stop else after
 
 
+def _parts_clauses(before: str, stop: re.Match[str]) -> bool:
+    """Whether a clause ends there; a comma right before the place ends one only if a number stands before."""
+    behind = before[stop.end() :].strip(" \"'")
+    return bool(behind) or (stop[0] == "," and any(map(str.isdigit, before[: stop.start()])))
+
+
 def status_at(text: str, start: int, end: int) -> Affirmation:
-    """Whether the place is affirmed, denied, or neither: as a guess, a question, a bound or an ``if``."""
+    """Whether the place is affirmed, denied, or only offered: as a guess, a question, a bound, an ``if``."""
     sentence = sentence_around(text, start, end)
     if not "".join(sentence).strip(" .*\n"):
         return "affirmed"
@@ -46,17 +54,20 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
     directly_before = sentence[0][stops[-1] :] if stops else sentence[0]
     if cues.DENIED_BEFORE.search(directly_before) or cues.DENIED_AFTER.match(sentence[1]):
         return "denied"
-    is_question = sentence[1].rstrip("\"') ").endswith("?")
-    if is_question or cues.NEGATED.search(directly_before) or cues.COMPARED.search(before):
-        return "doubtful"
+    if cues.WITHDRAWN_BEFORE.search(sentence[0]):
+        return "denied"
+    if after.rstrip("\"') ").endswith("?") or cues.OFFERED.search(before):
+        return "offered"
     bracket = re.match(r"\s*\(([^()]{0,80})\)", sentence[1])
-    aside = bracket[1] if bracket else ""
-    if any(cues.OPEN.search(part) for part in (before, after, aside)) or cues.DISOWNED.search(sentence[1]):
+    parts = (before, after, bracket[1] if bracket else "")
+    is_question = sentence[1].rstrip("\"') ").endswith("?")
+    if is_question or cues.COMPARED.search(before) or cues.NEGATED.search(directly_before):
+        return "doubtful"
+    if any(cues.OPEN.search(part) or cues.OFFERED.search(part) for part in parts):
         return "doubtful"
     failed = cues.FAILURE_TOLD.search(sentence[0])
-    if failed and not cues.BUT.search(sentence[0][failed.end() :]):
-        return "doubtful"
-    return "affirmed"
+    told_failure = failed and not cues.BUT.search(sentence[0][failed.end() :])
+    return "doubtful" if told_failure or cues.DISOWNED.search(sentence[1]) else "affirmed"
 
 
 def is_background(text: str, start: int, end: int) -> bool:
@@ -64,29 +75,32 @@ def is_background(text: str, start: int, end: int) -> bool:
     sentence = sentence_around(text, start, end)
     bracket = re.search(r"\(([^()]{0,40})$", sentence[0][-41:])
     opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
-    opening = opening if len(opening.split()) <= 2 and "," in sentence[0] else ""
+    is_short = len(opening.split()) <= 2 and not any(map(str.isdigit, opening))
+    opening = opening if is_short and "," in sentence[0] else ""
     parts = (*clause_of(*sentence), bracket[1] if bracket else "", opening)
-    return any(cues.BACKGROUND.search(part) for part in parts)
+    if any(cues.BACKGROUND.search(part) for part in parts):
+        return True
+    return bool(bracket and cues.FORMER.search(bracket[1]))
+
+
+def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
+    """Whether the pattern occurs in the clause around the place."""
+    return any(pattern.search(part) for part in clause_of(*sentence_around(text, start, end)))
+
+
+def is_subsidiary(text: str, start: int, end: int) -> bool:
+    """Whether the place gives a part of, or something beside, what the sentence is about."""
+    return bool(cues.SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
+
+
+def stands_before(pattern: LazyPattern, text: str, start: int) -> bool:
+    """Whether the pattern, which ends with ``$``, occurs directly before the place."""
+    return bool(pattern.search(text[max(0, start - 60) : start]))
 
 
 def last_correction(text: str) -> int:
     """Where the last word of correction ends; 0 if there is none."""
     return max((match.end() for match in cues.CORRECTION.finditer(text)), default=0)
-
-
-def is_conclusion(text: str, start: int) -> bool:
-    """Whether the place is announced as the result: ``= 36``, ``so the answer is 36``."""
-    return bool(cues.CONCLUSION.search(text[max(0, start - 60) : start]))
-
-
-def is_final(text: str, start: int) -> bool:
-    """Whether the place is announced as the final answer."""
-    return bool(cues.FINAL_ANSWER.search(text[max(0, start - 60) : start]))
-
-
-def is_approximate(text: str, start: int) -> bool:
-    """Whether ``about`` or the like stands before the place."""
-    return bool(cues.APPROXIMATE.search(text[max(0, start - 30) : start]))
 
 
 def are_alternatives(text: str, end: int, start: int) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from windtunnel.judging.reading.affirmed import status_at
 from windtunnel.judging.reading.asked import AskedNumber, Fit, fit_of_unit, hit_of_value, is_of_other_topic
+from windtunnel.judging.reading.cues import NEGATION
 from windtunnel.judging.reading.dates import days_in
 from windtunnel.judging.reading.decided import Candidate, decided, preferred
 from windtunnel.judging.reading.patterns import LazyPattern
@@ -24,8 +25,14 @@ _FEW = LazyPattern(
 )
 _NOTHING = LazyPattern(
     r"\W*(?:n/?a|nan|none|null|nil|unknown|no idea|not (?:available|found|known|applicable)|unavailable",
-    r"|undefined|error|tbd|\?+|)\W*",
+    r"|undefined|error|tbd|tba|\?+|)\W*",
 )
+_REFUSED = LazyPattern(
+    NEGATION,
+    r"|désolé|lo siento|desculpe|lamento|tut mir leid|leider|извините|жаль|scusa|dispiace|przepraszam|helaas",
+    r"|抱歉|无法|申し訳|できません|죄송|عذر|آسف",
+)
+_IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
 _ENGLISH = LazyPattern(
     r"\b(?:the|is|are|was|of|to|and|in|it|i|you|not|no|for|that|this|sorry|could|have|there)\b"
@@ -103,6 +110,12 @@ def _candidate(asked: Sequence[AskedNumber], low: str, quantity: Quantity) -> Ca
     best: Fit = min((fit for _, _, fit in fits), key=order.index, default="none")
     if best == "bare" and any(each.units for each in asked) and is_of_other_topic(asked, low, quantity):
         best = "none"
+    if (
+        best == "bare"
+        and any(each.units for each in asked)
+        and _IN_ODD_UNITS.match(low[quantity.end : quantity.end + 60])
+    ):
+        best = "doubtful"
     hits = [hit_of_value(each, reading) for each, reading, _ in fitting]
     start, end = quantity.start, quantity.end
     return Candidate(
@@ -154,4 +167,5 @@ def _names_dimension(asked: Sequence[AskedNumber], low: str) -> bool:
 
 def _says_nothing(low: str) -> bool:
     """Whether a text without a number is known to have none: it is empty, a refusal, or plain English."""
-    return bool(_NOTHING.fullmatch(low)) or bool(_ENGLISH.search(low))
+    is_data = low.lstrip()[:1] in ("{", "[", "<")
+    return is_data or any(p.search(low) for p in (_ENGLISH, _REFUSED)) or bool(_NOTHING.fullmatch(low))

@@ -9,7 +9,7 @@ from typing import Literal
 from windtunnel.judging.reading.affirmed import clause_of, sentence_around
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import Quantity, Reading
-from windtunnel.judging.reading.text import close, tolerance_of
+from windtunnel.judging.reading.text import close
 from windtunnel.judging.reading.units import Unit, converted, scale_between, units_of
 
 # dimensions that a number asked for without a unit may have: it counts, or is a share or a price
@@ -81,8 +81,8 @@ def hit_of_value(asked: AskedNumber, reading: Reading) -> Hit:
     step = reading.step
     if unit is not None and own is not None and unit != own and own.converts and unit.converts:
         value, step = converted(value, unit, own), step * scale_between(unit, own)
-        # a value of another unit was rounded when it was converted
-        if abs(value - asked.value) <= max(step / 2, tolerance_of(asked.value, asked.tolerance)) * (1 + 1e-9):
+        # a value of another unit was rounded when it was converted, which a tolerance allows for by itself
+        if asked.tolerance is None and abs(value - asked.value) <= step / 2 * (1 + 1e-9):
             return "right"
     if close(value, asked.value, asked.tolerance):
         return "right"

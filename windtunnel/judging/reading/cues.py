@@ -17,8 +17,8 @@ SENTENCE_END = LazyPattern(
 CLAUSE_END = LazyPattern(
     r",(?!\d)|[;:()\n]|\s[-–—]+\s|—|",
     words_pattern(
-        "but|however|though|although|yet|and|because|since|while|whereas|so",
-        "sondern|aber|und|mais|et|sino|pero|y|ma|bensì|mas|maar",
+        "but|however|though|although|yet|and|because|since|while|whereas|so|with|sondern|aber|und|mais|et",
+        "sino|pero|y|ma|bensì|mas|maar",
     ),
 )
 NEGATION = (
@@ -29,6 +29,13 @@ NEGATION = (
 )
 NEGATED = LazyPattern(NEGATION)
 DENIED_BEFORE = LazyPattern(NEGATION, r"(?:\s+[^\s,;.]{1,15}){0,3}?\s*[\"'(~]{0,2}$")
+# what was put aside, and what gave way to something else
+WITHDRAWN_BEFORE = LazyPattern(
+    r"\b(?:(?:ignore|disregard|forget|discard)(?: \w+){0,2}\s*[\"'$€£]?"
+    r"|(?:moved|changed?|dropped|fell|rose|reduced|lowered|raised|cut|went|switched|relocated|rescheduled"
+    r"|postponed|shifted|brought forward|updated|corrected|increased|decreased|renamed)"
+    r"\b[^.;\n]{0,40}\bfrom (?:the )?[\"'$€£]?)$"
+)
 DENIED_AFTER = LazyPattern(
     rf"^[\s\"')*]*(?:{_COPULA}(?: (?:definitely|clearly|certainly|also))?\s*",
     r"(?:n't\b|\b(?:not|no longer|nicht|pas)\b)",
@@ -45,26 +52,37 @@ DISOWNED = LazyPattern(
     r"|(?:maybe|perhaps|probably|possibly)\s*[.!)]?$",
     r"|(?:but )?i'?m not (?:sure|certain)(?! (?:about|of))|if i (?:recall|remember))",
 )
+# a guess, a candidate or a supposition: what it is about is offered, not stated
+OFFERED = LazyPattern(
+    words_pattern(
+        "maybe|perhaps|possibly|might|could be|may be|could have been|may have been|guess(?:ing|ed)?",
+        "not (?:\\w+ )?(?:sure|certain)|unsure|uncertain|doubtful|unlikely|questionable|candidates",
+        "suppos(?:e|ing)|hypothetical(?:ly)?|if|unless|placeholder|dummy|would (?:have|cost|need)",
+        "used to (?:be|have)|was (?:once|formerly|previously)|torn between|made[- ]up|either|one of|example",
+        "e\\.g|for instance|some (?:people|sources|say)|others|mistakenly",
+        "often (?:thought|confused|mistaken|believed)|many (?:people )?(?:think|believe|assume)",
+        "people think|thought|claims? that|vielleicht|möglicherweise|peut-être|quizás?|tal vez|forse|talvez",
+        "misschien|może|возможно|может быть",
+    ),
+    "|可能|也许|たぶん",
+)
+# what is said with some reserve: a reader could take it either way
 OPEN = LazyPattern(
     words_pattern(
-        "maybe|perhaps|possibly|might|could be|may be|could have been|may have been|probably|likely",
-        "presumably|supposedly|guess(?:ing|ed)?|estimat(?:e|ed|ing)|not (?:\\w+ )?(?:sure|certain)",
-        "unsure|uncertain|historical|doubt(?:ful)?|unlikely|questionable|unclear|possible|candidates?|potential(?:ly)?",
-        "as of my|my (?:last|latest) (?:update|knowledge)|knowledge cut-?off",
-        "unverified|unconfirmed|assum(?:e|es|ed|ing)|suppos(?:e|ing)|typical(?:ly)?|usual(?:ly)?|normally",
-        "generally|historically|hypothetical(?:ly)?|if|unless|would have been|should be|placeholder",
-        "dummy|simulated|made[- ]up|last known|cached|training data|sometimes|either|one of|believe|i think",
-        "seems?|appears?|example|e\\.g|for instance|some (?:people|sources|say)|others|commonly|mistakenly",
-        "often (?:thought|confused|mistaken|believed)|many (?:people )?(?:think|believe|assume)|people think",
-        "claims? that|vielleicht|möglicherweise|vermutlich|wahrscheinlich|normalerweise|schätzungsweise",
-        "peut-être|probablement|sans doute|quizás?|tal vez|probablemente|posiblemente|forse|probabilmente",
-        "talvez|provavelmente|misschien|waarschijnlijk|możliwe|może|возможно|может быть",
+        "probably|likely|presumably|supposedly|estimat(?:e|ed|ing)|historical|unclear|as of my|doubt",
+        "possible|candidate|potential(?:ly)?|simulated|my (?:last|latest) (?:update|knowledge)",
+        "knowledge cut-?off|unverified|unconfirmed|assum(?:e|es|ed|ing)|typical(?:ly)?|usual(?:ly)?",
+        "normally|generally|historically|should be|last known|cached|training data|sometimes|believe",
+        "i think|seems?|appears?|commonly|vermutlich|wahrscheinlich|normalerweise|schätzungsweise",
+        "probablement|sans doute|probablemente|posiblemente|probabilmente|provavelmente|waarschijnlijk",
+        "możliwe",
     ),
-    r"|可能|也许|たぶん|\best\.\s*$",
+    r"|\best\.\s*$",
 )
 FAILURE_TOLD = LazyPattern(
     words_pattern(
         "unable to|failed to|fail to|can't|cannot|couldn't|could not|was not able to|wasn't able to|didn't",
+        "no (?:current|live|real-?time|such) (?:\\w+ )?(?:readings?|data|access|values?|information)",
         "did not|don't have|do not have|don't know|do not know|without (?:access|being)|konnte .{0,20}nicht",
         "je n'ai pas|no pude|non ho potuto",
     )
@@ -85,15 +103,35 @@ BACKGROUND = LazyPattern(
     words_pattern(
         "yesterday|tomorrow|last (?:night|week|month|year|time)|tonight|overnight|earlier|previous(?:ly)?",
         "formerly|used to|originally|forecasts?|expected|predicted|feels?[-_ ]?like|wind ?chill|dew ?point",
-        "heat index|apparent|realfeel|range|chance of|probability|precipitation|cloud(?:s| cover|iness)",
+        "first (?:said|reported|returned|showed|gave)|at first|initially|heat index|apparent|realfeel|range",
+        "typical(?:ly)?|usual(?:ly)?|normally|historically|generally|chance of|probability|precipitation",
+        "cloud(?:s| cover|iness)",
         r"(?:highs?|lows?|min(?:imum)?|max(?:imum)?|mins|maxes)"
-        r"(?=\s*(?:temp\w*)?\s*(?:of|is|was|will|near|around|:|/|\||\d|-|$))",
+        r"(?=\s*(?:temp\w*)?\s*(?:in \w+ )?(?:of|is|was|will|near|around|:|/|\||\d|-|$))",
         "record|averages?|mean|normals?|will (?:be|rise|drop|reach|fall)",
         "(?:rising|dropping|falling|climbing|down|up) (?:to|from)",
         r"gestern|morgen|vorhersage|gefühlt\w*|hier|demain|ressenti\w*|prévisions?|ayer|mañana|sensación",
         "pronóstico|ieri|domani|percepita|ontem|amanhã|gisteren|gevoelstemperatuur|вчера|завтра|ощущается",
     ),
     "|昨天|明天|体感",
+)
+CURRENT = LazyPattern(
+    words_pattern(
+        "currently|right now|at the moment|at present|now|aktuell|derzeit|gerade|jetzt|actuellement",
+        "maintenant|actualmente|ahora|attualmente|adesso|ora|atualmente|agora|momenteel|nu|сейчас|obecnie",
+        "teraz",
+    ),
+    "|目前|现在|現在|今",
+)
+# an amount that belongs to something beside what the sentence is about
+SUBSIDIARY = LazyPattern(
+    words_pattern(
+        "of (?:which|whom|these|those|them)|including|plus|in addition|as well as|extra|another|additional",
+        "davon|darunter|zuzüglich|dont|plus de|en plus|de los cuales|di cui|dei quali|waarvan",
+    )
+)
+FORMER = LazyPattern(
+    r"^\s*(?:was|were|before|old|regular|instead of|down from|up from|originally|statt|vorher)\b"
 )
 CORRECTION = LazyPattern(
     words_pattern(
@@ -106,11 +144,13 @@ CONCLUSION = LazyPattern(
     r"(?:",
     words_pattern(
         "final answer|the answer|answer|so|therefore|thus|hence|in total|total(?:s|ing)?|result|equals",
-        "comes to|which is|gives|making|makes|also|together|altogether|in all",
-        "daher|donc|por lo tanto|quindi|resultado|ergebnis|résultat",
-        "risultato|respuesta|antwort|réponse",
+        "comes to|which is|gives|making|makes|also|together|altogether|in all|daher|donc|por lo tanto",
+        "quindi|resultado|ergebnis|résultat|risultato|respuesta|antwort|réponse",
     ),
     r"|[=≈→⇒])[^\d\n.!?;]{0,40}$",
+)
+ANSWER_GIVEN = LazyPattern(
+    r"\b(?:answer|result|so (?:the|it)(?: \w+){0,3}?) (?:is|was|equals)(?: \w+)?\s*[\"'$€£]?$"
 )
 FINAL_ANSWER = LazyPattern(r"\bfinal answer\b\W{0,4}(?:is\b)?[^\d\n.!?;]{0,40}$")
 APPROXIMATE = LazyPattern(
@@ -122,8 +162,8 @@ APPROXIMATE = LazyPattern(
     rf"\.?|大约|約)\s*{_AMOUNT_BEGINS}",
 )
 BETWEEN_ALTERNATIVES = LazyPattern(
-    r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|of|vs\.?|versus|alternatively|/)",
-    r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"']*$",
+    r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|vs\.?|versus|alternatively|/)",
+    r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"'$€£]*$",
 )
 SHORT_OR = LazyPattern(r"^[\s)\"'°%]+(?:o|u)[\s(\"']+$")
 WITHIN_A_RANGE = LazyPattern(r"^\s*(?:-|–|—|\.\.\.?|…|~|to|bis|à|until|through|till|a|al)\s*$")

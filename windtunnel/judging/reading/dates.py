@@ -31,12 +31,25 @@ _MONTH_FIRST = LazyPattern(
     rf"(?<!\w)([^\W\d_]{{3,14}})\.?\s+(?:the\s+)?(\d{{1,2}}){_ORDINAL}(?![\w:]|\s?[%°])(?!\.\d)(?:(?:,|\s+of)?\s+(\d{{4}})(?!\d))?"
 )
 _TIME = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:[:h](\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|h\b)?(?![\d%])"
+    r"(?<![\w:.,/-])(\d{1,2})(?:(?:[:h]|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|h\b)?(?![\d%])"
 )
 _HOUR = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{2})\b)?"
+    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{1,2})\b)?"
 )
 _BARE_HOUR = LazyPattern(r"(?<![\w:.,/-])(\d{1,2})\s?h\b(?!\s?\d)")
+_MILITARY = LazyPattern(r"(?<![\w:.,/-])([01]\d|2[0-3])([0-5]\d)\s?(?:hours|hrs|h)\b")
+_EAST_ASIAN_TIME = LazyPattern(
+    r"(?:(午前|上午|早上|오전)|(午後|下午|晚上|오후))?\s?(\d{1,2})\s?[時时点點시](?:\s?(\d{1,2})\s?[分분]|([半반]))?"
+)
+_SPOKEN_TIME = LazyPattern(
+    r"\b(half|halb|quarter|viertel|\d{1,2} minut(?:es|en)|\d{1,2}(?= past))"
+    r"(?: (past|after|nach)| (to|before|till|vor))? (\d{1,2})(?![\d:])(?: uhr| o'clock)?"
+)
+_MORNING = LazyPattern(r"[ ,]{0,2}(?:(?:in the|am|du) )?(?:morning|morgens|vormittags?|matin|a\.?m\b)")
+_AFTERNOON = LazyPattern(
+    r"[ ,]{0,2}(?:(?:in the|am|de la|du|de l'|della|del) ?)?"
+    r"(?:afternoon|evening|nachmittags?|abends?|après-midi|soir|tarde|noche|pomeriggio|sera|p\.?m\b)"
+)
 _NAMED = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
 _NAMED_TIME = LazyPattern(r"\b(noon|midday|midnight)\b")
 _ENGLISH_SHORT = "sept"
@@ -110,12 +123,38 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
     for match in _BARE_HOUR.finditer(text) if hours else ():
         yield from _moment(match, _clock(int(match[1]), 0, ""))
     for match in _TIME.finditer(text):
-        yield from _moment(match, _clock(int(match[1]), int(match[2]), match[3] or ""))
+        yield from _moment(match, _clock(int(match[1]), int(match[2]), _half(match[3], text, match.end())))
     for match in _HOUR.finditer(text):
         minutes = int(match[2] or match[4] or 0)
-        yield from _moment(match, _clock(int(match[1]), minutes, match[3]))
+        yield from _moment(match, _clock(int(match[1]), minutes, _half(match[3], text, match.end())))
+    for match in _MILITARY.finditer(text):
+        yield from _moment(match, _clock(int(match[1]), int(match[2]), ""))
+    for match in _EAST_ASIAN_TIME.finditer(text):
+        half = "am" if match[1] else "pm" if match[2] else ""
+        yield from _moment(match, _clock(int(match[3]), int(match[4] or (30 if match[5] else 0)), half))
+    for match in _SPOKEN_TIME.finditer(text):
+        yield from _moment(match, *_spoken(match, text))
     for match in _NAMED_TIME.finditer(text):
         yield from _moment(match, _NAMED[match[1]])
+
+
+def _half(said: str | None, text: str, end: int) -> str:
+    """``am`` or ``pm``, by what stands with a time of day, or the empty text."""
+    if said and said[0] in "ap":
+        return said
+    return "pm" if _AFTERNOON.match(text, end) else ""
+
+
+def _spoken(match: re.Match[str], text: str) -> list[str | None]:
+    """``quarter to seven``: of the morning and of the evening, unless it says which."""
+    part, hour = match[1].split()[0], int(match[4])
+    minutes = {"half": 30, "halb": 30, "quarter": 15, "viertel": 15}.get(part) or int(part)
+    earlier = match[3] or part == "halb"
+    minute = hour * 60 + (-minutes if earlier else minutes)
+    is_am, is_pm = _MORNING.match(text, match.end()), _AFTERNOON.match(text, match.end())
+    halves = [720] if is_pm and hour <= 12 else [0] if is_am or hour > 12 else [0, 720]
+    there = [(minute % 720 if hour <= 12 else minute) + half for half in halves]
+    return [_clock(each // 60, each % 60, "") for each in there]
 
 
 def _moment(match: re.Match[str], *readings: str | None) -> Iterator[DayOrTime]:
@@ -141,7 +180,7 @@ def _clock(hour: int, minute: int, half: str) -> str | None:
     half = half.replace(".", "")
     if half in ("am", "pm"):
         if not 1 <= hour <= 12:
-            return None
+            return f"{hour:02}:{minute:02}" if 12 < hour < 24 and half == "pm" and minute < 60 else None
         hour = hour % 12 + (12 if half == "pm" else 0)
     return f"{hour:02}:{minute:02}" if hour < 24 and minute < 60 else None
 

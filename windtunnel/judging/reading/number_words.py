@@ -10,34 +10,41 @@ from itertools import islice
 
 from windtunnel.judging.reading.patterns import LazyPattern
 
-_ENGLISH = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-    " seventeen eighteen nineteen"
-)
-_GERMAN = (
-    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn"
-    " siebzehn achtzehn neunzehn"
-)
-_FRENCH = (
-    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept"
-    " dix-huit dix-neuf"
-)
-_SPANISH = (
-    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis"
-    " diecisiete dieciocho diecinueve"
-)
-_ITALIAN = (
-    "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici"
-    " sedici diciassette diciotto diciannove"
-)
-_PORTUGUESE = (
-    "zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezasseis"
-    " dezassete dezoito dezanove"
-)
-_DUTCH = (
-    "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien"
-    " zeventien achttien negentien"
-)
+# each language by its numbers up to nineteen, its tens, its other numbers, what may stand between the parts
+# of a number, and what begins its decimals
+_TABLE = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen / twenty thirty forty|fourty fifty sixty seventy eighty ninety / hundred=100
+thousand=1000 million=1000000 billion=1000000000 / and / point
+
+null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn
+siebzehn achtzehn neunzehn / zwanzig dreißig|dreissig vierzig fünfzig sechzig siebzig achtzig neunzig /
+ein=1 hundert=100 tausend=1000 million=1000000 millionen=1000000 / und / komma
+
+zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept
+dix-huit dix-neuf / vingt|vingts trente quarante cinquante soixante septante huitante|octante nonante /
+quatre-vingt=80 quatre-vingts=80 soixante-dix=70 quatre-vingt-dix=90 cent=100 cents=100 mille=1000 / et /
+virgule
+
+cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis
+diecisiete dieciocho diecinueve / veinte|veinti treinta cuarenta cincuenta sesenta setenta ochenta noventa /
+cien=100 ciento=100 doscientos=200 trescientos=300 cuatrocientos=400 quinientos=500 seiscientos=600
+setecientos=700 ochocientos=800 novecientos=900 mil=1000 veintidós=22 veintitrés=23 veintiséis=26 / y / coma
+
+zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici
+diciassette diciotto diciannove / venti|vent trenta|trent quaranta|quarant cinquanta|cinquant
+sessanta|sessant settanta|settant ottanta|ottant novanta|novant / cento=100 mille=1000 mila=1000 / e /
+virgola
+
+zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezasseis dezassete
+dezoito dezanove / vinte trinta quarenta cinquenta sessenta setenta oitenta noventa / dezesseis=16
+dezessete=17 dezenove=19 cem=100 cento=100 duzentos=200 trezentos=300 quatrocentos=400 quinhentos=500
+seiscentos=600 setecentos=700 oitocentos=800 novecentos=900 mil=1000 / e / vírgula
+
+nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien
+achttien negentien / twintig dertig veertig vijftig zestig zeventig tachtig negentig / één=1 honderd=100
+duizend=1000 / en|ën / komma
+"""
 
 
 @dataclass(frozen=True)
@@ -49,75 +56,27 @@ class _Language:
     point: str
 
 
-def _language(upto_19: str, tens: str, large: str, glue: str, point: str) -> _Language:
+def _language(described: str) -> _Language:
+    upto_19, tens, others, glue, point = " ".join(described.split()).split(" / ")
     words = {word: value for value, word in enumerate(upto_19.split())}
     words |= {word: 10 * ten for ten, word in enumerate(tens.split(), start=2) for word in word.split("|")}
-    words |= {word: int(value) for word, value in (pair.split("=") for pair in large.split())}
+    words |= {word: int(value) for word, value in (pair.split("=") for pair in others.split())}
     return _Language(words, glue, point)
 
 
-_LANGUAGES = (
-    _language(
-        _ENGLISH,
-        "twenty thirty forty|fourty fifty sixty seventy eighty ninety",
-        "hundred=100 thousand=1000 million=1000000 billion=1000000000",
-        "and",
-        "point",
-    ),
-    _language(
-        _GERMAN,
-        "zwanzig dreißig|dreissig vierzig fünfzig sechzig siebzig achtzig neunzig",
-        "ein=1 hundert=100 tausend=1000 million=1000000 millionen=1000000",
-        "und",
-        "komma",
-    ),
-    _language(
-        _FRENCH,
-        "vingt|vingts trente quarante cinquante soixante septante huitante|octante nonante",
-        "quatre-vingt=80 quatre-vingts=80 soixante-dix=70 quatre-vingt-dix=90 cent=100 cents=100 mille=1000",
-        "et",
-        "virgule",
-    ),
-    _language(
-        _SPANISH,
-        "veinte|veinti treinta cuarenta cincuenta sesenta setenta ochenta noventa",
-        "cien=100 ciento=100 doscientos=200 trescientos=300 cuatrocientos=400 quinientos=500"
-        " seiscientos=600 setecientos=700 ochocientos=800 novecientos=900 mil=1000 veintidós=22 veintitrés=23"
-        " veintiséis=26",
-        "y",
-        "coma",
-    ),
-    _language(
-        _ITALIAN,
-        "venti|vent trenta|trent quaranta|quarant cinquanta|cinquant sessanta|sessant settanta|settant"
-        " ottanta|ottant novanta|novant",
-        "cento=100 mille=1000 mila=1000",
-        "e",
-        "virgola",
-    ),
-    _language(
-        _PORTUGUESE,
-        "vinte trinta quarenta cinquenta sessenta setenta oitenta noventa",
-        "dezesseis=16 dezessete=17 dezenove=19 cem=100 cento=100 duzentos=200 trezentos=300 quatrocentos=400"
-        " quinhentos=500 seiscentos=600 setecentos=700 oitocentos=800 novecentos=900 mil=1000",
-        "e",
-        "vírgula",
-    ),
-    _language(
-        _DUTCH,
-        "twintig dertig veertig vijftig zestig zeventig tachtig negentig",
-        "één=1 honderd=100 duizend=1000",
-        "en|ën",
-        "komma",
-    ),
-    _Language(
-        {c: n for n, c in enumerate("零一二三四五六七八九十")}
-        | {"〇": 0, "两": 2, "百": 100, "千": 1000, "万": 10000},
-        "",
-        "点|點",
-    ),
-)
+_CHINESE = {c: n for n, c in enumerate("零一二三四五六七八九十")}
+_CHINESE |= {"〇": 0, "两": 2, "百": 100, "千": 1000, "万": 10000}
+_LANGUAGES = (*map(_language, _TABLE.strip().split("\n\n")), _Language(_CHINESE, "", "点|點"))
 _WORD = LazyPattern(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+    " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ORDINALS = _ORDINAL_WORDS.split()
+_ORDINAL = LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(_ORDINALS)}|thirtieth)\b")
+_ENGLISH_TOO = frozenset(
+    ["due", "once", "sei", "one", "non", "nul", "null", "cent", "cents", "mil", "um", "mille"]
+)
 _MOST_WORDS = 3000  # of one text that are looked at
 _PIECES = 24  # parts that one number may have
 _LONGEST = 60  # characters of one written word
@@ -146,6 +105,22 @@ def written_numbers(text: str) -> Iterator[WrittenNumber]:
         if value is not None and used:
             at = run[used - 1].end()
             yield WrittenNumber(word.start(), at, value, used == 1 and value <= 12 and value.is_integer())
+
+
+def in_digits(text: str) -> str:
+    """A case folded text with its numbers in words, and English ordinals, in digits."""
+    text = _ORDINAL.sub(_ordinal, text)
+    parts, at = [], 0
+    for number in written_numbers(text):
+        if number.value.is_integer() and text[number.start : number.end] not in _ENGLISH_TOO:
+            parts += [text[at : number.start], str(int(number.value))]
+            at = number.end
+    return "".join([*parts, text[at:]])
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    tens = {"twenty": 20, "thirty": 30}.get(match[1], 0)
+    return f"{tens + (30 if match[2] == 'thirtieth' else _ORDINALS.index(match[2]) + 1)}th"
 
 
 @lru_cache(maxsize=1)

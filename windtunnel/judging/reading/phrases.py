@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
+from windtunnel.judging.reading import dates
 from windtunnel.judging.reading.affirmed import (
     Affirmation,
     is_background,
@@ -12,7 +14,8 @@ from windtunnel.judging.reading.affirmed import (
     sentence_around,
     status_at,
 )
-from windtunnel.judging.reading.dates import DayOrTime, days_in, is_clock, is_day, same_day, times_in
+from windtunnel.judging.reading.dates import DayOrTime
+from windtunnel.judging.reading.number_words import in_digits
 from windtunnel.judging.reading.patterns import LazyPattern
 from windtunnel.judging.reading.quantities import lowered
 from windtunnel.judging.reading.text import compared_words, folded
@@ -21,43 +24,99 @@ from windtunnel.judging.reading.verdict import Stated
 _TOO_MANY = 200  # moments or places in one text: it is no answer to anything
 _NONE_OF_IT = LazyPattern(r"\b(?:no|kein\w*|aucun\w*|ning\w+|nessun\w*)\s+[\"']?$")
 _BESIDE = LazyPattern(r"\b(?:while|whereas|während|tandis que|mientras)\s[^,]*$")
+# a phrase that only tells what something else is, or who did something else
+_OF_SOMETHING_ELSE = LazyPattern(
+    r"(?:\([^()]*\b(?:of|to|for|from|under)|\bby [^,.;\n]{3,40} and \w+ed by"
+    r"|\b(?:followed by|ahead of))\s+[\"']?$"
+)
+_OWNER = LazyPattern(
+    r"^[\"']?(?:'s\s+(?!(?:the|a|an|not|been|in)\b)\w|[^,.;\n]{0,30}\b(?:only (?:in|later|came)|not until)\b)"
+)
 _RELATIVE = LazyPattern(
     r"\b(?:today|tomorrow|yesterday|tonight|(?:next|this|last|coming) \w+|in \w+ (?:days?|weeks?)"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|heute|morgen|demain|mañana|domani|half past"
-    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-    r"||quarter (?:to|past))\b"
+    r"|heute|morgen|demain|mañana|domani"
+    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))\b"
 )
 
 
-def stated_phrase(option: str, text: str) -> Stated:
-    """What a plain text says of a phrase, a day (``2026-03-12``) or a time of day (``14:30``)."""
-    if is_day(option):
-        return _stated_moment(text, lambda low: list(days_in(low)), lambda reading: same_day(option, reading))
-    if is_clock(option):
+# of a number without a month or minutes: it may be a day, an hour, or seconds since 1970
+_PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
+_PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
+# what is not when it begins
+_END_OR_LIMIT = LazyPattern(
+    r"(?:\b(?:ends?|ending|until|till|to|bis|à|hasta|fino|finish\w*|due|expir\w+|payable|deadline)"
+    r"(?: (?:is|at|on|by|um|am|the|alle))*|[-–—])[: ]*$"
+)
+
+
+def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
+    """What a plain text says of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
+
+    ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
+    """
+    moment = _as_moment(option)
+    if not (dates.is_day(moment) or dates.is_clock(moment)):
+        return _stated_words(option, text)
+    low = in_digits(lowered(f"{text} {unit}" if unit else text))
+    if dates.is_day(moment):
+        unread = bool(_PART_OF_A_DAY.search(low))
         return _stated_moment(
-            text, lambda low: list(times_in(low, hours=True)), lambda reading: reading == option
+            low, list(dates.days_in(low)), lambda reading: dates.same_day(moment, reading), unread
         )
-    return _stated_words(option, text)
+    spans = [(day.start, day.end) for day in dates.days_in(low)]
+    unread = any(
+        not any(start <= part.start() < end for start, end in spans)
+        for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
+    )
+    return _stated_moment(
+        low, list(dates.times_in(low, hours=True)), lambda reading: reading == moment, unread
+    )
 
 
-def _stated_moment(text: str, find: Callable[[str], list[DayOrTime]], fits: Callable[[str], bool]) -> Stated:
-    low = lowered(text)
-    moments = find(low)
+def _as_moment(option: str) -> str:
+    """A phrase that is a day or a time of day, in ISO's form."""
+    for normalised in (dates.normalised_day, dates.normalised_clock) if re.search(r"\d", option) else ():
+        try:
+            return normalised(option)
+        except ValueError:
+            continue
+    return option
+
+
+def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], unread: bool) -> Stated:
+    """``unread``: whether there are digits that may be a moment in a form that is not known."""
     if len(moments) > _TOO_MANY:
         return "unreadable"
     if not moments:
-        return "unreadable" if _RELATIVE.search(low) or re.search(r"\d", low) else "none"
+        return "unreadable" if unread or _RELATIVE.search(low) else "none"
     right: list[tuple[DayOrTime, Affirmation]] = []
     wrong: list[tuple[DayOrTime, Affirmation]] = []
-    for moment in moments:
-        status = status_at(low, moment.start, moment.end)
-        (right if any(fits(reading) for reading in moment.readings) else wrong).append((moment, status))
-    if any(status == "affirmed" for _, status in right):
-        return "unreadable" if any(status == "affirmed" for _, status in wrong) else "right"
+    for moment in sorted(moments, key=lambda each: each.start):
+        is_right = any(fits(reading) for reading in moment.readings)
+        (right if is_right else wrong).append((moment, status_at(low, moment.start, moment.end)))
+    if wrong:
+        right = [(each, _among_others(low, each, status)) for each, status in right]
+    affirmed = [each for each, status in right if status == "affirmed"]
+    if affirmed:
+        rivals = [
+            each
+            for each, status in wrong
+            if status == "affirmed"
+            and not (
+                each.start > affirmed[0].start
+                and _END_OR_LIMIT.search(low[max(0, each.start - 30) : each.start])
+            )
+        ]
+        return "unreadable" if rivals else "right"
     if any(status == "doubtful" for _, status in right):
         return "unreadable"
-    return "wrong" if wrong else "none"
+    return "wrong" if moments else "none"
+
+
+def _among_others(low: str, moment: DayOrTime, status: Affirmation) -> Affirmation:
+    is_open = status == "affirmed" and offers_alternative(low, moment.start, moment.end)
+    return "offered" if is_open else status
 
 
 def _stated_words(option: str, text: str) -> Stated:
@@ -71,9 +130,10 @@ def _stated_words(option: str, text: str) -> Stated:
         return "right"
     if "doubtful" in statuses:
         return "unreadable"
-    if not compared_words(text):
-        return "none"
-    return "wrong"
+    there = compared_words(text)
+    if "," in text and len(wanted) > 1 and there == [wanted[-1], *wanted[:-1]]:  # Lovelace, Ada
+        return "right"
+    return "wrong" if there else "none"
 
 
 def _status(low: str, start: int, end: int, option: str) -> Affirmation:
@@ -85,9 +145,12 @@ def _status(low: str, start: int, end: int, option: str) -> Affirmation:
     whole = not low[:start].strip(" \"'.,!?¡¿(") and not low[end:].strip(" \"'.,!?)")
     if whole:
         return "affirmed"
-    if status == "affirmed" and (offers_alternative(low, start, end) or is_background(low, start, end)):
-        return "doubtful"
-    return status
+    if status != "affirmed":
+        return status
+    if offers_alternative(low, start, end):
+        return "doubtful" if "/" in low[max(0, start - 2) : start] + low[end : end + 2] else "offered"
+    others = _OF_SOMETHING_ELSE.search(low[max(0, start - 80) : start]) or _OWNER.match(low[end : end + 60])
+    return "doubtful" if others or is_background(low, start, end) else "affirmed"
 
 
 def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:

@@ -5,29 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice, product
 
 from windtunnel.judging.reading.dates import days_in, times_in
 from windtunnel.judging.reading.number_words import written_numbers
 from windtunnel.judging.reading.numerals import Numeral, numerals
 from windtunnel.judging.reading.patterns import LazyPattern
+from windtunnel.judging.reading.unit_words import LOCALES
 from windtunnel.judging.reading.units import WORDS, Unit, converted, unit_after
 
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "tsd", "tausend", "mil", "mille", "тыс"), 1e3),
-    **dict.fromkeys(
-        ("m", "mm", "mn", "mio", "mln", "million", "millions", "millionen", "millones", "млн"), 1e6
-    ),
-    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions", "milliarden", "milliards"), 1e9),
-    **dict.fromkeys(("hundred", "hundert", "cents"), 1e2),
-    **dict.fromkeys(("lakh", "lakhs"), 1e5),
-    **dict.fromkeys(("crore", "crores"), 1e7),
+    **dict.fromkeys(("k", "thousand", "tsd", "тыс"), 1e3),
+    **dict.fromkeys(("m", "mm", "mn", "mio", "mln", "million", "millions", "млн"), 1e6),
+    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions"), 1e9),
     **dict.fromkeys(("trillion", "trillions", "tn"), 1e12),
-    "dozen": 12.0,
+    **{"hundred": 1e2, "hundert": 1e2, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7, "dozen": 12.0},
 }
 _MOST = 400  # numbers of one text that are looked at
 _SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
 _SCALE = LazyPattern(rf"[ ]?({'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?")
+_OF = LazyPattern(r"[ ](?:de|d'|di|of)(?=[ ])|")
 _MONEY = [word for word, units in WORDS.items() if units[0].dimension.startswith("currency")]
 _MONEY_BEFORE = LazyPattern(
     rf"(?<![^\W\d_])({'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))})[ ]?$"
@@ -38,6 +36,7 @@ _LABELLED = LazyPattern(
     r"(?:\((?P<bracket>[^()\n]{1,30})\)|\bin (?:degrees )?"
     r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
 )
+_FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
 _MINUS = LazyPattern(r"(?<![\d%)] )(?:\bminus|\bnegative|\bmoins|\bmenos|\bmeno|\bmin)\s$")
 _BELOW_ZERO = LazyPattern(
     r"^\s?(?:(?:°\s?c?|degrees|grad|degrés|grados|gradi)\s)?"
@@ -45,8 +44,9 @@ _BELOW_ZERO = LazyPattern(
     r"|sotto (?:lo )?zero|abaixo de zero)"
 )
 _LABEL = LazyPattern(
-    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|[#§№]\s?)$"
+    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|§\s?)$"
 )
+_NAMED_BY_NUMBER = LazyPattern(r"[#№]\s?$")
 _YEAR_BEFORE = LazyPattern(
     r"(?:\b(?:in|since|from|by|until|of|as of|year|en|im|jahr|seit|depuis|desde|dal|nel|em)\s|\()$"
 )
@@ -69,13 +69,15 @@ class Reading:
 class Quantity:
     """Where a quantity stands, and its readings, the likeliest first.
 
-    ``weak``: a number that may count or name something else (a year, a page, ``one``).
+    ``weak``: a number that may count or name something else (a year, a page, ``one``). ``is_name``: it names
+    something (``#42``), and counts nothing.
     """
 
     start: int
     end: int
     readings: tuple[Reading, ...]
     weak: bool = False
+    is_name: bool = False
 
     @property
     def year_like(self) -> bool:
@@ -89,6 +91,23 @@ def lowered(text: str) -> str:
     if len(low) == len(text):
         return low
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+@lru_cache(maxsize=1)
+def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
+    """CLDR's words for thousands, millions and so on, and a pattern that finds them."""
+    from babel.numbers import format_compact_decimal
+
+    words: dict[str, float] = {}
+    for locale, power, count in product(LOCALES, (3, 6, 9, 12), (1, 2, 5)):
+        if locale in ("zh", "ja", "ko"):  # they count by ten thousands: ``text.plain`` has read these
+            continue
+        printed = format_compact_decimal(count * 10**power, format_type="long", locale=locale)
+        number, _, word = printed.replace("\u00a0", " ").partition(" ")
+        if number == str(count) and len(word) >= 3:
+            words.setdefault(word.casefold(), 10.0**power)
+    longest_first = sorted(words, key=len, reverse=True)
+    return words, LazyPattern(rf"[ ]?({'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -152,8 +171,11 @@ def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | N
             return None
         return Quantity(start, end, tuple(Reading(value, step, None) for value, step in pairs), weak=True)
     quantity = Quantity(start, until, tuple(readings))
-    weak = bool(_LABEL.search(before)) or (quantity.year_like and bool(_YEAR_BEFORE.search(before)))
-    return replace(quantity, weak=weak)
+    is_name = bool(_NAMED_BY_NUMBER.search(before))
+    weak = (
+        is_name or bool(_LABEL.search(before)) or (quantity.year_like and bool(_YEAR_BEFORE.search(before)))
+    )
+    return replace(quantity, weak=weak, is_name=is_name)
 
 
 def _readings(
@@ -164,12 +186,13 @@ def _readings(
     prefix = WORDS[money[1]] if money else WORDS["celsius"] if _CELSIUS_BEFORE.search(before) else ()
     units, until = unit_after(low, end)
     scaled: list[Reading] = []
-    scale = _SCALE.match(low, end)
+    scale = _SCALE.match(low, end) or (None if units else _scale_of_other_languages(low, end))
     if scale and (not units or scale[1] in _SHORT_SCALES):
-        behind, scaled_until = unit_after(low, scale.end())
+        of_it = _OF.match(low, scale.end())
+        behind, scaled_until = unit_after(low, of_it.end() if of_it else scale.end())
         is_money = bool(money) or any(unit.dimension.startswith("currency") for unit in behind)
         if is_money or scale[1] not in _SHORT_SCALES or scale[1] == "k":
-            factor, of = _SCALES[scale[1]], behind or prefix
+            factor, of = _SCALES.get(scale[1]) or cldr_scales()[0][scale[1]], behind or prefix
             scaled = [each for v, step in pairs for each in _each_unit(v * factor, step * factor, of)]
             until = max(until, scaled_until, scale.end())
     word_read = bool(units or scaled)
@@ -179,6 +202,10 @@ def _readings(
         units, until = _named_beside(low, before, end, prefix)
     plain = [each for value, step in pairs for each in _each_unit(value, step, prefix or units)]
     return [*plain, *scaled], until, word_read
+
+
+def _scale_of_other_languages(low: str, end: int) -> re.Match[str] | None:
+    return cldr_scales()[1].match(low, end) if _FOREIGN_WORD.match(low, end) else None
 
 
 def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Reading]:
@@ -228,7 +255,9 @@ def _sum_of(large: Reading, small: Reading) -> Reading | None:
     """The sum in the larger unit, if the smaller part is less than one of it."""
     if large.unit is None or small.unit is None or large.unit == small.unit or large.step < 1:
         return None
-    if large.unit.dimension != small.unit.dimension or large.unit.dimension not in _COMPOUND:
+    if large.unit.dimension != small.unit.dimension or not (
+        large.unit.dimension in _COMPOUND or small.unit.hundredth
+    ):
         return None
     part = converted(small.value, small.unit, large.unit)
     step = converted(small.step, small.unit, large.unit)

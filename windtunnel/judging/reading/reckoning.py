@@ -10,8 +10,8 @@ from windtunnel.judging.reading.quantities import Quantity
 
 _UNCERTAINTY = LazyPattern(r"(?:±|\+/-|\+-|plus or minus|plus/minus|give or take)\s*$")
 _OPERATOR = LazyPattern(
-    r"^\s*\)?\s*(?:[×x*+/÷·^−-]|\*\*|times|plus|minus|divided by|multiplied by|mal|geteilt durch|fois|por",
-    r"|of|von|de|di|do|van)\s*\(?\s*$",
+    r"^\s*\)?\s*(?:[×x*+/÷·^−-]|\*\*|times|plus|minus|divided by|multiplied by|mal|geteilt durch|fois",
+    r"|por)\s*\(?\s*$",
 )
 _ROOT = LazyPattern(
     r"(?:√|\broot of|\bsqrt\s?\(?|\bwurzel (?:aus|von)|\bracine carrée de|\braíz cuadrada de",

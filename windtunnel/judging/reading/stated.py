@@ -45,19 +45,20 @@ def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[A
     """As ``stated``; a number without a unit in the text is in ``unit``."""
     from windtunnel.judging.reading.amounts import stated_number
     from windtunnel.judging.reading.phrases import stated_phrase
-    from windtunnel.judging.reading.text import plain
+    from windtunnel.judging.reading.text import is_garbled, plain
 
     seen = plain(text[:_LONGEST])
     texts = [option for option in slot.options if isinstance(option, str)]
     # what a reader does not see may be what is asked for: an address, a piece of markup
     verdicts = [
-        stated_phrase(option, seen if plain(option) == option else text[:_LONGEST]) for option in texts
+        stated_phrase(option, seen if plain(option) == option else text[:_LONGEST], unit) for option in texts
     ]
     asked = _numbers(slot)
     if asked:
         others = [number for other in besides for number in _numbers(other)]
         verdicts.append(stated_number(asked, seen, others, unit))
-    return best_of(verdicts)
+    verdict = best_of(verdicts)
+    return "unreadable" if verdict != "right" and is_garbled(text[:_LONGEST]) else verdict
 
 
 def best_of(verdicts: Iterable[Stated]) -> Stated:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from windtunnel.judging.reading.patterns import LazyPattern
-from windtunnel.judging.reading.unit_words import CLDR_UNITS, DEGREES_OF, LOCALES, NO_UNITS, TABLE
+from windtunnel.judging.reading.unit_words import CENTS, CLDR_UNITS, DEGREES_OF, LOCALES, NO_UNITS, TABLE
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unit:
-    """``name`` as pint has it, or a currency's code. Units of one dimension convert into one another."""
+    """``name`` as pint has it, or a currency's code. Units of one dimension convert into one another.
+
+    ``hundredth``: the hundredth part of the currency.
+    """
 
     name: str
     dimension: str
+    hundredth: bool = False
 
     @property
     def converts(self) -> bool:
-        """Bare degrees and currencies are taken as they are."""
-        return self.name != "degree" and self.dimension != f"currency {self.name}"
+        """Bare degrees are taken as they are."""
+        return self.name != "degree"
 
 
 def _table() -> dict[str, tuple[Unit, ...]]:
@@ -40,6 +44,9 @@ def _table() -> dict[str, tuple[Unit, ...]]:
             unit = Unit(name, f"currency {name}" if dimension == "currency" else dimension)
             for word in filter(None, (name.casefold(), *spellings.split("|"))):
                 words[word] = (*words.get(word, ()), unit)
+    for name, spellings in CENTS.items():
+        for word in spellings.split("|"):
+            words[word] = (*words.get(word, ()), Unit(name, f"currency {name}", hundredth=True))
     for degrees in TABLE["temperature"]["degree"].split("|"):
         for scale, name in DEGREES_OF.items():
             words.setdefault(f"{degrees} {scale}", (Unit(name, "temperature"),))
@@ -140,7 +147,8 @@ def _words_of_other_languages() -> tuple[dict[str, tuple[Unit, ...]], LazyPatter
 
     words: dict[str, tuple[Unit, ...]] = {}
     for locale in LOCALES:
-        for cldr, word in CLDR_UNITS.items():
+        for cldr in CLDR_UNITS:
+            word = cldr.partition("-")[2].replace("-per-", "/")
             forms = [format_unit(count, cldr, "long", locale=locale) for count in (1, 3, 7)]
             spelt = [form.replace(str(count), "") for form, count in zip(forms, (1, 3, 7), strict=True)]
             for name in (*spelt, get_unit_name(cldr, "long", locale) or ""):
@@ -162,7 +170,7 @@ def converted(value: float, source: Unit, target: Unit) -> float:
     """The value in the target unit, which must be of the same dimension."""
     if source == target or not source.converts or not target.converts:
         return value
-    factor, offset = _affine(source.name, target.name)
+    factor, offset = _affine(source, target)
     return value * factor + offset
 
 
@@ -170,17 +178,19 @@ def scale_between(source: Unit, target: Unit) -> float:
     """How many of the target unit one step of the source unit is."""
     if source == target or not source.converts or not target.converts:
         return 1.0
-    return abs(_affine(source.name, target.name)[0])
+    return abs(_affine(source, target)[0])
 
 
 @lru_cache(maxsize=256)
-def _affine(source: str, target: str) -> tuple[float, float]:
+def _affine(source: Unit, target: Unit) -> tuple[float, float]:
     """Factor and offset. Temperatures, the commonest, do without pint, which takes half a second to load."""
-    if source in _TO_KELVIN and target in _TO_KELVIN:
-        (factor, offset), (divisor, subtracted) = _TO_KELVIN[source], _TO_KELVIN[target]
+    if source.name == target.name:
+        return 0.01**source.hundredth / 0.01**target.hundredth, 0.0
+    if source.name in _TO_KELVIN and target.name in _TO_KELVIN:
+        (factor, offset), (divisor, subtracted) = _TO_KELVIN[source.name], _TO_KELVIN[target.name]
         return factor / divisor, (offset - subtracted) / divisor
-    registry = _registry()
-    zero, hundred = (float(registry.Quantity(x, source).to(target).magnitude) for x in (0.0, 100.0))
+    given = (_registry().Quantity(x, source.name) for x in (0.0, 100.0))
+    zero, hundred = (float(quantity.to(target.name).magnitude) for quantity in given)
     return (hundred - zero) / 100.0, zero
 
 

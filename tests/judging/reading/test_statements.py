@@ -1,0 +1,57 @@
+"""What a text states, what it only offers, and what cannot be read."""
+
+import pytest
+
+from windtunnel.judging.oracle.slots import Slot
+from windtunnel.judging.reading.stated import stated
+
+DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
+PRICE = {"number": 1299, "unit": "EUR"}
+COUNT = {"number": 42}
+DAY, TIME, CITY = {"date": "2026-03-12"}, {"time": "18:45"}, {"text": "Canberra"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "says"),
+    [
+        (DEGREES, "either 8.4 or 9 °C", "wrong"),
+        (DEGREES, "Is it 8.4 °C?", "wrong"),
+        (DEGREES, "It is 8.4 °C. Anything else?", "right"),
+        (DEGREES, "8.4 °C yesterday, 12 °C now", "wrong"),
+        (DEGREES, "The high is 12 °C, and it is currently 8.4 °C.", "right"),
+        (DEGREES, "I cannot look it up, but Oslo usually has 8.4 °C.", "wrong"),
+        (DEGREES, "It is probably 8.4 °C.", "unreadable"),
+        (DEGREES, "281.55 K, so the answer is 9.4 °C", "wrong"),
+        (DEGREES, "47 °F", "wrong"),
+        (DEGREES, "\ufffd\ufffd.\ufffd °C", "unreadable"),
+        (DEGREES, '{"name": "get_weather"}', "none"),
+        (DEGREES, "8.4 °Rx", "unreadable"),
+        (PRICE, "129900 cents", "right"),
+        (PRICE, "1299 euros, plus 9.90 euros for shipping", "right"),
+        (PRICE, "It dropped from €1,299 to €1,199.", "wrong"),
+        ({"number": 3_400_000, "unit": "USD"}, "3,4 milhões de dólares", "right"),
+        ({"number": 12000}, "1万2千人", "right"),
+        ({"number": 90, "unit": "minutes"}, "an hour and a half", "right"),
+        ({"number": 12.5, "unit": "km"}, "zwölfeinhalb Kilometer", "right"),
+        ({"number": 19.5, "unit": "percent"}, "0.195 as a fraction", "right"),
+        (COUNT, "42 tickets: 30 bugs and 12 requests", "right"),
+        (COUNT, "Ticket #42 is open.", "unreadable"),
+        (DAY, "the twelfth of March, two thousand twenty-six", "right"),
+        (DAY, "March 2026", "none"),
+        (DAY, "unknown", "none"),
+        (DAY, "issued on 12 March 2026 and due on 11 April 2026", "right"),
+        (TIME, "quarter to seven in the evening", "right"),
+        (TIME, "quarter to seven in the morning", "wrong"),
+        (TIME, "Viertel vor sieben abends", "right"),
+        (TIME, "18時45分", "right"),
+        (TIME, "1845 hours", "right"),
+        (TIME, "18:15 or 18:45", "wrong"),
+        (TIME, "moved from 18:45 to 20:00", "wrong"),
+        (TIME, "18:45–20:00", "right"),
+        (CITY, "Canberra or Sydney", "wrong"),
+        (CITY, "Sydney (north of Canberra)", "unreadable"),
+        ({"text": "Ada Lovelace"}, "Lovelace, Ada", "right"),
+    ],
+)
+def test_what_a_text_says(asked, text, says):
+    assert stated(Slot.model_validate(asked), text) == says
