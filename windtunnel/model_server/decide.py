@@ -151,7 +151,7 @@ class Engine:
         steps = self.playbooks.plan(prompt, sorted(known), today)
         if not steps and (reply := self.playbooks.reply_to(prompt)):
             return Decision(answer=Answer("done", reply))
-        steps = steps or improvise(prompt, tools, today, self.playbooks.languages)
+        steps = steps or improvise(prompt, tools, today)
         if not steps:
             pretends = persona is Persona.FABRICATOR
             return Decision(answer=_PRETENDED if pretends else _DECLINED)

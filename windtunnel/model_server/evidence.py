@@ -16,7 +16,7 @@ from windtunnel.model_server.words import WORDS, compiled, expanded
 SLOTS: Mapping[str, str] = {kind: expanded(pattern) for kind, pattern in WORDS["slots"].items()}
 QUOTED = compiled("quoted")
 _DATE, _TIME, _POLITE, _TRAILING = map(compiled, ("date", "time", "polite", "trailing"))
-_SUM, _SAYING, _ANOTHER, _ARITHMETIC = map(compiled, ("sum", "saying", "another", "arithmetic"))
+_SAYING, _ANOTHER, _ARITHMETIC = map(compiled, ("saying", "another", "arithmetic"))
 _GIVEN = {kind: re.compile(pattern) for kind, pattern in WORDS["evidence"].items()}
 _KINDS = {"quote": QUOTED, **_GIVEN, "date": _DATE, "time": _TIME}
 
@@ -120,10 +120,7 @@ class Evidence:
 
 
 def gather(prompt: str, today: date | None) -> list[Evidence]:
-    """All evidence in the prompt, in its order, no text taken twice; of a sum, that alone."""
-    if match := _SUM.fullmatch(prompt):
-        with suppress(NotThisKind):  # a question of another kind
-            return [Evidence("sum", read_expression(match["sum"]), 0, match.end())]
+    """All evidence in the prompt, in its order, no text taken twice; what follows "saying" is one message."""
     gathered: list[Evidence] = []
     for kind, pattern in _KINDS.items():
         for match in pattern.finditer(blanked(prompt, gathered)):
@@ -132,17 +129,13 @@ def gather(prompt: str, today: date | None) -> list[Evidence]:
                 with suppress(NotThisKind):
                     value = read_slot(kind, prompt[start:end], today, {})
                     gathered.append(Evidence(kind, value, start, end))
+    match = _SAYING.search(
+        blanked(prompt, [piece for piece in gathered if piece.kind in ("quote", "url", "time")])
+    )
+    if match and not _ANOTHER.search(match["text"]) and "\0" not in match["text"]:
+        gathered = [piece for piece in gathered if piece.end <= match.start()]
+        gathered.append(Evidence("message", prompt[match.start("text") :], match.start(), len(prompt)))
     return sorted(gathered, key=lambda piece: piece.start)
-
-
-def with_message(prompt: str, pieces: Sequence[Evidence]) -> list[Evidence] | None:
-    """The evidence with what follows "saying" or a colon as one text; None if there is no such text."""
-    fixed = [piece for piece in pieces if piece.kind in ("quote", "url", "time")]
-    match = _SAYING.search(blanked(prompt, fixed))
-    if match is None or _ANOTHER.search(match["text"]) or "\0" in match["text"]:
-        return None
-    kept = [piece for piece in pieces if piece.end <= match.start()]
-    return [*kept, Evidence("message", prompt[match.start("text") :], match.start(), len(prompt))]
 
 
 def blanked(text: str, pieces: Sequence[Evidence]) -> str:

@@ -65,6 +65,10 @@ class Parameter:
     def enum(self) -> list[Any]:
         return list(self.schema.get("enum") or ([self.schema["const"]] if "const" in self.schema else []))
 
+    @property
+    def is_text(self) -> bool:
+        return self.kind == "string" and not self.enum
+
     @cached_property
     def name_stems(self) -> frozenset[str]:
         return frozenset(map(stem, words_of(self.name)))
