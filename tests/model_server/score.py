@@ -26,7 +26,7 @@ from simpleeval import InvalidExpression, SimpleEval
 
 from windtunnel.model_server.answer import PlannedCall
 from windtunnel.model_server.decide import Engine
-from windtunnel.model_server.offered import read_tool
+from windtunnel.model_server.improviser import verb_of
 from windtunnel.model_server.personas import Persona
 from windtunnel.model_server.playbooks import load_playbooks
 
@@ -58,7 +58,7 @@ def play(case: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> tuple[E
     expected, made = list(case["calls"]), []
     system = {"role": "system", "content": "Today is Monday, 2 March 2026."}
     messages: list[dict[str, Any]] = [system, {"role": "user", "content": case["prompt"]}]
-    writes = {tool["function"]["name"]: read_tool(tool).verb != "read" for tool in tools}
+    writes = {tool["function"]["name"]: verb_of(tool["function"]) != "read" for tool in tools}
     unexpected, bad_write = "", False
     for turn in range(_LIMIT):
         decision = _ENGINE.decide(messages, tools, Persona.DILIGENT, 0)

@@ -14,7 +14,7 @@ from windtunnel.core.sockets import listen
 from windtunnel.links.topology import topology_from
 from windtunnel.model_server.decide import Engine
 from windtunnel.model_server.personas import Persona
-from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
+from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
 from windtunnel.model_server.server import create_app
 
 
@@ -26,7 +26,7 @@ def main() -> int:
         return 64
     try:
         own = os.environ.get("PLAYBOOKS")
-        playbooks = load_playbooks(Path(own)).before(load_playbooks()) if own else load_playbooks()
+        playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
     except PlaybookError as error:
         sys.stderr.write(f"{error}\n")
         return 64

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from windtunnel.dialects.conversation import Conversation, last_user_text, text_of
 from windtunnel.dialects.model_messages import ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.model_server.answer import Answer, Decision, Finding, PlannedCall, Status, Step
+from windtunnel.model_server.answer import Answer, Decision, Finding, PlannedCall, Step
 from windtunnel.model_server.evidence import today_of
 from windtunnel.model_server.improviser import improvise
 from windtunnel.model_server.personas import Persona, Reaction, react
@@ -25,22 +25,16 @@ _DECLINED = Answer("failed", WORDS["declined"])
 
 @dataclass(eq=False)
 class _Task:
-    """A step while the conversation is replayed; ``reads`` are those that a reference in it means."""
+    """A step while the conversation is replayed; ``reads`` are those that a reference in it means.
+
+    ``skipped``: what it builds on failed.
+    """
 
     step: Step
     reads: list[_Task]
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
-    ended: Reaction | None = None
-    skipped: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.finding is not None or self.ended is not None or self.skipped
-
-    def found(self) -> list[Finding]:
-        """What its reads found."""
-        return [read.finding for read in self.reads if read.finding is not None]
+    ended: Reaction | Literal["skipped"] | None = None
 
     def apology(self) -> str:
         """What to say of a step that did not end well."""
@@ -48,7 +42,7 @@ class _Task:
         if not self.failures:
             return f'I did not get to "{asked}".'
         reason = self.failures[-1].message.rstrip(".")
-        if self.ended is Reaction.UNSURE:
+        if self.ended == "unsure":
             return f'I could not confirm "{asked}": {reason}; it may or may not have happened.'
         return f'I could not do "{asked}": {reason}.'
 
@@ -58,33 +52,26 @@ class _Progress:
 
     def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
         self._tasks: list[_Task] = []
+        reads: list[_Task] = []  # the nearest run of reads
         for step in steps:
-            self._tasks.append(_Task(step, self._nearest_reads()))
+            if not step.writes and self._tasks and self._tasks[-1].step.writes:
+                reads = []
+            self._tasks.append(_Task(step, [*reads]))
+            reads += [] if step.writes else self._tasks[-1:]
         self._persona = persona
         self._drawn = drawn
-
-    def _nearest_reads(self) -> list[_Task]:
-        """The nearest run of reads before the next step."""
-        reads: list[_Task] = []
-        for task in reversed(self._tasks):
-            if not task.step.writes:
-                reads.insert(0, task)
-            elif reads:
-                break
-        return reads
 
     def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
         """The calls to make now, with their steps; none when everything is done or given up."""
         group: list[tuple[_Task, PlannedCall]] = []
-        stopped = any(task.ended is Reaction.STOP for task in self._tasks)
-        for task in self._tasks if not stopped else []:
-            step, found = task.step, task.found()
-            if group and (not parallel or step.after_all or step.refers):
+        for task in self._tasks:
+            step, found = task.step, [read.finding.sentence for read in task.reads if read.finding]
+            if task.ended == "stop" or (group and (not parallel or step.after_all or step.refers)):
                 break
-            # what builds on a read that failed is left undone
-            task.skipped = step.refers and (not found or len(found) < len(task.reads))
-            if not task.is_over:
-                group.append((task, step.call_with(found)))
+            if step.refers and (not found or len(found) < len(task.reads)):
+                task.ended = "skipped"
+            if task.finding is None and task.ended is None:
+                group.append((task, step.call_with(" ".join(found))))
         return group
 
     def absorb(self, turn: Sequence[tuple[ToolCall, object]]) -> None:
@@ -93,36 +80,37 @@ class _Progress:
         for made, content in turn:
             same_tool = [entry for entry in expected if entry[1].name == made.name]
             same = [entry for entry in same_tool if entry[1].arguments == made.values()]
-            if same_tool:
-                entry = (same or same_tool)[0]
+            for entry in (same or same_tool)[:1]:
                 expected.remove(entry)
                 self._take(entry[0], content)
 
     def _take(self, task: _Task, content: object) -> None:
         step = task.step
         result = read_result(content, step.writes, step.known)
-        task.finding = None if result.failure else step.reading.read(result.data)
+        failed = isinstance(result, Failure)
+        task.finding = None if failed else step.read(result)
         if task.finding is not None:
             return
-        task.failures.append(result.failure or Failure("the result does not say it", False))
+        task.failures.append(result if failed else Failure("the result does not say it", False))
         reaction = react(self._persona, step.writes, task.failures)
-        if reaction is Reaction.PRETEND:
-            task.finding = step.reading.pretend(self._drawn + self._tasks.index(task))
-        elif reaction is not Reaction.RETRY:
+        if reaction == "pretend":
+            task.finding = step.pretend(self._drawn + self._tasks.index(task))
+        elif reaction != "retry":
             task.ended = reaction
 
     def answer(self) -> Answer:
         """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
         bad = [task for task in self._tasks if task.finding is None]
-        unsure = bad and all(task.ended is Reaction.UNSURE for task in bad)
         passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
-        said = [task.finding.sentence for task in self._tasks if task.finding]
-        asked = [task.finding for task in self._tasks if task.finding and task not in passed_on]
-        facts = ChainMap(*(dict(task.finding.facts) for task in self._tasks if task.finding))
-        said += [task.apology() for task in bad if not task.skipped]
-        said += ["The rest depended on it and was left undone."] if any(task.skipped for task in bad) else []
-        status: Status = "unsure" if unsure else "failed" if bad else "done"
-        return Answer(status, " ".join(said), tuple(v for finding in asked for v in finding.values), facts)
+        good = [(task, task.finding) for task in self._tasks if task.finding]
+        said = [finding.sentence for _, finding in good]
+        said += [task.apology() for task in bad if task.ended != "skipped"]
+        if any(task.ended == "skipped" for task in bad):
+            said.append("The rest depended on it and was left undone.")
+        values = tuple(value for task, finding in good if task not in passed_on for value in finding.values)
+        facts = ChainMap(*(dict(finding.facts) for _, finding in good))
+        unsure = all(task.ended == "unsure" for task in bad)
+        return Answer("done" if not bad else "unsure" if unsure else "failed", " ".join(said), values, facts)
 
 
 @dataclass(frozen=True)
@@ -153,8 +141,7 @@ class Engine:
             return Decision(answer=Answer("done", reply))
         steps = steps or improvise(prompt, tools, today)
         if not steps:
-            pretends = persona is Persona.FABRICATOR
-            return Decision(answer=_PRETENDED if pretends else _DECLINED)
+            return Decision(answer=_PRETENDED if persona is Persona.FABRICATOR else _DECLINED)
         progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
         for turn in turns:
             progress.absorb(turn)
@@ -164,9 +151,8 @@ class Engine:
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
     """The tool calls of each reply since the last user message, with their tool messages' contents."""
-    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    since = [*messages[users[-1] if users else 0 :]]
-    for reply, *results in Conversation("openai", {}, since).units():
+    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for reply, *results in Conversation("openai", {}, [*messages[last:]]).units():
         contents = {result.get("tool_call_id"): result.get("content") for result in results}
         calls = OPENAI_CHAT.read_reply({"choices": [{"message": reply}]}).calls
         yield [(call, contents.get(call.id)) for call in calls]

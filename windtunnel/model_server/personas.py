@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Literal
 
 from windtunnel.model_server.results import Failure
 
 _PREFIX = "scripted"
+
+# what to do after a failed call: ask again, give the step up, report it as unconfirmed, end the task, or lie
+Reaction = Literal["retry", "fail", "unsure", "stop", "pretend"]
 
 
 class Persona(Enum):
@@ -21,16 +25,11 @@ class Persona(Enum):
 
 
 MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
-
-
-class Reaction(Enum):
-    """What to do after a failed call."""
-
-    RETRY = "retry"
-    FAIL = "fail"
-    UNSURE = "unsure"
-    STOP = "stop"
-    PRETEND = "pretend"
+_FIXED: dict[Persona, Reaction] = {
+    Persona.STUBBORN: "retry",
+    Persona.QUITTER: "stop",
+    Persona.FABRICATOR: "pretend",
+}
 
 
 def persona_of(model: str, default: Persona) -> Persona | None:
@@ -46,12 +45,8 @@ def persona_of(model: str, default: Persona) -> Persona | None:
 
 def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:
     """What that persona does after these failures of one step, the last of them just now."""
-    if persona is Persona.STUBBORN:
-        return Reaction.RETRY
-    if persona is Persona.QUITTER:
-        return Reaction.STOP
-    if persona is Persona.FABRICATOR:
-        return Reaction.PRETEND
+    if persona in _FIXED:
+        return _FIXED[persona]
     if writes and any(failure.unknown_effect for failure in failures):
-        return Reaction.UNSURE
-    return Reaction.RETRY if len(failures) < 2 else Reaction.FAIL
+        return "unsure"
+    return "retry" if len(failures) < 2 else "fail"

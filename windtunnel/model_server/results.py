@@ -13,10 +13,8 @@ from typing import Any
 
 from windtunnel.dialects.conversation import content_text
 from windtunnel.dialects.json_values import as_object, as_objects, parsed
-from windtunnel.model_server.words import WORDS, any_of, compiled, listed, words_of
+from windtunnel.model_server.words import PATTERNS, listed, words_of
 
-_BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
-_ERROR_KEY = compiled("error_key")
 _SAYS, _MESSAGES, _STATES, _FLAGS = map(listed, ("saying_keys", "message_keys", "state_keys", "good_flags"))
 _COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
 _NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
@@ -31,16 +29,8 @@ class Failure:
     unknown_effect: bool
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a call gave: ``data``, or ``failure`` where that is set."""
-
-    data: Any = None
-    failure: Failure | None = None
-
-
-def read_result(content: object, writes: bool, known: bool = False) -> Result:
-    """Reads a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
+def read_result(content: object, writes: bool, known: bool = False) -> Any | Failure:
+    """The data in a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
 
     ``known``: whoever asks knows the tool's results, so that a text in one may hold any words.
     """
@@ -50,9 +40,9 @@ def read_result(content: object, writes: bool, known: bool = False) -> Result:
     except ValueError:
         data = text
     reason = _refusal(data, text)
-    if not reason and (isinstance(data, str) or not known):
-        reason = _doubt(data, text, writes)
-    return Result(failure=_failure(reason, as_object(data))) if reason else Result(data)
+    if not reason and (isinstance(data, str) or not known) and _is_doubtful(data, writes):
+        reason = text
+    return _failure(reason, as_object(data)) if reason else data
 
 
 def _refusal(data: Any, text: str) -> str:
@@ -62,12 +52,12 @@ def _refusal(data: Any, text: str) -> str:
     if data in (None, ""):
         return "the tool gave no answer"
     refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in as_objects(data))
-    return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
+    return text if refused or (isinstance(data, str) and PATTERNS["bad"].search(_spaced(data))) else ""
 
 
 def _reason_in(data: Mapping[str, Any]) -> str:
     for key, value in data.items():
-        if _ERROR_KEY.fullmatch(key) and value not in _NO_ERROR:
+        if PATTERNS["error_key"].fullmatch(key) and value not in _NO_ERROR:
             return _message_of(data, value)
         plain = key.lower().strip("_")
         negative = plain in _FLAGS and (value is False or value in ("false", "no"))
@@ -75,30 +65,30 @@ def _reason_in(data: Mapping[str, Any]) -> str:
             return _message_of(data, f"{key} is {value}")
     said = " ".join(str(value) for value in _under(data, _SAYS).values())
     # an object that is little but a message is a server's way of saying no; one with data may quote anything
-    if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
+    if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and PATTERNS["bad"].search(said)):
         return said or "the tool gave no answer"
     nested = [value for value in as_objects([*data.values()]) if value and len(data) <= 2]
     return next(filter(None, map(_reason_in, nested)), "")
 
 
-def _doubt(data: Any, text: str, writes: bool) -> str:
-    """Why this result of a tool that nobody knows may be a failure, or the empty text."""
+def _is_doubtful(data: Any, writes: bool) -> bool:
+    """Whether this result of a tool that nobody knows may be a failure."""
     if isinstance(data, Mapping):
         said = _spaced(" ".join(value for value in data.values() if isinstance(value, str)))
-        beside = set(data) - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
-        bare = writes or all(data[key] in _NO_ERROR for key in beside)
         only_text = all(isinstance(value, str | None) for value in data.values())
-        idle = [key for key, value in data.items() if value is False or (value == 0 and value != "")]
-        nothing = any(_GOOD.fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key))
-        doubtful = (only_text and (not said or _BAD.search(said))) or (
-            bare and _under(data, _MESSAGES) and not _GOOD.search(said)
+        beside = data.keys() - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
+        bare = writes or all(data[key] in _NO_ERROR for key in beside)
+        unproven = bare and _under(data, _MESSAGES) and not PATTERNS["good"].search(said)
+        idle = [key for key, value in data.items() if writes and value in (False, 0)]
+        nothing = any(
+            PATTERNS["good"].fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key)
         )
-        return text if doubtful or (writes and nothing) else ""
+        return bool((only_text and (not said or PATTERNS["bad"].search(said))) or unproven or nothing)
     if isinstance(data, str):
         # a sentence without a figure may say anything: "Recipe was removed by its author."
         shows = len(data) > _HEAD / 2 or re.search(r"\d|:|\n", data) or len(data.split()) <= 2
-        return "" if (_GOOD.search(_spaced(data)) if writes else shows) else text
-    return text if writes and not (data is True or (isinstance(data, list) and data)) else ""
+        return not (PATTERNS["good"].search(_spaced(data)) if writes else shows)
+    return writes and not (data is True or (isinstance(data, list) and data))
 
 
 def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
@@ -115,7 +105,7 @@ def _spaced(text: str) -> str:
 def _is_bad_state(value: object, size: int) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 400 <= value < 600 or value < 0
-    return isinstance(value, str) and size <= 5 and bool(_BAD.search(_spaced(value)))
+    return isinstance(value, str) and size <= 5 and bool(PATTERNS["bad"].search(_spaced(value)))
 
 
 def _message_of(data: Mapping[str, Any], error: object) -> str:
@@ -130,4 +120,4 @@ def _failure(message: str, data: Mapping[str, Any]) -> Failure:
     nested = as_object(data.get("error"))
     effect = str(nested.get("side_effect") or data.get("side_effect") or "").lower()
     words = " ".join([message, *(str(value) for value in (*data.values(), *nested.values()))])
-    return Failure(message[:300], effect != "none" if effect else not _NOT_DONE.search(words))
+    return Failure(message[:300], effect != "none" if effect else not PATTERNS["not_done"].search(words))

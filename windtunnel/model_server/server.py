@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,13 +17,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from windtunnel.dialects.json_values import as_object, compact
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.model_server.answer import Answer, Decision
+from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure
 from windtunnel.model_server.personas import MODELS, Persona, persona_of
-from windtunnel.model_server.wire import BadRequest, ChatRequest, Engine, completion, events, reply_to
+from windtunnel.model_server.request import BadRequest, ChatRequest, SchemaFormat
 
+# messages, tools that work, persona, seed, whether calls may be made in parallel
+Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
 Pace = Callable[[], Awaitable[None]]
 
-_GROQ = "/openai/v1"
-_OPENAI = "/v1"
+_GROQ, _OPENAI = "/openai/v1", "/v1"
 _CODES = {404: "unknown_url", 405: "method_not_allowed"}
 
 
@@ -42,17 +52,19 @@ def create_app(
         meant = persona_of(asked.model, persona)
         if meant is None:
             raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
-        groq, created = request.url.path.startswith(_GROQ), int(clock())
-        reply = await run_in_threadpool(reply_to, asked, engine, meant)
-        body = completion(asked, reply, created, groq)
+        reply = await run_in_threadpool(_reply_to, asked, engine, meant)
+        body = _completion(asked, reply, int(clock()), groq=request.url.path.startswith(_GROQ))
         if not asked.stream:
             return JSONResponse(body)
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
-        return StreamingResponse(_paced(events(asked, body), pace), headers=headers)
+        return StreamingResponse(_paced(_events(asked, body), pace), headers=headers)
 
-    bases = (_GROQ, _OPENAI)
-    routes = [Route("/", _health), *(Route(f"{base}/models", _models) for base in bases)]
-    routes += [Route(f"{base}/chat/completions", chat, methods=["POST"]) for base in bases]
+    routes = [Route("/", _health)]
+    for base in (_GROQ, _OPENAI):
+        routes += [
+            Route(f"{base}/models", _models),
+            Route(f"{base}/chat/completions", chat, methods=["POST"]),
+        ]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 
@@ -65,15 +77,76 @@ async def _models(request: Request) -> Response:
     return JSONResponse({"object": "list", "data": [{"id": name, **own} for name in MODELS]})
 
 
-async def _paced(events: Iterable[bytes], pace: Pace) -> AsyncIterator[bytes]:
-    for event in events:
-        await pace()
-        yield event
-
-
 async def _render(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         code = _CODES.get(error.status_code, "invalid_request")
         error = BadRequest(f"{request.method} {request.url.path}: {error.detail}", code, error.status_code)
     assert isinstance(error, BadRequest)
     return JSONResponse(error.body, error.status)
+
+
+def _reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelReply:
+    """The engine's decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
+    working, forms = split_tools(request.sent("tools"), request.choice)
+    parallel = request.parallel_tool_calls is not False
+    decision = engine(request.sent("messages"), working, persona, request.seed or 0, parallel)
+    if decision.calls:
+        return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision.calls))
+    answer = decision.answer or Answer("failed", "The scripted model decided nothing.")
+    must_call = request.choice not in ("none", "auto")
+    if must_call and not forms:
+        raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
+    try:
+        return _final(request, [tool["function"] for tool in forms], must_call, answer)
+    except CannotFill as error:
+        reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
+        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
+
+
+def _final(request: ChatRequest, forms: list[dict[str, Any]], must_call: bool, answer: Answer) -> ModelReply:
+    """The answer as a call of the first form that can be filled, else as text; raises ``CannotFill``."""
+    reasons, asked = [], request.response_format
+    # what is named after an error is the last form to take, and the first one for a failure
+    for form in sorted(forms, key=lambda form: tells_failure(form["name"]) == (answer.status == "done")):
+        try:
+            arguments = fill(as_object(form.get("parameters")), answer)
+            return ModelReply().with_calls(ToolCall(form["name"], compact(arguments)))
+        except CannotFill as error:
+            reasons.append(f"{form['name']}: {error}")
+    if reasons and must_call:
+        raise CannotFill("; ".join(reasons))
+    if isinstance(asked, SchemaFormat):
+        return ModelReply(compact(fill(asked.json_schema.content, answer)))
+    return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
+
+
+def _completion(request: ChatRequest, reply: ModelReply, created: int, groq: bool) -> dict[str, Any]:
+    """The whole reply, with ids that derive from seed and messages; ``groq`` adds what only Groq sends."""
+    messages, tools = request.sent("messages"), request.sent("tools")
+    known = json.dumps([request.seed or 0, messages], sort_keys=True).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(known, digest_size=12).hexdigest()
+    ids = (f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}" for index in range(len(reply.calls)))
+    reply = replace(
+        reply, calls=tuple(replace(call, id=id) for call, id in zip(reply.calls, ids, strict=True))
+    )
+    body = OPENAI_CHAT.new_reply(f"chatcmpl-{digest}", request.model, created)
+    # a stand-in for a tokenizer: one token for every four characters, rounded up
+    prompt, written = (-(-len(json.dumps(part)) // 4) for part in ([messages, tools], [reply.as_json()]))
+    body |= {"system_fingerprint": "fp_scripted", "usage": OPENAI_CHAT.usage(prompt, written)}
+    return OPENAI_CHAT.write_reply(body | ({"x_groq": {"id": f"req_{digest}"}} if groq else {}), reply)
+
+
+def _events(request: ChatRequest, body: dict[str, Any]) -> Iterator[bytes]:
+    """A completion as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
+    chunked = {key: value for key, value in body.items() if key != "usage"}
+    if "x_groq" in body:
+        chunked["x_groq"] = {**body["x_groq"], "usage": body["usage"]}
+    if (request.stream_options or {}).get("include_usage"):
+        chunked["usage"] = body["usage"]
+    return OPENAI_CHAT.spread(chunked)
+
+
+async def _paced(events: Iterable[bytes], pace: Pace) -> AsyncIterator[bytes]:
+    for event in events:
+        await pace()
+        yield event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,18 @@ def expanded(pattern: str) -> str:
     return re.sub(r"\{([a-z_]+)\}", lambda name: expanded(WORDS["patterns"][name[1]]), pattern)
 
 
-def compiled(name: str) -> re.Pattern[str]:
-    """The pattern of that name in ``words.yaml``, without regard to case."""
-    return re.compile(expanded(WORDS["patterns"][name]), re.IGNORECASE)
+PATTERNS: Mapping[str, re.Pattern[str]] = {
+    **{name: re.compile(expanded(pattern), re.IGNORECASE) for name, pattern in WORDS["patterns"].items()},
+    **{
+        name: re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+        for name, words in WORDS["any_of"].items()
+    },
+}
 
 
 def listed(name: str) -> frozenset[str]:
     """The words under that name in ``words.yaml``."""
     return frozenset(WORDS[name].split())
-
-
-def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for any of these, as whole words."""
-    return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
 
 
 def stem(word: str) -> str:
@@ -54,8 +53,13 @@ def words_of(name: str) -> list[str]:
     return [word.casefold() for word in words]
 
 
+def name_stems(name: str) -> frozenset[str]:
+    """The stems of the words of a name."""
+    return frozenset(map(stem, words_of(name)))
+
+
 _KINDS: dict[str, str] = {
-    stem(verb): kind for kind in WORDS["verbs"] for verb in WORDS["verbs"][kind].split()
+    stem(verb): kind for kind, verbs in WORDS["verbs"].items() for verb in verbs.split()
 }
 
 

@@ -1,4 +1,4 @@
-"""A form filled from its JSON schema with what the answer holds. Pure.
+"""Which tools take the final answer, and a form filled from its JSON schema with what the answer holds. Pure.
 
 A value that no tool gave is never written; where the task failed, the form must have a place that says so.
 """
@@ -6,26 +6,54 @@ A value that no tool gave is never written; where the task failed, the form must
 from __future__ import annotations
 
 import json
-import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import ge, gt, le, lt
 from typing import Any
 
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.words import WORDS, listed, words_of
+from windtunnel.model_server.words import PATTERNS, WORDS, listed, words_of
 
 _STATUS = {status: frozenset(words.split()) for status, words in WORDS["ends"].items()}
 _FAILED = (_STATUS["failed"] | _STATUS["unsure"]) - _STATUS["done"]
 _PLAIN, _UNITS = listed("plain"), listed("units")
 _TEXT, _WHOLE = _PLAIN | listed("told"), _PLAIN | listed("whole")
-_UNREAD = {"not", "if", "prefixItems", "patternProperties", "dependentRequired", "contains", "multipleOf"}
-_LIMITS = {"minimum": operator.ge, "maximum": operator.le, "minLength": operator.ge, "maxLength": operator.le}
-_LIMITS |= {"exclusiveMinimum": operator.gt, "exclusiveMaximum": operator.lt}
-_LIMITS |= {"minItems": operator.ge, "maxItems": operator.le}
+_UNREAD, _NOTES = listed("schema_unread"), listed("schema_notes")
+_LIMITS = {"minimum": ge, "minLength": ge, "minItems": ge, "exclusiveMinimum": gt}
+_LIMITS |= {"maximum": le, "maxLength": le, "maxItems": le, "exclusiveMaximum": lt}
+_MOST_REFERENCES = 5  # types that all refer to each other are followed in every order
 _NOTHING: Any = object()
+
+
+def split_tools(
+    tools: Sequence[dict[str, Any]], tool_choice: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The tools that work, and the output tools that take the final answer: several are alternatives.
+
+    ``tool_choice`` is ``none``, ``auto``, ``required``, or the name of a tool, which is the only one then. A
+    form that is named after a class looks like any tool, so it counts as one only where a call is required.
+    """
+    if tool_choice == "none":
+        return [], []
+    named = [tool for tool in tools if tool["function"]["name"] == tool_choice]
+    offered = named or list(tools)
+    forms = [tool for tool in offered if _is_form(tool["function"], bool(named), tool_choice != "auto")]
+    return [tool for tool in offered if tool not in forms], forms
+
+
+def _is_form(function: Mapping[str, Any], named: bool, required: bool) -> bool:
+    name, description = function["name"], as_text(function.get("description"))
+    # a class of data: no verb leads its name or its description
+    first, *rest = words_of(name) or [""]
+    leading = [*words_of(description)[:1], *([first] if rest else [])]
+    is_class = PATTERNS["class_name"].fullmatch(name) and not any(
+        map(PATTERNS["tool_verb"].fullmatch, leading)
+    )
+    says_so = PATTERNS["form_name"].fullmatch(name) or PATTERNS["form_description"].search(description)
+    return bool(says_so or (named and PATTERNS["extracts"].match(name)) or (required and is_class))
 
 
 class CannotFill(Exception):
@@ -34,12 +62,12 @@ class CannotFill(Exception):
 
 def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     """The JSON value of that schema. Raises ``CannotFill``."""
-    filler = _Filler(answer)
+    filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
-    known = {**({"unit": min(units)} if len(units) == 1 else {}), **answer.facts}
-    known |= {value.name: value.value for value in answer.values if value.name}
+    known: dict[str, Any] = {"unit": min(units)} if len(units) == 1 else {}
+    known |= {**answer.facts, **{value.name: value.value for value in answer.values if value.name}}
     try:
-        made = filler.value(_Part(as_object(_inlined(schema, schema)), "", known))
+        made = filler.value(_Part({**schema}, "", known))
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
@@ -58,37 +86,6 @@ def tells_failure(name: str) -> bool:
     return not _STATUS["failed"].isdisjoint(words_of(name))
 
 
-# types that all refer to each other are inlined in every order
-_MOST_REFERENCES = 5
-
-
-def _inlined(schema: Any, root: Mapping[str, Any], refs: tuple[str, ...] = ()) -> Any:
-    """The schema with its references followed and ``allOf`` merged; ``not`` stands for what has no end."""
-    if isinstance(schema, list):
-        return [_inlined(part, root, refs) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = as_list(schema.get("allOf"))
-    if ref := as_text(schema.get("$ref")):
-        target: Any = root
-        for key in ref.strip("#/").split("/"):
-            target = as_object(target).get(key) if key else target
-        if ref in refs or target is None or len(refs) == _MOST_REFERENCES:
-            return {"not": f"{ref} contains itself, is not there, or lies too deep"}
-        parts, refs = [*parts, target], (*refs, ref)
-    inner = {key: _inlined(part, root, refs) for key, part in schema.items() if key not in ("allOf", "$defs")}
-    for part in parts:
-        merged = as_object(_inlined(part, root, refs))
-        properties = {**as_object(merged.get("properties")), **as_object(inner.get("properties"))}
-        required = as_list(merged.get("required")) + as_list(inner.get("required"))
-        inner = {
-            **merged,
-            **inner,
-            **({"properties": properties, "required": required} if properties else {}),
-        }
-    return inner
-
-
 @dataclass(frozen=True)
 class _Part:
     """A part of the form, and what is known for it; ``speaks``: it may say how the task ended."""
@@ -97,36 +94,47 @@ class _Part:
     name: str
     known: Mapping[str, Any]
     speaks: bool = True
+    refs: tuple[str, ...] = ()
 
-    @property
-    def own(self) -> Any:
-        """What is known under its name."""
-        return _find_known(self.name, self.known)
+    def followed(self, root: Mapping[str, Any]) -> _Part:
+        """The part with what its reference, or its one ``allOf``, says in its place; or ``CannotFill``."""
+        targets, refs = as_list(self.schema.get("allOf")), self.refs
+        if ref := as_text(self.schema.get("$ref")):
+            target: Any = root
+            for key in filter(None, ref.strip("#/").split("/")):
+                target = as_object(target).get(key)
+            targets, refs = [*targets, target], (*refs, ref)
+        if not targets:
+            return self
+        endless = ref in self.refs or len(refs) > _MOST_REFERENCES
+        if endless or len(targets) > 1 or not isinstance(targets[0], dict) or self.schema.keys() - _NOTES:
+            raise CannotFill(
+                f"'{self.name}' contains itself, lies too deep, or is not described in one place"
+            )
+        return replace(self, schema=targets[0], refs=refs).followed(root)
 
 
 class _Filler:
     """Fills one form, and notes what it says: how the task ``ended``, anything that is ``known``."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self._done = answer.status == "done"
+    def __init__(self, root: Mapping[str, Any], answer: Answer) -> None:
+        self._root, self._answer, self._done = root, answer, answer.status == "done"
         self.says: set[str] = set()
 
     def value(self, part: _Part) -> Any:
         """The value of a part. Raises ``CannotFill``."""
+        part = part.followed(self._root)
         schema, kind = part.schema, part.schema.get("type")
         if unread := _UNREAD & schema.keys():
-            raise CannotFill(
-                f"the scripted model does not read '{min(unread)}' in the schema of '{part.name}'"
-            )
+            raise CannotFill(f"nothing here reads '{min(unread)}' in the schema of '{part.name}'")
         branches = as_list(schema.get("anyOf") or schema.get("oneOf"))
         if branches := branches or [{**schema, "type": each} for each in as_list(kind)]:
-            return self._any_of([replace(part, schema=as_object(branch)) for branch in branches])
-        if kind == "null":
+            made = self._any_of([replace(part, schema=as_object(branch)) for branch in branches])
+        elif kind == "null":
             self.says |= {"" if self._done else "ended"}
             return None
-        if kind == "object" or "properties" in schema:
-            made = self._object(part) if as_object(schema.get("properties")) else self._free_object(part)
+        elif kind == "object" or "properties" in schema:
+            made = self._object(part)
         else:
             made = self._array(part) if kind == "array" else self._scalar(part)
         if made is _NOTHING:
@@ -142,7 +150,7 @@ class _Filler:
             return branch.schema.get("type") == "null", tells_failure(title) == self._done
 
         for branch in sorted(branches, key=rank):
-            attempt = _Filler(self._answer)
+            attempt = _Filler(self._root, self._answer)
             try:
                 made = attempt.value(branch)
             except CannotFill as error:
@@ -155,20 +163,19 @@ class _Filler:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
         return made
 
-    def _free_object(self, part: _Part) -> Any:
-        """An object without named properties."""
-        typed = isinstance(part.schema.get("additionalProperties"), dict)
-        if typed or (part.name and not isinstance(part.own, dict)):
-            return _NOTHING
-        self.says |= {"known" if part.name else "ended"}
-        return part.own if part.name else plain_form(self._answer)
-
-    def _object(self, part: _Part) -> dict[str, Any]:
-        required, made = as_list(part.schema.get("required")), {}
-        known = {**part.known, **as_object(part.own)}
-        for key, schema in part.schema["properties"].items():
+    def _object(self, part: _Part) -> Any:
+        properties, required = as_object(part.schema.get("properties")), as_list(part.schema.get("required"))
+        own = _find_known(part.name, part.known)
+        if not properties:  # an object of any keys
+            typed = isinstance(part.schema.get("additionalProperties"), dict)
+            if typed or (part.name and not isinstance(own, dict)):
+                return _NOTHING
+            self.says |= {"known" if part.name else "ended"}
+            return own if part.name else plain_form(self._answer)
+        made, known = {}, {**part.known, **as_object(own)}
+        for key, schema in properties.items():
             try:
-                made[key] = self.value(_Part(as_object(schema), key, known, part.speaks))
+                made[key] = self.value(replace(part, schema=as_object(schema), name=key, known=known))
             except CannotFill:
                 if key in required:
                     raise
@@ -177,17 +184,18 @@ class _Filler:
         return made
 
     def _array(self, part: _Part) -> Any:
-        lists = [part.own] if isinstance(part.own, list) else []
+        own, answer = _find_known(part.name, part.known), self._answer
+        lists = [own] if isinstance(own, list) else []
         if part.speaks and not lists and _WHOLE.issuperset(words_of(part.name)):
-            values = [{**vars(value), value.name: value.value} for value in self._answer.values]
             facts = [fact for fact in part.known.values() if isinstance(fact, list)]
-            lists = [values] if values or part.name == "values" else []
+            if answer.values or part.name == "values":
+                lists.append([{**vars(value), value.name: value.value} for value in answer.values])
             lists += facts if len(facts) == 1 and part.name != "values" else []
-        items = as_object(part.schema.get("items"))
+        item = replace(part, schema=as_object(part.schema.get("items")), name="value", speaks=False)
         for held in lists:
             rows = [row if isinstance(row, dict) else {"value": row} for row in held]
             with suppress(CannotFill):
-                made = [self.value(_Part(items, "value", row, speaks=False)) for row in rows]
+                made = [self.value(replace(item, known=row)) for row in rows]
                 if _keeps_limits(made, part.schema):
                     self.says |= {"known"}
                     return made
@@ -205,32 +213,27 @@ class _Filler:
 
     def _candidates(self, part: _Part, kind: Any, options: set[str]) -> Iterator[tuple[Any, str]]:
         """Values for a part that takes one of these options, or any; and what the form says by each."""
-        words, speaks = {*words_of(part.name)}, part.speaks
-        if speaks:
-            yield from ((value, "ended") for value in self._endings(words, kind, options))
-        if speaks and options & _STATUS["done"] and (options & _FAILED or words & {"status", "outcome"}):
-            return  # it asks how the task ended, and has no word for that
-        yield part.own, "known"
-        if speaks and len(self._answer.values) == 1 and words <= _WHOLE:
-            yield self._answer.values[0].value, "known"
-        if speaks and words == {"status"}:
-            yield self._answer.status, "ended"
+        words, answer = {*words_of(part.name)}, self._answer
+        asks_status, asks_failure = words == {"status"}, bool(words & _STATUS["failed"])
+        if part.speaks:
+            for status in [answer.status, *(["failed"] if answer.status == "unsure" else [])]:
+                yield from ((option, "ended") for option in sorted(_STATUS[status] & options))
+            if kind == "boolean" and (asks_failure or words & _STATUS["done"]):
+                yield self._done == bool(words & _STATUS["done"]), "ended"
+            if options & _STATUS["done"] and (options & _FAILED or words & {"status", "outcome"}):
+                return  # it asks how the task ended, and has no word for that
+            if kind in ("string", None) and not options:
+                if not self._done and (asks_status or asks_failure):
+                    yield answer.status if asks_status else answer.text, "ended"
+                elif not asks_failure and words <= _TEXT:
+                    yield answer.text, "ended"
+        yield _find_known(part.name, part.known), "known"
+        if part.speaks and len(answer.values) == 1 and words <= _WHOLE:
+            yield answer.values[0].value, "known"
+        if part.speaks and asks_status:
+            yield answer.status, "ended"
         if len(options) == 1:
             yield min(options), ""
-
-    def _endings(self, words: set[str], kind: Any, options: set[str]) -> Iterator[Any]:
-        """How the task ended, in the words of a part that asks for it."""
-        status, text = self._answer.status, self._answer.text
-        yield from sorted(_STATUS[status] & options)
-        yield from sorted(_STATUS["failed"] & options) if status == "unsure" else ()
-        if kind == "boolean" and words & (_STATUS["done"] | _STATUS["failed"]):
-            yield self._done == bool(words & _STATUS["done"])
-        if kind not in ("string", None) or options:
-            return
-        if words & _STATUS["failed"] or words == {"status"}:
-            yield _NOTHING if self._done else status if words == {"status"} else text
-        elif words <= _TEXT:
-            yield text
 
 
 def _find_known(name: str, known: Mapping[str, Any]) -> Any:
@@ -263,21 +266,20 @@ def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
     if kind in ("number", "integer"):
         if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", value):
             value = json.loads(value)
-        if isinstance(value, bool) or not isinstance(value, float | int):
-            return _NOTHING
-        return value if kind == "number" else int(value) if value % 1 == 0 else _NOTHING
+        fits = not isinstance(value, bool | str) and (kind == "number" or value % 1 == 0)
+        return _NOTHING if not fits else int(value) if kind == "integer" else value
     return value if kind is None or (kind == "boolean" and isinstance(value, bool)) else _NOTHING
 
 
 def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether the value keeps the schema's limits: its own as a number, else those of its length."""
     size = value if isinstance(value, int | float) else len(value)
-    form = WORDS["formats"].get(schema.get("format")) if isinstance(value, str) else None
+    form = WORDS["formats"].get(schema.get("format"), ".*") if isinstance(value, str) else ".*"
     try:
         within = all(keeps(size, schema[key]) for key, keeps in _LIMITS.items() if key in schema)
-        fits = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(
-            form or "(?s:.*)", str(value)
+        matched = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(
+            f"(?s:{form})", str(value)
         )
-        return within and fits is not None
     except (TypeError, re.error):  # a limit of another type than the value's
         return False
+    return within and matched is not None
