@@ -8,8 +8,7 @@ from typing import Any
 
 from agent.tools import TOOLS
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.decide import Engine
-from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.decide import Engine, Persona
 from windtunnel.model_server.playbooks import load_playbooks
 
 ENGINE = Engine(load_playbooks())

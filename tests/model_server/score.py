@@ -25,9 +25,8 @@ from typing import Any, Literal
 from simpleeval import InvalidExpression, SimpleEval
 
 from windtunnel.model_server.answer import PlannedCall
-from windtunnel.model_server.decide import Engine
+from windtunnel.model_server.decide import Engine, Persona
 from windtunnel.model_server.improviser import verb_of
-from windtunnel.model_server.personas import Persona
 from windtunnel.model_server.playbooks import load_playbooks
 
 Ending = Literal["right", "declined", "wrong", "false"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.model_server.conversations import ENGINE, TIMEOUT_READ, answer_to, converse
-from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.decide import Persona
 from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
 
 WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}

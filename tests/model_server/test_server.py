@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from tests.model_server.serving import serve
 from windtunnel.core.sockets import Address, address_of, bind
 from windtunnel.model_server.answer import Answer, Decision, PlannedCall, Value
-from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.decide import Persona
 from windtunnel.model_server.server import create_app
 
 PROMPT = "What's the weather in Paris?"

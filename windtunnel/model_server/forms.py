@@ -15,7 +15,7 @@ from typing import Any
 
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.words import PATTERNS, WORDS, listed, words_of
+from windtunnel.model_server.language import PATTERNS, WORDS, listed, words_of
 
 _STATUS = {status: frozenset(words.split()) for status, words in WORDS["ends"].items()}
 _FAILED = (_STATUS["failed"] | _STATUS["unsure"]) - _STATUS["done"]
@@ -173,14 +173,13 @@ class _Filler:
             self.says |= {"known" if part.name else "ended"}
             return own if part.name else plain_form(self._answer)
         made, known = {}, {**part.known, **as_object(own)}
-        for key, schema in properties.items():
+        for key in dict.fromkeys([*properties, *required]):
+            schema = as_object(properties.get(key, {"not": {}}))
             try:
-                made[key] = self.value(replace(part, schema=as_object(schema), name=key, known=known))
+                made[key] = self.value(replace(part, schema=schema, name=key, known=known))
             except CannotFill:
                 if key in required:
                     raise
-        if missing := [key for key in required if key not in made]:
-            raise CannotFill(f"'{missing[0]}' is required, but the form does not describe it")
         return made
 
     def _array(self, part: _Part) -> Any:

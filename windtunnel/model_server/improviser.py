@@ -15,8 +15,19 @@ from typing import Any
 
 from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, compact
 from windtunnel.model_server.answer import Finding, PlannedCall, Step, Value, made_up_number, scalars
-from windtunnel.model_server.evidence import Evidence, bare, blanked, gather
-from windtunnel.model_server.words import WORDS, listed, name_stems, stem, stems, verb_class, words_of
+from windtunnel.model_server.language import (
+    WORDS,
+    Evidence,
+    bare,
+    blanked,
+    gather,
+    listed,
+    name_stems,
+    stem,
+    stems,
+    verb_class,
+    words_of,
+)
 
 _LONGEST_PROMPT, _LONGEST_SENTENCE = 400, 2000
 _FIXED = ("quote", "path", "url", "email", "id")  # holds no value of an enum
@@ -54,32 +65,23 @@ class _Parameter:
 
     @property
     def kind(self) -> str:
-        options = as_objects(self.schema.get("anyOf") or self.schema.get("oneOf")) or [self.schema]
-        given = [kind for each in options for kind in as_list(each.get("type")) or [each.get("type")]]
-        kinds = [str(kind) for kind in given if kind not in (None, "null")]
+        options = as_objects(self.schema.get("anyOf")) or [self.schema]
+        kinds = [kind for each in options if (kind := as_text(each.get("type"))) not in ("", "null")]
         return kinds[0] if len(kinds) == 1 else ""
 
     @property
-    def enum(self) -> list[Any]:
-        return as_list(self.schema.get("enum")) or [
-            self.schema[key] for key in self.schema.keys() & {"const"}
-        ]
-
-    @property
     def stems(self) -> frozenset[str]:
-        said = [as_text(self.schema.get("description")), *map(str, self.enum)]
+        said = [as_text(self.schema.get("description")), *map(str, self.schema.get("enum", []))]
         return name_stems(self.name) | stems(" ".join(said))
 
     def affinity(self, piece: Evidence) -> int:
         """How well evidence of that kind fits its name and type; 0: not at all."""
         names, form = name_stems(self.name), self.schema.get("format")
         if self.kind in ("integer", "number"):
-            if (number := piece.number if piece.kind in ("number", "id") else None) is None:
-                return 0
-            low, high = self.schema.get("minimum", number), self.schema.get("maximum", number)
-            return 2 if low <= number <= high and (self.kind == "number" or isinstance(number, int)) else 0
+            fits = isinstance(piece.number, int) or (piece.number is not None and self.kind == "number")
+            return 2 if fits and piece.kind in ("number", "id") else 0
         only = [kind for kind in _NAMED_KINDS if names & _TAKES[kind] or form == kind]
-        if self.kind != "string" or self.enum or (form and not only):
+        if self.kind != "string" or "enum" in self.schema or (form and not only):
             return 0
         if only:
             return 3 if piece.kind in only else 0
@@ -165,7 +167,9 @@ class _Fit:
     def _bind_enums(self) -> None:
         """Gives the parameters with a list of values the one that the prompt names outside quotes."""
         fixed = [piece for piece in self.evidence if piece.kind in _FIXED]
-        for parameter, value in ((p, value) for p in self.parameters for value in p.enum):
+        for parameter, value in (
+            (p, value) for p in self.parameters for value in as_list(p.schema.get("enum"))
+        ):
             written = r"[ _-]?".join(map(re.escape, words_of(str(value)))) or re.escape(str(value))
             outside = blanked(self.text, [*fixed, *self.taken])
             match = re.search(rf"(?<![\w-]){written}(?![\w-])", outside, re.IGNORECASE)
@@ -186,18 +190,16 @@ class _Fit:
             return False
         self.arguments[missing[0].name] = self.text[start:]
         takes = name_stems(missing[0].name) & _TAKES["rest"]
-        return bool(takes) and missing[0].kind == "string" and not missing[0].enum
+        return bool(takes) and missing[0].kind == "string" and "enum" not in missing[0].schema
 
     def _read(self, data: Any) -> Finding:
-        """Passes the whole of a result on; a value is what has a name of the prompt, or all there is."""
+        """Passes the whole of a result on; the value that was asked for is known if there is only one."""
         given = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
         said = f"{self.name} ({given}) returned {data if isinstance(data, str) else compact(data)}"
-        facts = scalars(data) if isinstance(data, Mapping | list) else {"": data}
-        asked = stems(self.text) - stems(" ".join(self.arguments))
-        keys = [key for key in facts if asked >= name_stems(key)]
-        keys = keys if len(keys) == 1 else [*facts] if isinstance(data, Mapping) and len(data) == 1 else []
-        values = [Value(facts[key], None, key) for key in keys[:1] if self.verb == "read"]
-        return Finding(tuple(values), said[:_LONGEST_SENTENCE], {**self.arguments, **scalars(data)})
+        facts = {"": data} if isinstance(data, int | float) else scalars(data)
+        values = [Value(fact, None, name) for name, fact in facts.items() if self.verb == "read"]
+        known = {**self.arguments, **facts}
+        return Finding(tuple(values if len(values) == 1 else ()), said[:_LONGEST_SENTENCE], known)
 
     def _pretend(self, drawn: int) -> Finding:
         values = (Value(made_up_number(drawn)),) if self.verb == "read" else ()

@@ -13,9 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from windtunnel.dialects.json_values import as_objects, parsed
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.model_server.words import WORDS
-
-_CANNOT: dict[str, str] = WORDS["cannot"]
+from windtunnel.model_server.language import WORDS
 
 
 class BadRequest(Exception):
@@ -57,19 +55,15 @@ class _Tool(_Strict):
     function: _Function
 
 
-class _JsonSchema(_Strict):
-    content: dict[str, Any] = Field(alias="schema")
+class _Form(_Strict):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: dict[str, Any] = Field(default_factory=dict)
 
-
-class _TextFormat(_Strict):
-    type: Literal["text", "json_object"]
-
-
-class SchemaFormat(_Strict):
-    """A form that is asked for in the place of text."""
-
-    type: Literal["json_schema"]
-    json_schema: _JsonSchema
+    @model_validator(mode="after")
+    def _has_schema(self) -> Self:
+        if self.type == "json_schema" and not isinstance(self.json_schema.get("schema"), dict):
+            raise ValueError("json_schema.schema is missing")
+        return self
 
 
 class ChatRequest(_Strict):
@@ -80,7 +74,7 @@ class ChatRequest(_Strict):
     tools: list[_Tool] | None = None
     tool_choice: Literal["none", "auto", "required", "any"] | _Tool | None = None
     parallel_tool_calls: bool | None = None
-    response_format: _TextFormat | SchemaFormat | None = None
+    response_format: _Form | None = None
     n: Literal[1] | None = None
     seed: int | None = None
     stream: bool | None = None
@@ -94,16 +88,15 @@ class ChatRequest(_Strict):
             body = parsed(raw)
             request = cls.model_validate(body)
         except ValidationError as error:
-            deepest = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+            deepest = max(error.errors(), key=lambda each: len(each["loc"]))
             # pydantic names the branch of a union too, by its type
-            keys = [str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key))]
-            where = ".".join(keys) or "body"
-            raise BadRequest(f"'{where}': {deepest['msg'].removeprefix('Value error, ')}") from None
+            where = ".".join(str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key)))
+            reason = deepest["msg"].removeprefix("Value error, ")
+            raise BadRequest(f"'{where or 'body'}': {reason}") from None
         except ValueError as error:
             raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
-        for name in _CANNOT.keys() & body.keys():
-            if body[name]:
-                raise BadRequest(f"'{name}' is not supported: {_CANNOT[name]}")
+        if asked := [name for name in WORDS["cannot"] if body.get(name)]:
+            raise BadRequest(f"'{asked[0]}' is not supported: {WORDS['cannot'][asked[0]]}")
         names = ["none", "auto", "required", *(tool.function.name for tool in request.tools or [])]
         if request.choice not in names:
             raise BadRequest(f"'tool_choice': no tool of 'tools' is called {request.choice}")

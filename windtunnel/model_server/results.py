@@ -13,10 +13,9 @@ from typing import Any
 
 from windtunnel.dialects.conversation import content_text
 from windtunnel.dialects.json_values import as_object, as_objects, parsed
-from windtunnel.model_server.words import PATTERNS, listed, words_of
+from windtunnel.model_server.language import PATTERNS, listed
 
 _SAYS, _MESSAGES, _STATES, _FLAGS = map(listed, ("saying_keys", "message_keys", "state_keys", "good_flags"))
-_COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
 _NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
 _HEAD = 400  # characters in which an error would say so
 
@@ -79,10 +78,7 @@ def _is_doubtful(data: Any, writes: bool) -> bool:
         beside = data.keys() - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
         bare = writes or all(data[key] in _NO_ERROR for key in beside)
         unproven = bare and _under(data, _MESSAGES) and not PATTERNS["good"].search(said)
-        idle = [key for key, value in data.items() if writes and value in (False, 0)]
-        nothing = any(
-            PATTERNS["good"].fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key)
-        )
+        nothing = writes and any(value is False or value == 0 for value in data.values())
         return bool((only_text and (not said or PATTERNS["bad"].search(said))) or unproven or nothing)
     if isinstance(data, str):
         # a sentence without a figure may say anything: "Recipe was removed by its author."

@@ -21,9 +21,9 @@ from windtunnel.dialects.json_values import as_object, compact
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.model_server.answer import Answer, Decision
+from windtunnel.model_server.decide import MODELS, Persona, persona_of
 from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure
-from windtunnel.model_server.personas import MODELS, Persona, persona_of
-from windtunnel.model_server.request import BadRequest, ChatRequest, SchemaFormat
+from windtunnel.model_server.request import BadRequest, ChatRequest
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
 Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
@@ -115,8 +115,8 @@ def _final(request: ChatRequest, forms: list[dict[str, Any]], must_call: bool, a
             reasons.append(f"{form['name']}: {error}")
     if reasons and must_call:
         raise CannotFill("; ".join(reasons))
-    if isinstance(asked, SchemaFormat):
-        return ModelReply(compact(fill(asked.json_schema.content, answer)))
+    if asked and asked.type == "json_schema":
+        return ModelReply(compact(fill(asked.json_schema["schema"], answer)))
     return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
 
 

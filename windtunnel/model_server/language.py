@@ -1,4 +1,4 @@
-"""What a prompt names plainly (quoted texts, dates, ids, numbers, names), and a playbook's slots. Pure."""
+"""What the scripted model knows of English (``words.yaml``), and what a prompt names plainly. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,65 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dateutil import parser
 
-from windtunnel.model_server.words import PATTERNS, WORDS, expanded
+from windtunnel.core.strict_yaml import read_yaml
 
+_FILE = Path(__file__).with_name("words.yaml")
+WORDS: Mapping[str, Any] = read_yaml(_FILE.read_text(encoding="utf-8"), str(_FILE))
+
+
+def expanded(pattern: str) -> str:
+    """The pattern with those in the place of their names that it has in braces."""
+    return re.sub(r"\{([a-z_]+)\}", lambda name: expanded(WORDS["patterns"][name[1]]), pattern)
+
+
+_ANY_OF = {name: rf"\b(?:{'|'.join(words)})\b" for name, words in WORDS["any_of"].items()}
+_WRITTEN = {**{name: expanded(pattern) for name, pattern in WORDS["patterns"].items()}, **_ANY_OF}
+PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _WRITTEN.items()}
 UNREADABLE = (ValueError, OverflowError)
 SLOTS: Mapping[str, str] = {kind: expanded(pattern) for kind, pattern in WORDS["slots"].items()}
 _GIVEN = {kind: re.compile(pattern) for kind, pattern in WORDS["evidence"].items()}
 _KINDS = {"quote": PATTERNS["quoted"], **_GIVEN, "date": PATTERNS["date"], "time": PATTERNS["time"]}
+
+
+def listed(name: str) -> frozenset[str]:
+    """The words under that name in ``words.yaml``."""
+    return frozenset(WORDS[name].split())
+
+
+def stem(word: str) -> str:
+    """A word without the endings in which a tool's name and a sentence differ."""
+    word = word.casefold().replace("’", "'").removesuffix("'s")
+    ending = r"(?<=..)ies$|(?<=...)(?:ing|e[ds]|(?<!s)s)$"
+    word = re.sub(ending, lambda found: "y" if found[0] == "ies" else "", word)
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+@cache
+def stems(words: str) -> frozenset[str]:
+    """The stems of the words in a text."""
+    return frozenset(stem(word) for word in re.findall(r"[\w'’]+", words))
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, whatever its style: ``getOrderStatus``, ``get-order``, ``orders.get``."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_A-Za-z0-9]+", name)
+    return [word.casefold() for word in words]
+
+
+def name_stems(name: str) -> frozenset[str]:
+    """The stems of the words of a name."""
+    return frozenset(map(stem, words_of(name)))
+
+
+def verb_class(word: str) -> str:
+    """``read``, ``create``, ``delete``, ``send`` or ``change``; empty for what is no verb known here."""
+    return next((kind for kind in WORDS["verbs"] if stem(word) in stems(WORDS["verbs"][kind])), "")
 
 
 def bare(sentence: str) -> str:
