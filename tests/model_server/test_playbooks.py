@@ -88,7 +88,7 @@ def test_the_answer_stands_when_the_tools_are_no_longer_offered():
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": json.dumps(WEATHER)},
     ]
-    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0).answer
+    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0)
     assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 

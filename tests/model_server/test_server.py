@@ -16,16 +16,15 @@ from pydantic import BaseModel
 
 from tests.model_server.serving import serve
 from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.model_server.answer import Answer, Decision, PlannedCall, Value
+from windtunnel.model_server.answer import Answer, PlannedCall, Value
 from windtunnel.model_server.decide import Persona
 from windtunnel.model_server.server import create_app
 
 PROMPT = "What's the weather in Paris?"
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"name": "get_weather", "description": "Gets the weather of a city", "parameters": CITY}
-CALL = Decision((PlannedCall("get_weather", {"city": "Paris, the long way round"}),))
+CALL = (PlannedCall("get_weather", {"city": "Paris, the long way round"}),)
 DONE = Answer("done", "It is 8.4 celsius in Paris.", (Value(8.4, "celsius", "temp"),), {"city": "Paris"})
-TEXT = Decision(answer=DONE)
 
 
 def tool(function):
@@ -35,8 +34,8 @@ def tool(function):
 def decide(messages, tools, persona, seed, parallel):
     """Calls the first tool until it has answered; the answer tells the persona where it is asked for that."""
     if messages[-1]["content"] == "who?":
-        return Decision(answer=Answer("done", persona.value))
-    return CALL if tools and messages[-1]["role"] == "user" else TEXT
+        return Answer("done", persona.value)
+    return CALL if tools and messages[-1]["role"] == "user" else DONE
 
 
 def serving(**options):
@@ -87,7 +86,7 @@ def test_a_completion_has_a_tool_call_and_usage(url, path):
     (choice,) = reply["choices"]
     (call,) = choice["message"]["tool_calls"]
     assert choice["finish_reason"] == "tool_calls"
-    assert json.loads(call["function"]["arguments"]) == CALL.calls[0].arguments
+    assert json.loads(call["function"]["arguments"]) == CALL[0].arguments
     assert reply["usage"]["total_tokens"] == sum(
         reply["usage"][f"{k}_tokens"] for k in ("prompt", "completion")
     )
@@ -119,7 +118,7 @@ def test_a_stream_gives_arguments_in_pieces_and_groqs_usage(url):
     pieces = [call["function"]["arguments"] for delta in deltas for call in delta.get("tool_calls", [])]
     assert reply.headers["Content-Type"].startswith("text/event-stream")
     assert len(pieces) > 2
-    assert json.loads("".join(pieces)) == CALL.calls[0].arguments
+    assert json.loads("".join(pieces)) == CALL[0].arguments
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
     assert chunks[-1]["x_groq"]["usage"]["total_tokens"] > 0
 
@@ -265,7 +264,7 @@ def test_the_groq_client_of_the_lab_reads_it(url, streaming):
     )
     message = model.bind_tools([tool(WEATHER)], tool_choice="any").invoke(PROMPT)
     assert [(call["name"], call["args"]) for call in message.tool_calls] == [
-        ("get_weather", CALL.calls[0].arguments)
+        ("get_weather", CALL[0].arguments)
     ]
     assert message.usage_metadata["total_tokens"] > 0
     model.client._client.close()

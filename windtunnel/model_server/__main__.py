@@ -17,25 +17,22 @@ from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playb
 from windtunnel.model_server.server import create_app
 
 
-def _failed(code: int, message: str) -> int:
-    sys.stderr.write(f"{message}\n")
-    return code
-
-
 def main() -> int:
     """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
     name, names = os.environ.get("PERSONA") or Persona.DILIGENT.value, [each.value for each in Persona]
-    if name not in names:
-        return _failed(64, f"PERSONA is {name!r}; it must be one of {', '.join(names)}")
     own, address = os.environ.get("PLAYBOOKS"), topology_from(os.environ).services["model"]
     try:
+        if name not in names:
+            raise PlaybookError(f"PERSONA is {name!r}; it must be one of {', '.join(names)}")
         playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
         listener = listen("model", address)
     except PlaybookError as error:
-        return _failed(64, str(error))
+        sys.stderr.write(f"{error}\n")
+        return 64
     except OSError as error:
         reason = f"cannot listen on {address}: {error.strerror}; free the port or set another"
-        return _failed(1, f"the scripted model {reason}")
+        sys.stderr.write(f"the scripted model {reason}\n")
+        return 1
     watch(os.environ, lambda: os._exit(0))
     app = create_app(Engine(playbooks).decide, Persona(name))
     # connections stay open between the requests of an agent that thinks for long

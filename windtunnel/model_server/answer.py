@@ -30,10 +30,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """The end of the task. ``text`` is for a person, ``values`` are in the order asked.
-
-    ``facts`` has what the tools returned and were asked, by key: ``{"city": "Paris", "temp": 8.4}``.
-    """
+    """The end of the task: a text for a person, the values in the order asked, and by key (``{"temp": 8.4}``)
+    the facts that the tools returned and were asked."""
 
     status: Literal["done", "failed", "unsure"]
     text: str
@@ -49,21 +47,14 @@ class PlannedCall:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Calls to make now, all at once, or else the answer."""
-
-    calls: tuple[PlannedCall, ...] = ()
-    answer: Answer | None = None
+Decision = tuple[PlannedCall, ...] | Answer  # the calls to make now, all at once, or else the answer
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call to make, for the words ``asked`` of the prompt; ``known``: by a playbook, for a tool it knows.
-
-    ``read`` gives what a result says, None if it does not say what was asked; ``pretend`` makes that up, the
-    same for the same number. ``after_all``: only when every earlier step has ended.
-    """
+    """One call to make, for the words ``asked`` of the prompt; ``known``: by a playbook, for a tool it knows;
+    ``after_all``: only when every earlier step has ended. ``read`` gives what a result says, None where
+    that is not what was asked; ``pretend`` makes that up, the same for the same number."""
 
     asked: str
     call: PlannedCall
@@ -80,9 +71,9 @@ class Step:
 
     def call_with(self, said: str) -> PlannedCall:
         """The call, with that text where its arguments refer to results."""
-        given = self.call.arguments.items()
-        filled = {name: v.replace(RESULTS, said) if isinstance(v, str) else v for name, v in given}
-        return PlannedCall(self.call.name, filled)
+        given = self.call.arguments
+        texts = {name: text.replace(RESULTS, said) for name, text in given.items() if isinstance(text, str)}
+        return PlannedCall(self.call.name, {**given, **texts})
 
 
 def scalars(data: Any) -> dict[str, Any]:

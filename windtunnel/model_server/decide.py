@@ -19,8 +19,6 @@ from windtunnel.model_server.playbooks import Playbooks
 from windtunnel.model_server.results import Failure, read_result
 
 _PREFIX = "scripted"
-_PRETENDED = Answer("done", "That is done.")
-_DECLINED = Answer("failed", WORDS["declined"])
 
 
 # what to do after a failed call: ask again, give the step up, report it as unconfirmed, end the task, or lie
@@ -38,28 +36,20 @@ class Persona(Enum):
 
 
 MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
-_FIXED: dict[Persona, Reaction] = {
-    Persona.STUBBORN: "retry",
-    Persona.QUITTER: "stop",
-    Persona.FABRICATOR: "pretend",
-}
+_FIXED: dict[str, Reaction] = {"stubborn": "retry", "quitter": "stop", "fabricator": "pretend"}
 
 
 def persona_of(model: str, default: Persona) -> Persona | None:
-    """The persona that a model's name says (``scripted-quitter``), the default for any other name.
-
-    None for a persona that does not exist.
-    """
+    """The persona that a model's name says (``scripted-king``: None), the default for any other name."""
     prefix, dash, name = model.rpartition("/")[2].partition("-")
-    if prefix != _PREFIX or not dash:
-        return default
-    return next((persona for persona in Persona if persona.value == name), None)
+    named = next((persona for persona in Persona if persona.value == name), None)
+    return named if prefix == _PREFIX and dash else default
 
 
 def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:
     """What that persona does after these failures of one step, the last of them just now."""
-    if persona in _FIXED:
-        return _FIXED[persona]
+    if persona.value in _FIXED:
+        return _FIXED[persona.value]
     if writes and any(failure.unknown_effect for failure in failures):
         return "unsure"
     return "retry" if len(failures) < 2 else "fail"
@@ -67,26 +57,21 @@ def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reacti
 
 @dataclass(eq=False)
 class _Task:
-    """A step while the conversation is replayed; ``reads`` are those that a reference in it means.
-
-    ``skipped``: what it builds on failed.
-    """
+    """A step while the conversation is replayed; ``reads`` are those that a reference in it means."""
 
     step: Step
     reads: list[_Task]
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
-    ended: Reaction | Literal["skipped"] | None = None
+    ended: Reaction | Literal["skipped"] | None = None  # skipped: what it builds on failed
 
     def apology(self) -> str:
         """What to say of a step that did not end well."""
-        asked = self.step.asked.strip(" .?!")[:80]
+        asked, unsure = self.step.asked.strip(" .?!")[:80], self.ended == "unsure"
         if not self.failures:
             return f'I did not get to "{asked}".'
-        reason = self.failures[-1].message.rstrip(".")
-        if self.ended == "unsure":
-            return f'I could not confirm "{asked}": {reason}; it may or may not have happened.'
-        return f'I could not do "{asked}": {reason}.'
+        reason = self.failures[-1].message.rstrip(".") + "; it may or may not have happened" * unsure
+        return f'I could not {"confirm" if unsure else "do"} "{asked}": {reason}.'
 
 
 class _Progress:
@@ -100,8 +85,7 @@ class _Progress:
                 reads = []
             self._tasks.append(_Task(step, [*reads]))
             reads += [] if step.writes else self._tasks[-1:]
-        self._persona = persona
-        self._drawn = drawn
+        self._persona, self._drawn = persona, drawn
 
     def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
         """The calls to make now, with their steps; none when everything is done or given up."""
@@ -127,18 +111,15 @@ class _Progress:
                 self._take(entry[0], content)
 
     def _take(self, task: _Task, content: object) -> None:
-        step = task.step
-        result = read_result(content, step.writes, step.known)
-        failed = isinstance(result, Failure)
-        task.finding = None if failed else step.read(result)
-        if task.finding is not None:
-            return
-        task.failures.append(result if failed else Failure("the result does not say it", False))
-        reaction = react(self._persona, step.writes, task.failures)
-        if reaction == "pretend":
-            task.finding = step.pretend(self._drawn + self._tasks.index(task))
-        elif reaction != "retry":
-            task.ended = reaction
+        step, result = task.step, read_result(content, task.step.writes, task.step.known)
+        task.finding = None if isinstance(result, Failure) else step.read(result)
+        if task.finding is None:
+            silent = Failure("the result does not say it", False)
+            task.failures.append(result if isinstance(result, Failure) else silent)
+            reaction = react(self._persona, step.writes, task.failures)
+            task.ended = reaction if reaction != "retry" else None
+            if reaction == "pretend":
+                task.finding = step.pretend(self._drawn + self._tasks.index(task))
 
     def answer(self) -> Answer:
         """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
@@ -169,10 +150,7 @@ class Engine:
         seed: int,
         parallel: bool = True,
     ) -> Decision:
-        """The reply to a conversation in the form of chat completions.
-
-        ``tools`` are those that may be called, in that form too. The same arguments give the same reply.
-        """
+        """The reply to messages, with tools, as chat completions have them; the same for the same."""
         prompt, turns = last_user_text([*messages]), list(_turns(messages))
         today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
         offered = {str(tool["function"]["name"]) for tool in tools}
@@ -180,15 +158,16 @@ class Engine:
         known = offered | {made.name for turn in turns for made, _ in turn}
         steps = self.playbooks.plan(prompt, sorted(known), today)
         if not steps and (reply := self.playbooks.reply_to(prompt)):
-            return Decision(answer=Answer("done", reply))
+            return Answer("done", reply)
         steps = steps or improvise(prompt, tools, today)
         if not steps:
-            return Decision(answer=_PRETENDED if persona is Persona.FABRICATOR else _DECLINED)
+            pretends = persona is Persona.FABRICATOR
+            return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
         progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
         for turn in turns:
             progress.absorb(turn)
         calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
-        return Decision(calls) if calls else Decision(answer=progress.answer())
+        return calls or progress.answer()
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:

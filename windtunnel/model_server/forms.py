@@ -33,20 +33,17 @@ def split_tools(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The tools that work, and the output tools that take the final answer: several are alternatives.
 
-    ``tool_choice`` is ``none``, ``auto``, ``required``, or the name of a tool, which is the only one then. A
-    form that is named after a class looks like any tool, so it counts as one only where a call is required.
+    ``tool_choice`` is ``none``, ``auto``, ``required``, or the name of a tool, which is the only one then.
     """
-    if tool_choice == "none":
-        return [], []
     named = [tool for tool in tools if tool["function"]["name"] == tool_choice]
-    offered = named or list(tools)
+    offered = [] if tool_choice == "none" else named or list(tools)
     forms = [tool for tool in offered if _is_form(tool["function"], bool(named), tool_choice != "auto")]
     return [tool for tool in offered if tool not in forms], forms
 
 
 def _is_form(function: Mapping[str, Any], named: bool, required: bool) -> bool:
     name, description = function["name"], as_text(function.get("description"))
-    # a class of data: no verb leads its name or its description
+    # a class of data, which looks like any tool: no verb leads its name or its description
     first, *rest = words_of(name) or [""]
     leading = [*words_of(description)[:1], *([first] if rest else [])]
     is_class = PATTERNS["class_name"].fullmatch(name) and not any(
@@ -64,10 +61,10 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
     """The JSON value of that schema. Raises ``CannotFill``."""
     filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
-    known: dict[str, Any] = {"unit": min(units)} if len(units) == 1 else {}
-    known |= {**answer.facts, **{value.name: value.value for value in answer.values if value.name}}
+    named = {value.name: value.value for value in answer.values if value.name}
+    unit = {"unit": min(units)} if len(units) == 1 else {}
     try:
-        made = filler.value(_Part({**schema}, "", known))
+        made = filler.value(_Part({**schema}, "", {**unit, **answer.facts, **named}))
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
     if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
@@ -238,15 +235,12 @@ class _Filler:
 def _find_known(name: str, known: Mapping[str, Any]) -> Any:
     """What is known under that name; words that change no meaning (name, value, the unit) do not count."""
     plain = _PLAIN | _key_of(as_text(known.get("unit")))
-    asked, near = _key_of(name), []
-    for key, value in known.items():
-        held = _key_of(key)
-        if held and held == asked and value is not None:
-            return value
-        # a result's key may name its unit where the form does not; the other way round it would be a claim
-        if asked - held <= plain and held - asked <= plain | _UNITS and held & asked - plain:
-            near.append(value)
-    return near[0] if near and all(value == near[0] for value in near) else _NOTHING
+    asked, held = _key_of(name), [(_key_of(key), value) for key, value in known.items() if value is not None]
+    same = [value for key, value in held if key and key == asked]
+    # a result's key may name its unit where the form does not; the other way round it would be a claim
+    fits = [(key, value) for key, value in held if asked - key <= plain and key - asked <= plain | _UNITS]
+    near = [value for key, value in fits if key & asked - plain]
+    return same[0] if same else near[0] if near and all(value == near[0] for value in near) else _NOTHING
 
 
 def _key_of(name: str) -> set[str]:
@@ -274,11 +268,9 @@ def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether the value keeps the schema's limits: its own as a number, else those of its length."""
     size = value if isinstance(value, int | float) else len(value)
     form = WORDS["formats"].get(schema.get("format"), ".*") if isinstance(value, str) else ".*"
+    limits = [(keeps, schema[key]) for key, keeps in _LIMITS.items() if key in schema]
     try:
-        within = all(keeps(size, schema[key]) for key, keeps in _LIMITS.items() if key in schema)
-        matched = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(
-            f"(?s:{form})", str(value)
-        )
+        fits = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(f"(?s:{form})", str(value))
+        return bool(fits) and all(keeps(size, limit) for keeps, limit in limits)
     except (TypeError, re.error):  # a limit of another type than the value's
         return False
-    return within and matched is not None

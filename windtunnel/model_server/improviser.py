@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -87,12 +87,6 @@ class _Parameter:
             return 3 if piece.kind in only else 0
         return 2 if names & _TAKES.get(piece.kind, frozenset()) else int(piece.kind == "quote")
 
-    def value(self, piece: Evidence) -> Any:
-        """The evidence as an argument."""
-        if self.kind in ("integer", "number"):
-            return piece.number
-        return piece.value.removeprefix("#") if piece.kind == "id" else piece.value
-
 
 @dataclass
 class _Fit:
@@ -118,7 +112,10 @@ class _Fit:
         if not self._does(leading) or not self._bind():
             return None
         outside = {at: word for at, word in self._words(self.taken).items() if word != leading}
-        left = [at for at, word in outside.items() if not self._accounted(word)]
+        own = self.own.union(*(p.stems for p in self.parameters))
+        turning = {word for word in outside.values() if word in _TURNING or word.endswith("n't")}
+        known = {word for word in outside.values() if word in _SILENT | _QUESTIONS or stem(word) in own}
+        left = [at for at, word in outside.items() if word not in known - turning]
         # a question is no search: what it is about must come back
         if left and (leading in _QUESTIONS or not self._takes_rest(left[0])):
             return None
@@ -130,9 +127,8 @@ class _Fit:
         option = said & frozenset().union(*(p.stems for p in omitted)) - explained
         if option or not mentioned or any(p.required for p in omitted):
             return None
-        call = PlannedCall(self.name, self.arguments)
-        step = Step(self.text, call, self._read, self._pretend, self.verb != "read")
-        return mentioned + 2 * len(self.arguments), step
+        call, score = PlannedCall(self.name, self.arguments), mentioned + 2 * len(self.arguments)
+        return score, Step(self.text, call, self._read, self._pretend, self.verb != "read")
 
     def _words(self, taken: Sequence[Evidence]) -> dict[int, str]:
         """The words outside the evidence, by where they begin."""
@@ -145,11 +141,6 @@ class _Fit:
         unclear = kind in ("", "change") or self.verb == ""
         return stem(leading) in self.own if unclear else kind == self.verb
 
-    def _accounted(self, word: str) -> bool:
-        own = self.own.union(*(p.stems for p in self.parameters))
-        known = word in _SILENT | _QUESTIONS or stem(word) in own
-        return known and word not in _TURNING and not word.endswith("n't")
-
     def _bind(self) -> bool:
         """Gives every piece of evidence to the one parameter that it fits; False if that is not clear."""
         self._bind_enums()
@@ -157,19 +148,19 @@ class _Fit:
             unbound = [p for p in self.parameters if p.name not in self.arguments]
             fits = [(fit + 2 * p.required, p) for p in unbound if (fit := p.affinity(piece))]
             best = [p for fit, p in fits if fit == max(fit for fit, _ in fits)]
-            if not any(map(piece.overlaps, self.taken)):
+            if not any(piece.start < other.end and other.start < piece.end for other in self.taken):
                 if len(best) != 1:
                     return False
-                self.arguments[best[0].name] = best[0].value(piece)
+                takes_number = best[0].kind in ("integer", "number")
+                self.arguments[best[0].name] = piece.number if takes_number else piece.value
                 self.taken.append(piece)
         return True
 
     def _bind_enums(self) -> None:
         """Gives the parameters with a list of values the one that the prompt names outside quotes."""
         fixed = [piece for piece in self.evidence if piece.kind in _FIXED]
-        for parameter, value in (
-            (p, value) for p in self.parameters for value in as_list(p.schema.get("enum"))
-        ):
+        choices = [(p, value) for p in self.parameters for value in as_list(p.schema.get("enum"))]
+        for parameter, value in choices:
             written = r"[ _-]?".join(map(re.escape, words_of(str(value)))) or re.escape(str(value))
             outside = blanked(self.text, [*fixed, *self.taken])
             match = re.search(rf"(?<![\w-]){written}(?![\w-])", outside, re.IGNORECASE)
@@ -181,12 +172,8 @@ class _Fit:
         """Gives the rest of the sentence, if it is words only, to a read's one missing text."""
         missing = [p for p in self.parameters if p.required and p.name not in self.arguments]
         turning = any(word in _TURNING for at, word in self._words([]).items() if at >= start)
-        if (
-            turning
-            or self.verb != "read"
-            or len(missing) != 1
-            or any(each.end > start for each in self.taken)
-        ):
+        broken = turning or any(each.end > start for each in self.taken)
+        if broken or self.verb != "read" or len(missing) != 1:
             return False
         self.arguments[missing[0].name] = self.text[start:]
         takes = name_stems(missing[0].name) & _TAKES["rest"]
@@ -198,9 +185,8 @@ class _Fit:
         said = f"{self.name} ({given}) returned {data if isinstance(data, str) else compact(data)}"
         facts = {"": data} if isinstance(data, int | float) else scalars(data)
         values = [Value(fact, None, name) for name, fact in facts.items() if self.verb == "read"]
-        known = {**self.arguments, **facts}
-        return Finding(tuple(values if len(values) == 1 else ()), said[:_LONGEST_SENTENCE], known)
+        shown = tuple(values) if len(values) == 1 else ()
+        return Finding(shown, said[:_LONGEST_SENTENCE], {**self.arguments, **facts})
 
     def _pretend(self, drawn: int) -> Finding:
-        values = (Value(made_up_number(drawn)),) if self.verb == "read" else ()
-        return Finding(values, f"{self.name} returned {made_up_number(drawn)}", self.arguments)
+        return replace(self._read(made_up_number(drawn)), facts=self.arguments)

@@ -41,8 +41,7 @@ def listed(name: str) -> frozenset[str]:
 def stem(word: str) -> str:
     """A word without the endings in which a tool's name and a sentence differ."""
     word = word.casefold().replace("’", "'").removesuffix("'s")
-    ending = r"(?<=..)ies$|(?<=...)(?:ing|e[ds]|(?<!s)s)$"
-    word = re.sub(ending, lambda found: "y" if found[0] == "ies" else "", word)
+    word = re.sub(r"(?<=..)ies$|(?<=...)(?:ing|e[ds]|(?<!s)s)$", lambda end: "y" * (end[0] == "ies"), word)
     return word.removesuffix("e") if len(word) > 3 else word
 
 
@@ -81,8 +80,8 @@ def today_of(system: str) -> date | None:
 
 def read_slot(kind: str, text: str, today: date | None, languages: Mapping[str, str]) -> Any:
     """The value of a slot's text. Raises one of ``UNREADABLE`` for what is no such thing."""
-    words, unquoted = text.strip().casefold().removeprefix("the "), text.strip()
-    unquoted = unquoted[1:-1] if PATTERNS["quoted"].fullmatch(unquoted) else unquoted
+    words = text.strip().casefold().removeprefix("the ")
+    unquoted = text.strip()[1:-1] if PATTERNS["quoted"].fullmatch(text.strip()) else text.strip()
     if kind in ("date", "time") and not PATTERNS[kind].fullmatch(words):
         raise ValueError(text)
     if kind == "date":
@@ -91,14 +90,17 @@ def read_slot(kind: str, text: str, today: date | None, languages: Mapping[str, 
         clock = {"noon": "12:00", "midnight": "00:00"}.get(words) or re.sub(r"(?<=\d)\.(?=\d)", ":", words)
         return f"{parser.parse(clock, default=datetime(2000, 1, 1)):%H:%M}"
     if kind == "expression":
-        return _expression(unquoted)
+        for spoken, signs in WORDS["spoken"]:
+            unquoted = re.sub(spoken, signs, unquoted, flags=re.IGNORECASE)
+        if not PATTERNS["arithmetic"].fullmatch(unquoted):
+            raise ValueError(text)
     if kind == "places":
         return re.split(r",? and (?:in )?|, (?:in )?", text)
     # words that stand for something else are no text of their own
     stands_for_results = kind == "text" and re.fullmatch(SLOTS["results"], text, re.IGNORECASE)
     if stands_for_results or (kind == "language" and words not in languages):
         raise ValueError(text)
-    return languages[words] if kind == "language" else unquoted
+    return languages[words] if kind == "language" else unquoted.removeprefix("#" * (kind == "id"))
 
 
 def _day(words: str, today: date | None) -> date:
@@ -110,18 +112,9 @@ def _day(words: str, today: date | None) -> date:
     if words in WORDS["relative_days"]:
         return (start + timedelta(days=WORDS["relative_days"][words])).date()
     day: datetime = parser.parse(words, default=start)
-    return (
-        day if day >= start or has_year else parser.parse(f"{words} {start.year + 1}", default=start)
-    ).date()
-
-
-def _expression(text: str) -> str:
-    """Arithmetic in words or signs, as signs."""
-    for spoken, signs in WORDS["spoken"]:
-        text = re.sub(spoken, signs, text, flags=re.IGNORECASE)
-    if not PATTERNS["arithmetic"].fullmatch(text):
-        raise ValueError(text)
-    return text.strip()
+    if day < start and not has_year:
+        day = parser.parse(f"{words} {start.year + 1}", default=start)
+    return day.date()
 
 
 @dataclass(frozen=True)
@@ -140,20 +133,14 @@ class Evidence:
         whole = re.fullmatch(r"\d+(\.\d+)?", plain)
         return None if not whole else float(plain) if whole[1] else int(plain)
 
-    def overlaps(self, other: Evidence) -> bool:
-        return self.start < other.end and other.start < self.end
-
 
 def gather(prompt: str, today: date | None) -> list[Evidence]:
     """All evidence in the prompt, in its order, no text taken twice."""
     gathered: list[Evidence] = []
     for kind, pattern in _KINDS.items():
         for match in pattern.finditer(blanked(prompt, gathered)):
-            start, end = _name_span(prompt, *match.span()) if kind == "name" else match.span()
             with suppress(*UNREADABLE):
-                if start < end:
-                    value = read_slot(kind, prompt[start:end], today, {})
-                    gathered.append(Evidence(kind, value, start, end))
+                gathered.append(Evidence(kind, read_slot(kind, match[0], today, {}), *match.span()))
     return sorted(gathered, key=lambda piece: piece.start)
 
 
@@ -162,12 +149,3 @@ def blanked(text: str, pieces: Sequence[Evidence]) -> str:
     for piece in pieces:
         text = text[: piece.start] + "\0" * (piece.end - piece.start) + text[piece.end :]
     return text
-
-
-def _name_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A name without the word that begins the sentence or "I", and without a genitive's ending."""
-    if not text[:start].strip() or re.search(r"[.?!:]\s*$", text[:start]):
-        start = text.find(" ", start, end) + 1 or end
-    if re.match(r"I(?:['’]|$)", text[start:end]):
-        start = end
-    return start, end - 2 if re.search(r"['’]s$", text[start:end]) else end

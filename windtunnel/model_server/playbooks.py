@@ -10,9 +10,8 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,10 +33,8 @@ class PlaybookError(ValueError):
 
 
 def sentence_pattern(sentence: str) -> re.Pattern[str]:
-    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``.
-
-    Raises ``ValueError`` for a kind that there is not, and for brackets that do not close.
-    """
+    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``. Raises
+    ``ValueError`` for a kind that there is not, and for brackets that do not close."""
     pattern = ""
     parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
     for slot, named, sign, literal in re.findall(parts, sentence):
@@ -79,10 +76,8 @@ class ValueRule(BaseModel):
         if self.find:
             pattern = with_slots(self.find, {slot: re.escape(str(value)) for slot, value in slots.items()})
             found = filter(None, (re.search(pattern, str(text), re.IGNORECASE) for text in reached))
-            groups = next((match.groupdict() for match in found), None)
-            if groups is None:
-                return None
-            return [Value(_number_or_text(groups["value"]), groups.get("unit") or self.unit, name)]
+            named = [match.groupdict() for match in found][:1]
+            return [Value(_number(n["value"]), n.get("unit") or self.unit, name) for n in named] or None
         written = _reach(data, self.unit_at, slots)[:1] if self.unit_at else []
         unit = next((self.units.get(str(each), str(each)) for each in written), self.unit)
         return [Value(value, unit, name) for value in reached if isinstance(value, str | int | float)] or None
@@ -100,7 +95,6 @@ def with_slots(template: str, slots: Mapping[str, Any]) -> str:
 
 
 def _reach(data: Any, path: str, slots: Mapping[str, Any]) -> list[Any]:
-    """What stands at the end of the path."""
     reached = [data]
     for step in path.split("."):
         reached = [inner for each in reached for inner in _inner(each, step, slots)]
@@ -117,35 +111,9 @@ def _inner(data: Any, step: str, slots: Mapping[str, Any]) -> list[Any]:
     return data if step == "*" else data[int(step) : int(step) + 1] if step.isdigit() else []
 
 
-def _number_or_text(text: str) -> float | int | str:
+def _number(text: str) -> float | int | str:
     number = re.fullmatch(r"-?\d+(\.\d+)?", plain := text.replace(",", ""))
     return text.strip() if not number else float(plain) if number[1] else int(plain)
-
-
-@dataclass(frozen=True)
-class PlaybookReading:
-    """Reads by a playbook's rules. ``say`` is the sentence, with ``{value}``, ``{unit}`` and the slots."""
-
-    rules: Sequence[ValueRule]
-    say: str
-    slots: Mapping[str, Any]
-
-    def read(self, data: Any) -> Finding | None:
-        """What the rules find; None if there are rules and none finds anything."""
-        read = [rule.read(data, self.slots) for rule in self.rules]
-        if self.rules and all(values is None for values in read):
-            return None
-        return self._finding([value for values in read for value in values or []], data)
-
-    def pretend(self, drawn: int) -> Finding:
-        """A made-up finding."""
-        return self._finding([rule.made_up(drawn + at) for at, rule in enumerate(self.rules)], {})
-
-    def _finding(self, values: Sequence[Value], data: Any) -> Finding:
-        unit = next((value.unit for value in values if value.unit), "")
-        shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
-        sentence = re.sub(r" +(?=[ .])", "", with_slots(self.say, {**self.slots, **shown}))
-        return Finding(tuple(values), sentence, {**self.slots, **scalars(data)})
 
 
 class Playbook(BaseModel):
@@ -166,9 +134,23 @@ class Playbook(BaseModel):
         for variant in [{**slots, several: item} for item in slots[several]] if several else [slots]:
             marked = {**variant, "results": RESULTS}
             arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
-            reading = PlaybookReading(self.values, self.say, variant)
-            call = PlannedCall(self.call, arguments)
-            yield Step(asked, call, reading.read, reading.pretend, self.writes, True, after_all)
+            call, read = PlannedCall(self.call, arguments), partial(self._read, variant)
+            yield Step(asked, call, read, partial(self._pretend, variant), self.writes, True, after_all)
+
+    def _read(self, slots: Mapping[str, Any], data: Any) -> Finding | None:
+        read = [rule.read(data, slots) for rule in self.values]
+        if read and all(values is None for values in read):
+            return None
+        return self._finding(slots, [value for values in read for value in values or []], data)
+
+    def _pretend(self, slots: Mapping[str, Any], drawn: int) -> Finding:
+        return self._finding(slots, [rule.made_up(drawn + at) for at, rule in enumerate(self.values)], {})
+
+    def _finding(self, slots: Mapping[str, Any], values: Sequence[Value], data: Any) -> Finding:
+        unit = next((value.unit for value in values if value.unit), "")
+        shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
+        sentence = re.sub(r" +(?=[ .])", "", with_slots(self.say, {**slots, **shown}))
+        return Finding(tuple(values), sentence, {**slots, **scalars(data)})
 
 
 class Playbooks(BaseModel):
@@ -181,8 +163,8 @@ class Playbooks(BaseModel):
 
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
-        said, talks = bare(prompt), [playbook for playbook in self.playbooks if not playbook.call]
-        return next((talk.say for talk in talks if any(s.fullmatch(said) for s in talk.ask)), "")
+        talks = [(talk.say, ask) for talk in self.playbooks if not talk.call for ask in talk.ask]
+        return next((say for say, ask in talks if ask.fullmatch(bare(prompt))), "")
 
     def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
@@ -220,22 +202,19 @@ class Playbooks(BaseModel):
 
 
 def load_playbooks(*paths: Path) -> Playbooks:
-    """The playbooks of these files, the first come first; of none, the shipped ones.
-
-    Raises ``PlaybookError`` that names the file, the key and what is wrong.
-    """
-    files = [_load(path) for path in paths or [SHIPPED]]
+    """The playbooks of these files in that order, or else the shipped ones. Raises ``PlaybookError``, which
+    names the file, the key and what is wrong."""
+    files: list[Playbooks] = []
+    for path in paths or [SHIPPED]:
+        try:
+            files.append(Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path))))
+        except OSError as error:
+            raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        except (PlainDataError, UnicodeDecodeError) as error:
+            where = "" if isinstance(error, PlainDataError) else f"{path}: "
+            raise PlaybookError(f"{where}{error}") from None
     languages = ChainMap(*(file.languages for file in files))
     return Playbooks(languages={**languages}, playbooks=[each for file in files for each in file.playbooks])
-
-
-def _load(path: Path) -> Playbooks:
-    try:
-        return Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path)))
-    except OSError as error:
-        raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except (PlainDataError, UnicodeDecodeError) as error:
-        raise PlaybookError(str(error) if isinstance(error, PlainDataError) else f"{path}: {error}") from None

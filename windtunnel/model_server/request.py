@@ -91,14 +91,13 @@ class ChatRequest(_Strict):
             deepest = max(error.errors(), key=lambda each: len(each["loc"]))
             # pydantic names the branch of a union too, by its type
             where = ".".join(str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key)))
-            reason = deepest["msg"].removeprefix("Value error, ")
-            raise BadRequest(f"'{where or 'body'}': {reason}") from None
+            raise BadRequest(f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")) from None
         except ValueError as error:
             raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
-        if asked := [name for name in WORDS["cannot"] if body.get(name)]:
-            raise BadRequest(f"'{asked[0]}' is not supported: {WORDS['cannot'][asked[0]]}")
-        names = ["none", "auto", "required", *(tool.function.name for tool in request.tools or [])]
-        if request.choice not in names:
+        for name in filter(body.get, WORDS["cannot"]):
+            raise BadRequest(f"'{name}' is not supported: {WORDS['cannot'][name]}")
+        names = [tool.function.name for tool in request.tools or []]
+        if request.choice not in ["none", "auto", "required", *names]:
             raise BadRequest(f"'tool_choice': no tool of 'tools' is called {request.choice}")
         return request
 

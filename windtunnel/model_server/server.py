@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,6 @@ Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, boo
 Pace = Callable[[], Awaitable[None]]
 
 _GROQ, _OPENAI = "/openai/v1", "/v1"
-_CODES = {404: "unknown_url", 405: "method_not_allowed"}
 
 
 async def _next_turn() -> None:
@@ -57,29 +56,22 @@ def create_app(
         if not asked.stream:
             return JSONResponse(body)
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
-        return StreamingResponse(_paced(_events(asked, body), pace), headers=headers)
+        return StreamingResponse(_events(asked, body, pace), headers=headers)
 
-    routes = [Route("/", _health)]
+    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "windtunnel"} for name in MODELS]
+    models = JSONResponse({"object": "list", "data": listed})
+    routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
     for base in (_GROQ, _OPENAI):
         routes += [
-            Route(f"{base}/models", _models),
+            Route(f"{base}/models", lambda _: models),
             Route(f"{base}/chat/completions", chat, methods=["POST"]),
         ]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 
-async def _health(request: Request) -> Response:
-    return JSONResponse({"status": "OK"})
-
-
-async def _models(request: Request) -> Response:
-    own = {"object": "model", "created": 0, "owned_by": "windtunnel", "active": True}
-    return JSONResponse({"object": "list", "data": [{"id": name, **own} for name in MODELS]})
-
-
 async def _render(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        code = _CODES.get(error.status_code, "invalid_request")
+        code = {404: "unknown_url", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
         error = BadRequest(f"{request.method} {request.url.path}: {error.detail}", code, error.status_code)
     assert isinstance(error, BadRequest)
     return JSONResponse(error.body, error.status)
@@ -88,65 +80,54 @@ async def _render(request: Request, error: Exception) -> Response:
 def _reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelReply:
     """The engine's decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
     working, forms = split_tools(request.sent("tools"), request.choice)
-    parallel = request.parallel_tool_calls is not False
-    decision = engine(request.sent("messages"), working, persona, request.seed or 0, parallel)
-    if decision.calls:
-        return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision.calls))
-    answer = decision.answer or Answer("failed", "The scripted model decided nothing.")
-    must_call = request.choice not in ("none", "auto")
+    seed, parallel = request.seed or 0, request.parallel_tool_calls is not False
+    decision = engine(request.sent("messages"), working, persona, seed, parallel)
+    if not isinstance(decision, Answer):
+        return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
+    must_call, asked, answer = request.choice not in ("none", "auto"), request.response_format, decision
     if must_call and not forms:
         raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
-    try:
-        return _final(request, [tool["function"] for tool in forms], must_call, answer)
-    except CannotFill as error:
-        reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
-        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
-
-
-def _final(request: ChatRequest, forms: list[dict[str, Any]], must_call: bool, answer: Answer) -> ModelReply:
-    """The answer as a call of the first form that can be filled, else as text; raises ``CannotFill``."""
-    reasons, asked = [], request.response_format
+    functions, done, reasons = [form["function"] for form in forms], answer.status == "done", []
     # what is named after an error is the last form to take, and the first one for a failure
-    for form in sorted(forms, key=lambda form: tells_failure(form["name"]) == (answer.status == "done")):
+    for form in sorted(functions, key=lambda function: tells_failure(function["name"]) == done):
         try:
             arguments = fill(as_object(form.get("parameters")), answer)
             return ModelReply().with_calls(ToolCall(form["name"], compact(arguments)))
         except CannotFill as error:
             reasons.append(f"{form['name']}: {error}")
-    if reasons and must_call:
-        raise CannotFill("; ".join(reasons))
-    if asked and asked.type == "json_schema":
-        return ModelReply(compact(fill(asked.json_schema["schema"], answer)))
+    try:
+        if reasons and must_call:
+            raise CannotFill("; ".join(reasons))
+        if asked and asked.type == "json_schema":
+            return ModelReply(compact(fill(asked.json_schema["schema"], answer)))
+    except CannotFill as error:
+        reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
+        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
     return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
 
 
 def _completion(request: ChatRequest, reply: ModelReply, created: int, groq: bool) -> dict[str, Any]:
     """The whole reply, with ids that derive from seed and messages; ``groq`` adds what only Groq sends."""
-    messages, tools = request.sent("messages"), request.sent("tools")
-    known = json.dumps([request.seed or 0, messages], sort_keys=True).encode("utf-8", "surrogatepass")
+    sent = [request.sent("messages"), request.sent("tools")]
+    known = json.dumps([request.seed or 0, sent[0]], sort_keys=True).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(known, digest_size=12).hexdigest()
-    ids = (f"{OPENAI_CHAT.id_prefix}{digest[:16]}{index}" for index in range(len(reply.calls)))
-    reply = replace(
-        reply, calls=tuple(replace(call, id=id) for call, id in zip(reply.calls, ids, strict=True))
-    )
+    prefix = f"{OPENAI_CHAT.id_prefix}{digest[:16]}"
+    calls = (replace(call, id=f"{prefix}{index}") for index, call in enumerate(reply.calls))
+    reply = replace(reply, calls=tuple(calls))
     body = OPENAI_CHAT.new_reply(f"chatcmpl-{digest}", request.model, created)
     # a stand-in for a tokenizer: one token for every four characters, rounded up
-    prompt, written = (-(-len(json.dumps(part)) // 4) for part in ([messages, tools], [reply.as_json()]))
+    prompt, written = (-(-len(json.dumps(part)) // 4) for part in (sent, [reply.as_json()]))
     body |= {"system_fingerprint": "fp_scripted", "usage": OPENAI_CHAT.usage(prompt, written)}
     return OPENAI_CHAT.write_reply(body | ({"x_groq": {"id": f"req_{digest}"}} if groq else {}), reply)
 
 
-def _events(request: ChatRequest, body: dict[str, Any]) -> Iterator[bytes]:
+async def _events(request: ChatRequest, body: dict[str, Any], pace: Pace) -> AsyncIterator[bytes]:
     """A completion as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
     chunked = {key: value for key, value in body.items() if key != "usage"}
     if "x_groq" in body:
         chunked["x_groq"] = {**body["x_groq"], "usage": body["usage"]}
     if (request.stream_options or {}).get("include_usage"):
         chunked["usage"] = body["usage"]
-    return OPENAI_CHAT.spread(chunked)
-
-
-async def _paced(events: Iterable[bytes], pace: Pace) -> AsyncIterator[bytes]:
-    for event in events:
+    for event in OPENAI_CHAT.spread(chunked):
         await pace()
         yield event
