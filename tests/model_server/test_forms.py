@@ -135,6 +135,10 @@ class Agenda(BaseModel):
     answer: str
 
 
+class Shipped(BaseModel):
+    status: str
+
+
 class Foreign(BaseModel):
     都市: str
 
@@ -184,6 +188,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
             },
         ),
         (Agenda, DONE, {"events": [{"title": "Gym", "day": "2026-03-02"}], "answer": TEXT}),
+        (Shipped, Answer("done", "Sent.", (), {"status": "shipped"}), {"status": "shipped"}),
         (Foreign, Answer("done", "Oslo.", (), {"都市": "Oslo"}), {"都市": "Oslo"}),
         (Nested, DONE, {"weather": {"city": "Paris", "temperature": 8.4}, "summary": TEXT}),
         (State, DONE, {"success": True, "status": "SUCCESS", "message": TEXT, "error": None}),
