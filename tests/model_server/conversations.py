@@ -8,8 +8,7 @@ from typing import Any
 
 from agent.tools import TOOLS
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.decide import Engine
-from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.decide import Engine, Persona
 from windtunnel.model_server.playbooks import load_playbooks
 
 ENGINE = Engine(load_playbooks())
@@ -54,10 +53,10 @@ def converse(
     left, made = list(results), []
     while True:
         decision = ENGINE.decide(messages, list(tools), persona, seed, parallel)
-        if decision.answer is not None or len(left) < len(decision.calls):
-            return made, decision.answer
+        if isinstance(decision, Answer) or len(left) < len(decision):
+            return made, decision if isinstance(decision, Answer) else None
         calls, replies = [], []
-        for call in decision.calls:
+        for call in decision:
             made.append((call.name, dict(call.arguments)))
             function = {"name": call.name, "arguments": json.dumps(call.arguments)}
             calls.append({"id": f"c{len(made)}", "type": "function", "function": function})

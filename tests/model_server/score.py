@@ -24,10 +24,9 @@ from typing import Any, Literal
 
 from simpleeval import InvalidExpression, SimpleEval
 
-from windtunnel.model_server.answer import PlannedCall
-from windtunnel.model_server.decide import Engine
-from windtunnel.model_server.offered import read_tool
-from windtunnel.model_server.personas import Persona
+from windtunnel.model_server.answer import Answer, PlannedCall
+from windtunnel.model_server.decide import Engine, Persona
+from windtunnel.model_server.improviser import verb_of
 from windtunnel.model_server.playbooks import load_playbooks
 
 Ending = Literal["right", "declined", "wrong", "false"]
@@ -58,14 +57,14 @@ def play(case: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> tuple[E
     expected, made = list(case["calls"]), []
     system = {"role": "system", "content": "Today is Monday, 2 March 2026."}
     messages: list[dict[str, Any]] = [system, {"role": "user", "content": case["prompt"]}]
-    writes = {tool["function"]["name"]: read_tool(tool).verb != "read" for tool in tools}
+    writes = {tool["function"]["name"]: verb_of(tool["function"]) != "read" for tool in tools}
     unexpected, bad_write = "", False
     for turn in range(_LIMIT):
         decision = _ENGINE.decide(messages, tools, Persona.DILIGENT, 0)
-        if decision.answer is not None:
+        if isinstance(decision, Answer):
             break
         calls, results = [], []
-        for index, call in enumerate(decision.calls):
+        for index, call in enumerate(decision):
             fits = next((other for other in expected if is_expected(call, other, tools)), None)
             again = next(
                 (other for other in made if case.get("fails") and is_expected(call, other, tools)), None
@@ -85,7 +84,7 @@ def play(case: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> tuple[E
         messages += [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
     else:
         return "wrong", "it did not end"
-    answer = decision.answer
+    answer = decision
     said = f"{answer.text} {[value.value for value in answer.values]}".replace('\\"', '"').casefold()
     lacks = [text for text in case.get("answer_contains") or [] if str(text).casefold() not in said]
     if answer.status == "done":

@@ -7,8 +7,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from agent.loop import Report
 from windtunnel.model_server.answer import Answer, Value
-from windtunnel.model_server.filling import CannotFill, fill
-from windtunnel.model_server.offered import split_tools
+from windtunnel.model_server.forms import CannotFill, fill, split_tools
 
 T = TypeVar("T")
 FINAL = "The final response which ends this conversation"
@@ -27,16 +26,16 @@ SEARCH = tool("search_results", "Searches the results of past matches")
 @pytest.mark.parametrize(
     ("form", "choice"),
     [
-        (tool("Report", "Report to the user; ends the task."), None),
-        (tool("final_result", FINAL), None),
+        (tool("Report", "Report to the user; ends the task."), "auto"),
+        (tool("final_result", FINAL), "auto"),
         (tool("final_result_Weather", f"Weather: {FINAL}"), "required"),
         (tool("done_with_it", f"A weather report. {FINAL}"), "auto"),
         (tool("final_answer", "Provides a final answer to the given problem."), "required"),
-        (tool("submit_final_answer"), None),
-        (tool("set_model_response", "Set your final response using the required output schema."), None),
+        (tool("submit_final_answer"), "auto"),
+        (tool("set_model_response", "Set your final response using the required output schema."), "auto"),
         (tool("Weather", GUIDE), "auto"),
-        (tool("__finish__"), None),
-        (tool("submit", "Submit an answer for evaluation."), None),
+        (tool("__finish__"), "auto"),
+        (tool("submit", "Submit an answer for evaluation."), "auto"),
         (tool("ContactInfo", "Contact information for a person."), "required"),
         (tool("Weather", "Weather(city: str, temp: float)"), "required"),
         (tool("response_format_3f2a"), "required"),
@@ -60,7 +59,7 @@ def test_a_form_may_be_named_in_the_choice(form):
     assert split_tools([SEARCH, form], form["function"]["name"]) == ([], [form])
 
 
-@pytest.mark.parametrize("choice", [None, "auto", "required", "named"])
+@pytest.mark.parametrize("choice", ["auto", "required", "named"])
 @pytest.mark.parametrize(
     "working",
     [
@@ -136,6 +135,10 @@ class Agenda(BaseModel):
     answer: str
 
 
+class Shipped(BaseModel):
+    status: str
+
+
 class Foreign(BaseModel):
     都市: str
 
@@ -185,6 +188,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
             },
         ),
         (Agenda, DONE, {"events": [{"title": "Gym", "day": "2026-03-02"}], "answer": TEXT}),
+        (Shipped, Answer("done", "Sent.", (), {"status": "shipped"}), {"status": "shipped"}),
         (Foreign, Answer("done", "Oslo.", (), {"都市": "Oslo"}), {"都市": "Oslo"}),
         (Nested, DONE, {"weather": {"city": "Paris", "temperature": 8.4}, "summary": TEXT}),
         (State, DONE, {"success": True, "status": "SUCCESS", "message": TEXT, "error": None}),

@@ -33,7 +33,7 @@ def call(prompt):
         ),
         ("Search the docs for retry budgets", ("searchDocs", {"query": "retry budgets"})),
         (
-            "Send an email to ann@example.com saying the build is green",
+            'Send an email to ann@example.com saying "the build is green"',
             ("sendMail", {"to": "ann@example.com", "body": "the build is green"}),
         ),
         ("Book room Aurora on 12 March 2026", ("book_room", {"room": "Aurora", "date": "2026-03-12"})),
@@ -72,10 +72,10 @@ def test_two_tools_that_fit_alike_are_no_choice():
     assert converse("Find the thing Aurora", ["x"], tools=twins)[0] == []
 
 
-def test_a_read_must_speak_of_what_was_asked():
-    prompt = "What is the assignee of ticket 4711?"
-    assert answer_to(prompt, [{"id": 4711, "assignee": "Ann"}], tools=TOOLS).values[0].value == "Ann"
-    assert answer_to(prompt, [{"id": 4711, "title": "x"}] * 2, tools=TOOLS).status == "failed"
+def test_a_value_is_known_if_the_result_has_only_one():
+    prompt = "What is the ticket 4711?"
+    assert answer_to(prompt, [{"title": "Fire"}], tools=TOOLS).values[0].value == "Fire"
+    assert answer_to(prompt, [{"id": 4711, "title": "Fire"}], tools=TOOLS).values == ()
 
 
 def test_an_error_of_a_foreign_tool_is_never_success():
@@ -83,7 +83,7 @@ def test_an_error_of_a_foreign_tool_is_never_success():
         assert answer_to("Close ticket 4711", [error] * 2, tools=TOOLS).status != "done"
 
 
-def test_a_read_of_which_the_prompt_says_more_that_is_strange_than_that_is_known_is_not_made():
+def test_a_read_of_which_the_prompt_says_more_than_is_known_is_not_made():
     recipes = [tool("recipe-get", "Get a recipe.", id=NUMBER)]
     assert converse("Show me recipe 733", [{"title": "Chili"}], tools=recipes)[0]
     assert converse("Show me the smoky vegan chili, recipe 733", [{}], tools=recipes)[0] == []

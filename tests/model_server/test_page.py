@@ -8,22 +8,20 @@ import pytest
 
 from tests.model_server.score import endings
 from tests.support import ROOT
-from windtunnel.model_server.playbooks import load_playbooks
+from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
 
 PAGE = (ROOT / "docs" / "scripted-model.md").read_text(encoding="utf-8")
-_TODAY = {"blind": "playbooks and improviser", "heldout": "first sight, after the one above"}
+_TODAY = {"blind": "today, made smaller", "heldout": "today, made smaller: no longer first sight"}
 
 
 @pytest.mark.parametrize("prompt", ["What is the stock of 'red paint'?", "How many screws do we have?"])
 def test_the_playbook_of_the_page_works(tmp_path: Path, prompt: str) -> None:
     [block] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "own.yaml").write_text(block)
-    [step] = (
-        load_playbooks(tmp_path / "own.yaml").before(load_playbooks()).plan(prompt, ["stock_level"], None)
-    )
-    finding = step.reading.read({"levels": [{"quantity": 7}]})
+    [step] = load_playbooks(tmp_path / "own.yaml", SHIPPED).plan(prompt, ["stock_level"], None)
+    finding = step.read({"levels": [{"quantity": 7}]})
     assert finding is not None
-    assert finding.sentence == f"There are 7 pieces of {step.arguments['product']}."
+    assert finding.sentence == f"There are 7 pieces of {step.call.arguments['product']}."
 
 
 @pytest.mark.parametrize("name", _TODAY)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.model_server.conversations import ENGINE, TIMEOUT_READ, answer_to, converse
-from windtunnel.model_server.personas import Persona
-from windtunnel.model_server.playbooks import PlaybookError, load_playbooks
+from windtunnel.model_server.decide import Persona
+from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
 
 WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}
 SENT = {"id": 1, "status": "sent"}
@@ -88,17 +88,15 @@ def test_the_answer_stands_when_the_tools_are_no_longer_offered():
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": json.dumps(WEATHER)},
     ]
-    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0).answer
+    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0)
     assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 
 def test_playbooks_of_ones_own_come_first(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("playbooks:\n  - {ask: ['how tall is {who}'], call: measure, with: {person: '{who}'}}\n")
-    steps = (
-        load_playbooks(own).before(load_playbooks()).plan("How tall is Ann?", ["measure", "search_web"], None)
-    )
-    assert [(step.tool, step.arguments) for step in steps] == [("measure", {"person": "Ann"})]
+    steps = load_playbooks(own, SHIPPED).plan("How tall is Ann?", ["measure", "search_web"], None)
+    assert [(step.call.name, step.call.arguments) for step in steps] == [("measure", {"person": "Ann"})]
 
 
 @pytest.mark.parametrize(
@@ -131,8 +129,8 @@ def test_a_slot_that_the_prompt_leaves_out_is_empty(tmp_path):
     entry = "{ask: ['ring[ at {hour:time}]'], call: ring, with: {at: '{hour}'}, say: 'Rung {hour}.'}"
     own.write_text(f"playbooks: [{entry}]")
     [step] = load_playbooks(own).plan("Ring", ["ring"], None)
-    assert step.arguments == {"at": ""}
-    assert step.reading.read({}).sentence == "Rung."
+    assert step.call.arguments == {"at": ""}
+    assert step.read({}).sentence == "Rung."
 
 
 def test_small_talk_needs_no_tool():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from windtunnel.model_server.results import read_result
+from windtunnel.model_server.results import Failure, read_result
 
 ERRORS = [
     "Error: get_wether is not a valid tool, try one of [get_weather].",
@@ -57,7 +57,7 @@ ERRORS = [
 @pytest.mark.parametrize("content", ERRORS, ids=lambda content: str(content)[:30])
 def test_an_error_is_one_whatever_its_shape(content, writes):
     text = content if isinstance(content, str | None) else json.dumps(content)
-    assert read_result(text, writes).failure is not None
+    assert isinstance(read_result(text, writes), Failure)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_an_error_is_one_whatever_its_shape(content, writes):
 )
 def test_a_write_needs_to_be_acknowledged(content):
     text = content if isinstance(content, str) else json.dumps(content)
-    assert read_result(text, writes=True).failure is not None
-    assert read_result(text, writes=False).failure is None
+    assert isinstance(read_result(text, writes=True), Failure)
+    assert not isinstance(read_result(text, writes=False), Failure)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_write_needs_to_be_acknowledged(content):
     ids=str,
 )
 def test_an_acknowledged_write_is_done(content):
-    assert (
-        read_result(content if isinstance(content, str) else json.dumps(content), writes=True).failure is None
+    assert not isinstance(
+        read_result(content if isinstance(content, str) else json.dumps(content), writes=True), Failure
     )
 
 
@@ -103,15 +103,13 @@ def test_an_acknowledged_write_is_done(content):
     ids=str,
 )
 def test_data_is_no_error(content):
-    assert (
-        read_result(content if isinstance(content, str) else json.dumps(content), writes=False).failure
-        is None
-    )
+    text = content if isinstance(content, str) else json.dumps(content)
+    assert not isinstance(read_result(text, writes=False), Failure)
 
 
 def test_the_text_of_a_known_tool_may_hold_any_words():
-    assert read_result('{"translated_text": "I am sorry"}', writes=False, known=True).failure is None
-    assert read_result('{"translated_text": "I am sorry"}', writes=False).failure is not None
+    assert not isinstance(read_result('{"translated_text": "I am sorry"}', writes=False, known=True), Failure)
+    assert isinstance(read_result('{"translated_text": "I am sorry"}', writes=False), Failure)
 
 
 @pytest.mark.parametrize(
@@ -125,4 +123,4 @@ def test_the_text_of_a_known_tool_may_hold_any_words():
 )
 def test_the_effect_of_a_failed_write_is_what_the_error_says(content, unknown):
     text = content if isinstance(content, str) else json.dumps(content)
-    assert read_result(text, writes=True).failure.unknown_effect is unknown
+    assert read_result(text, writes=True).unknown_effect is unknown

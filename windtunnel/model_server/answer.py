@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-Status = Literal["done", "failed", "unsure"]
 RESULTS = "\0results"  # stands in an argument for what earlier steps found
 
 
@@ -25,18 +25,15 @@ class Finding:
 
     values: tuple[Value, ...]
     sentence: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The end of the task. ``text`` is for a person, ``values`` are in the order asked.
+    """The end of the task: a text for a person, the values in the order asked, and by key (``{"temp": 8.4}``)
+    the facts that the tools returned and were asked."""
 
-    ``facts`` has what the tools returned and what they were asked, by key, for forms that ask for more than
-    the values: ``{"city": "Paris", "temp": 8.4}``.
-    """
-
-    status: Status
+    status: Literal["done", "failed", "unsure"]
     text: str
     values: tuple[Value, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -50,61 +47,44 @@ class PlannedCall:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Calls to make now, all at once, or else the answer."""
-
-    calls: tuple[PlannedCall, ...] = ()
-    answer: Answer | None = None
-
-
-class Reading(Protocol):
-    """Reads a tool's result for one step, and makes one up for a persona that pretends."""
-
-    def read(self, data: Any) -> Finding | None:
-        """What was asked for; None if the result does not say it."""
-
-    def pretend(self, drawn: int) -> Finding:
-        """A made-up finding, the same for the same number."""
+Decision = tuple[PlannedCall, ...] | Answer  # the calls to make now, all at once, or else the answer
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call to make, for the words ``asked`` of the prompt; ``known``: by a playbook, for a tool it knows.
-
-    ``after_all``: only when every earlier step has ended. A step whose arguments hold ``RESULTS`` needs
-    what the reads before it found.
-    """
+    """One call to make, for the words ``asked`` of the prompt; ``known``: by a playbook, for a tool it knows;
+    ``after_all``: only when every earlier step has ended. ``read`` gives what a result says, None where
+    that is not what was asked; ``pretend`` makes that up, the same for the same number."""
 
     asked: str
-    tool: str
-    arguments: Mapping[str, Any]
-    reading: Reading
+    call: PlannedCall
+    read: Callable[[Any], Finding | None]
+    pretend: Callable[[int], Finding]
     writes: bool
     known: bool = False
     after_all: bool = False
 
     @property
     def refers(self) -> bool:
-        return any(isinstance(value, str) and RESULTS in value for value in self.arguments.values())
+        """Whether its arguments hold what the reads before it found."""
+        return any(RESULTS in str(value) for value in self.call.arguments.values())
 
-    def call_with(self, found: Sequence[Finding]) -> PlannedCall:
-        """The call, with the sentences of those findings where its arguments refer to results."""
-        said = " ".join(finding.sentence for finding in found)
-        filled = {name: v.replace(RESULTS, said) for name, v in self.arguments.items() if isinstance(v, str)}
-        return PlannedCall(self.tool, {**self.arguments, **filled})
+    def call_with(self, said: str) -> PlannedCall:
+        """The call, with that text where its arguments refer to results."""
+        given = self.call.arguments
+        texts = {name: text.replace(RESULTS, said) for name, text in given.items() if isinstance(text, str)}
+        return PlannedCall(self.call.name, {**given, **texts})
 
 
 def scalars(data: Any) -> dict[str, Any]:
     """The texts, numbers and booleans of a result by their key, the outermost first; of a list the first."""
-    gathered: dict[str, Any] = {}
-    waiting = [data]
-    while waiting:
-        value = waiting.pop(0)
-        if isinstance(value, Mapping):
-            plain = {str(key): item for key, item in value.items() if isinstance(item, str | int | float)}
-            gathered = {**plain, **gathered}
-            waiting += [item for item in value.values() if isinstance(item, Mapping | list)]
-        elif isinstance(value, list):
-            waiting += value[:1]
-    return gathered
+    if isinstance(data, list):
+        return scalars(data[0]) if data else {}
+    items = data.items() if isinstance(data, Mapping) else ()
+    nested = [scalars(item) for _, item in items if isinstance(item, Mapping | list)]
+    return dict(ChainMap({key: item for key, item in items if isinstance(item, str | int | float)}, *nested))
+
+
+def made_up_number(drawn: int) -> float:
+    """A figure like a tool's, the same for the same number."""
+    return round(4 + drawn % 240 / 10, 1)

@@ -5,22 +5,52 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Literal
 from zlib import crc32
 
 from windtunnel.dialects.conversation import Conversation, last_user_text, text_of
 from windtunnel.dialects.model_messages import ToolCall
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.model_server.answer import Answer, Decision, Finding, PlannedCall, Status, Step
-from windtunnel.model_server.evidence import today_of
+from windtunnel.model_server.answer import Answer, Decision, Finding, PlannedCall, Step
 from windtunnel.model_server.improviser import improvise
-from windtunnel.model_server.personas import Persona, Reaction, react
+from windtunnel.model_server.language import WORDS, today_of
 from windtunnel.model_server.playbooks import Playbooks
 from windtunnel.model_server.results import Failure, read_result
-from windtunnel.model_server.words import WORDS
 
-_PRETENDED = Answer("done", "That is done.")
-_DECLINED = Answer("failed", WORDS["declined"])
+_PREFIX = "scripted"
+# what to do after a failed call: ask again, give the step up, report it as unconfirmed, end the task, or lie
+Reaction = Literal["retry", "fail", "unsure", "stop", "pretend"]
+
+
+class Persona(Enum):
+    """``diligent`` is honest and careful, ``stubborn`` repeats until it works, ``quitter`` gives up at once,
+    ``fabricator`` claims success and makes values up."""
+
+    DILIGENT = "diligent"
+    STUBBORN = "stubborn"
+    QUITTER = "quitter"
+    FABRICATOR = "fabricator"
+
+
+MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
+_FIXED: dict[str, Reaction] = {"stubborn": "retry", "quitter": "stop", "fabricator": "pretend"}
+
+
+def persona_of(model: str, default: Persona) -> Persona | None:
+    """The persona that a model's name says (``scripted-king``: None), the default for any other name."""
+    prefix, dash, name = model.rpartition("/")[2].partition("-")
+    named = next((persona for persona in Persona if persona.value == name), None)
+    return named if prefix == _PREFIX and dash else default
+
+
+def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:
+    """What that persona does after these failures of one step, the last of them just now."""
+    if persona.value in _FIXED:
+        return _FIXED[persona.value]
+    if writes and any(failure.unknown_effect for failure in failures):
+        return "unsure"
+    return "retry" if len(failures) < 2 else "fail"
 
 
 @dataclass(eq=False)
@@ -31,26 +61,15 @@ class _Task:
     reads: list[_Task]
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
-    ended: Reaction | None = None
-    skipped: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.finding is not None or self.ended is not None or self.skipped
-
-    def found(self) -> list[Finding]:
-        """What its reads found."""
-        return [read.finding for read in self.reads if read.finding is not None]
+    ended: Reaction | Literal["skipped"] | None = None  # skipped: what it builds on failed
 
     def apology(self) -> str:
         """What to say of a step that did not end well."""
-        asked = self.step.asked.strip(" .?!")[:80]
+        asked, unsure = self.step.asked.strip(" .?!")[:80], self.ended == "unsure"
         if not self.failures:
             return f'I did not get to "{asked}".'
-        reason = self.failures[-1].message.rstrip(".")
-        if self.ended is Reaction.UNSURE:
-            return f'I could not confirm "{asked}": {reason}; it may or may not have happened.'
-        return f'I could not do "{asked}": {reason}.'
+        reason = self.failures[-1].message.rstrip(".") + "; it may or may not have happened" * unsure
+        return f'I could not {"confirm" if unsure else "do"} "{asked}": {reason}.'
 
 
 class _Progress:
@@ -58,33 +77,25 @@ class _Progress:
 
     def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
         self._tasks: list[_Task] = []
+        reads: list[_Task] = []  # the nearest run of reads
         for step in steps:
-            self._tasks.append(_Task(step, self._nearest_reads()))
-        self._persona = persona
-        self._drawn = drawn
-
-    def _nearest_reads(self) -> list[_Task]:
-        """The nearest run of reads before the next step."""
-        reads: list[_Task] = []
-        for task in reversed(self._tasks):
-            if not task.step.writes:
-                reads.insert(0, task)
-            elif reads:
-                break
-        return reads
+            if not step.writes and self._tasks and self._tasks[-1].step.writes:
+                reads = []
+            self._tasks.append(_Task(step, [*reads]))
+            reads += [] if step.writes else self._tasks[-1:]
+        self._persona, self._drawn = persona, drawn
 
     def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
         """The calls to make now, with their steps; none when everything is done or given up."""
         group: list[tuple[_Task, PlannedCall]] = []
-        stopped = any(task.ended is Reaction.STOP for task in self._tasks)
-        for task in self._tasks if not stopped else []:
-            step, found = task.step, task.found()
-            if group and (not parallel or step.after_all or step.refers):
+        for task in self._tasks:
+            step, found = task.step, [read.finding.sentence for read in task.reads if read.finding]
+            if task.ended == "stop" or (group and (not parallel or step.after_all or step.refers)):
                 break
-            # what builds on a read that failed is left undone
-            task.skipped = step.refers and (not found or len(found) < len(task.reads))
-            if not task.is_over:
-                group.append((task, step.call_with(found)))
+            if step.refers and (not found or len(found) < len(task.reads)):
+                task.ended = "skipped"
+            if task.finding is None and task.ended is None:
+                group.append((task, step.call_with(" ".join(found))))
         return group
 
     def absorb(self, turn: Sequence[tuple[ToolCall, object]]) -> None:
@@ -93,36 +104,34 @@ class _Progress:
         for made, content in turn:
             same_tool = [entry for entry in expected if entry[1].name == made.name]
             same = [entry for entry in same_tool if entry[1].arguments == made.values()]
-            if same_tool:
-                entry = (same or same_tool)[0]
+            for entry in (same or same_tool)[:1]:
                 expected.remove(entry)
                 self._take(entry[0], content)
 
     def _take(self, task: _Task, content: object) -> None:
-        step = task.step
-        result = read_result(content, step.writes, step.known)
-        task.finding = None if result.failure else step.reading.read(result.data)
-        if task.finding is not None:
-            return
-        task.failures.append(result.failure or Failure("the result does not say it", False))
-        reaction = react(self._persona, step.writes, task.failures)
-        if reaction is Reaction.PRETEND:
-            task.finding = step.reading.pretend(self._drawn + self._tasks.index(task))
-        elif reaction is not Reaction.RETRY:
-            task.ended = reaction
+        step, result = task.step, read_result(content, task.step.writes, task.step.known)
+        task.finding = None if isinstance(result, Failure) else step.read(result)
+        if task.finding is None:
+            silent = Failure("the result does not say it", False)
+            task.failures.append(result if isinstance(result, Failure) else silent)
+            reaction = react(self._persona, step.writes, task.failures)
+            task.ended = reaction if reaction != "retry" else None
+            if reaction == "pretend":
+                task.finding = step.pretend(self._drawn + self._tasks.index(task))
 
     def answer(self) -> Answer:
         """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
         bad = [task for task in self._tasks if task.finding is None]
-        unsure = bad and all(task.ended is Reaction.UNSURE for task in bad)
         passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
-        said = [task.finding.sentence for task in self._tasks if task.finding]
-        asked = [task.finding for task in self._tasks if task.finding and task not in passed_on]
-        facts = ChainMap(*(dict(task.finding.facts) for task in self._tasks if task.finding))
-        said += [task.apology() for task in bad if not task.skipped]
-        said += ["The rest depended on it and was left undone."] if any(task.skipped for task in bad) else []
-        status: Status = "unsure" if unsure else "failed" if bad else "done"
-        return Answer(status, " ".join(said), tuple(v for finding in asked for v in finding.values), facts)
+        good = [(task, task.finding) for task in self._tasks if task.finding]
+        said = [finding.sentence for _, finding in good]
+        said += [task.apology() for task in bad if task.ended != "skipped"]
+        if any(task.ended == "skipped" for task in bad):
+            said.append("The rest depended on it and was left undone.")
+        values = tuple(value for task, finding in good if task not in passed_on for value in finding.values)
+        facts = ChainMap(*(dict(finding.facts) for _, finding in good))
+        unsure = all(task.ended == "unsure" for task in bad)
+        return Answer("done" if not bad else "unsure" if unsure else "failed", " ".join(said), values, facts)
 
 
 @dataclass(frozen=True)
@@ -139,10 +148,7 @@ class Engine:
         seed: int,
         parallel: bool = True,
     ) -> Decision:
-        """The reply to a conversation in the form of chat completions.
-
-        ``tools`` are those that may be called, in that form too. The same arguments give the same reply.
-        """
+        """The reply to messages, with tools, as chat completions have them; the same for the same."""
         prompt, turns = last_user_text([*messages]), list(_turns(messages))
         today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
         offered = {str(tool["function"]["name"]) for tool in tools}
@@ -150,23 +156,22 @@ class Engine:
         known = offered | {made.name for turn in turns for made, _ in turn}
         steps = self.playbooks.plan(prompt, sorted(known), today)
         if not steps and (reply := self.playbooks.reply_to(prompt)):
-            return Decision(answer=Answer("done", reply))
-        steps = steps or improvise(prompt, tools, today, self.playbooks.languages)
+            return Answer("done", reply)
+        steps = steps or improvise(prompt, tools, today)
         if not steps:
             pretends = persona is Persona.FABRICATOR
-            return Decision(answer=_PRETENDED if pretends else _DECLINED)
+            return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
         progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
         for turn in turns:
             progress.absorb(turn)
         calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
-        return Decision(calls) if calls else Decision(answer=progress.answer())
+        return calls or progress.answer()
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
     """The tool calls of each reply since the last user message, with their tool messages' contents."""
-    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    since = [*messages[users[-1] if users else 0 :]]
-    for reply, *results in Conversation("openai", {}, since).units():
+    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for reply, *results in Conversation("openai", {}, [*messages[last:]]).units():
         contents = {result.get("tool_call_id"): result.get("content") for result in results}
         calls = OPENAI_CHAT.read_reply({"choices": [{"message": reply}]}).calls
         yield [(call, contents.get(call.id)) for call in calls]

@@ -7,24 +7,24 @@ docs/scripted-model.md explains the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import cache, cached_property
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from windtunnel.core.strict_yaml import PlainDataError, read_yaml
-from windtunnel.model_server.answer import RESULTS, Step
-from windtunnel.model_server.evidence import QUOTED, SLOTS, NotThisKind, bare, read_slot
-from windtunnel.model_server.reading import PlaybookReading, ValueRule, with_slots
-from windtunnel.model_server.words import compiled
+from windtunnel.dialects.json_values import as_object
+from windtunnel.model_server.answer import RESULTS, Finding, PlannedCall, Step, Value, made_up_number, scalars
+from windtunnel.model_server.language import PATTERNS, SLOTS, UNREADABLE, bare, read_slot
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600
-_JOINT = compiled("joint")
+_MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
 _SIGNS = {"[": "(?:", "]": ")?", "(": "(?:"}
 
 
@@ -32,38 +32,125 @@ class PlaybookError(ValueError):
     """A file of playbooks that cannot be used; the message says where and why."""
 
 
+def sentence_pattern(sentence: str) -> re.Pattern[str]:
+    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``. Raises
+    ``ValueError`` for a kind that there is not, and for brackets that do not close."""
+    pattern = ""
+    parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
+    for slot, named, sign, literal in re.findall(parts, sentence):
+        kind = named or (slot if slot in SLOTS else "text")
+        if kind not in SLOTS:
+            raise ValueError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
+        words = re.escape(literal).replace("'", "['’]")
+        pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})" if slot else words + _SIGNS.get(sign, sign)
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise ValueError(f"{sentence!r}: {error}") from None
+
+
+class ValueRule(BaseModel):
+    """Where a value stands in a result.
+
+    ``at`` is a path of keys; ``*`` is every item of a list, ``0`` the first, ``[key=slot]`` the item whose
+    key is that slot's text, or else the first. ``find`` is a pattern with ``(?P<value>...)`` and perhaps
+    ``(?P<unit>...)`` in the text at the path, in which ``{slot}`` stands for a slot's text. ``unit`` is the
+    unit, ``unit_at`` a path to it, ``units`` its name for what stands there. ``is_text``: no number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at: str
+    find: str = ""
+    unit: str | None = None
+    unit_at: str = ""
+    units: dict[str, str] = Field(default_factory=dict)
+    is_text: bool = False
+
+    def read(self, data: Any, slots: Mapping[str, Any]) -> list[Value] | None:
+        """The values there, in order; None if the result has no such place, or no text there matches."""
+        reached = _reach(data, self.at, slots)
+        name = [part for part in self.at.split(".") if part[0] not in "[*"][-1]
+        if not reached:
+            return [] if _reach(data, self.at.partition(".*")[0], slots) == [[]] else None
+        if self.find:
+            pattern = with_slots(self.find, {slot: re.escape(str(value)) for slot, value in slots.items()})
+            found = filter(None, (re.search(pattern, str(text), re.IGNORECASE) for text in reached))
+            named = [match.groupdict() for match in found][:1]
+            return [Value(_number(n["value"]), n.get("unit") or self.unit, name) for n in named] or None
+        written = _reach(data, self.unit_at, slots)[:1] if self.unit_at else []
+        unit = next((self.units.get(str(each), str(each)) for each in written), self.unit)
+        return [Value(value, unit, name) for value in reached if isinstance(value, str | int | float)] or None
+
+    def made_up(self, drawn: int) -> Value:
+        """A value such as might stand there, the same for the same number."""
+        if self.is_text:
+            return Value(_MADE_UP[drawn % len(_MADE_UP)])
+        return Value(made_up_number(drawn), self.unit or next(iter(self.units.values()), None))
+
+
+def with_slots(template: str, slots: Mapping[str, Any]) -> str:
+    """The template with the slots in the place of their names in braces; an unknown one is left out."""
+    return re.sub(r"\{([A-Za-z_]\w*)\}", lambda slot: str(slots.get(slot[1], "")), template)
+
+
+def _reach(data: Any, path: str, slots: Mapping[str, Any]) -> list[Any]:
+    reached = [data]
+    for step in path.split("."):
+        reached = [inner for each in reached for inner in _inner(each, step, slots)]
+    return reached
+
+
+def _inner(data: Any, step: str, slots: Mapping[str, Any]) -> list[Any]:
+    if not isinstance(data, list):
+        return [data[step]] if isinstance(data, Mapping) and step in data else []
+    if chosen := re.fullmatch(r"\[(\w+)=(\w+)\]", step):
+        wanted = str(slots.get(chosen[2])).casefold()
+        named = [row for row in data if str(as_object(row).get(chosen[1])).casefold() == wanted]
+        return (named or data)[:1]
+    return data if step == "*" else data[int(step) : int(step) + 1] if step.isdigit() else []
+
+
+def _number(text: str) -> float | int | str:
+    number = re.fullmatch(r"-?\d+(\.\d+)?", plain := text.replace(",", ""))
+    return text.strip() if not number else float(plain) if number[1] else int(plain)
+
+
 class Playbook(BaseModel):
     """One kind of request: ``call`` is the tool, empty for small talk; ``with`` has its arguments."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    ask: list[str] = Field(min_length=1)
+    ask: list[Annotated[re.Pattern[str], BeforeValidator(sentence_pattern)]] = Field(min_length=1)
     call: str
     arguments: dict[str, str] = Field(default_factory=dict, alias="with")
     writes: bool = False
     values: list[ValueRule] = Field(default_factory=list)
     say: str = ""
 
-    @cached_property
-    def sentences(self) -> list[re.Pattern[str]]:
-        return [compile_sentence(sentence) for sentence in self.ask]
-
-    @model_validator(mode="after")
-    def _compiled(self) -> Playbook:
-        assert self.sentences
-        return self
-
-    def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> list[Step]:
+    def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> Iterator[Step]:
         """The step for these slots; one for each item of a slot that holds several."""
         several = next((name for name, value in slots.items() if isinstance(value, list)), None)
-        variants = [{**slots, several: item} for item in slots[several]] if several else [dict(slots)]
-        return [self._step(variant, asked, after_all) for variant in variants]
+        for variant in [{**slots, several: item} for item in slots[several]] if several else [slots]:
+            marked = {**variant, "results": RESULTS}
+            arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
+            call, read = PlannedCall(self.call, arguments), partial(self._read, variant)
+            yield Step(asked, call, read, partial(self._pretend, variant), self.writes, True, after_all)
 
-    def _step(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> Step:
-        marked = {**slots, "results": RESULTS}
-        arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
-        reading = PlaybookReading(self.values, self.say, slots)
-        return Step(asked, self.call, arguments, reading, self.writes, True, after_all)
+    def _read(self, slots: Mapping[str, Any], data: Any) -> Finding | None:
+        read = [rule.read(data, slots) for rule in self.values]
+        if read and all(values is None for values in read):
+            return None
+        return self._finding(slots, [value for values in read for value in values or []], data)
+
+    def _pretend(self, slots: Mapping[str, Any], drawn: int) -> Finding:
+        return self._finding(slots, [rule.made_up(drawn + at) for at, rule in enumerate(self.values)], {})
+
+    def _finding(self, slots: Mapping[str, Any], values: Sequence[Value], data: Any) -> Finding:
+        unit = next((value.unit for value in values if value.unit), "")
+        shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
+        sentence = re.sub(r" +(?=[ .])", "", with_slots(self.say, {**slots, **shown}))
+        return Finding(tuple(values), sentence, {**slots, **scalars(data)})
 
 
 class Playbooks(BaseModel):
@@ -76,14 +163,14 @@ class Playbooks(BaseModel):
 
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
-        said, talks = bare(prompt), [playbook for playbook in self.playbooks if not playbook.call]
-        return next((talk.say for talk in talks if any(s.fullmatch(said) for s in talk.sentences)), "")
+        talks = [(talk.say, ask) for talk in self.playbooks if not talk.call for ask in talk.ask]
+        return next((say for say, ask in talks if ask.fullmatch(bare(prompt))), "")
 
     def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
         text = " ".join(prompt.split())
-        masked = QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), text)
-        joints = [match for match in _JOINT.finditer(masked) if match["mark"] or match["words"]]
+        masked = PATTERNS["quoted"].sub(lambda quoted: "\0" * len(quoted[0]), text)
+        joints = [match for match in PATTERNS["joint"].finditer(masked) if match["mark"] or match["words"]]
         usable = [playbook for playbook in self.playbooks if playbook.call in tools]
 
         @cache
@@ -104,53 +191,30 @@ class Playbooks(BaseModel):
     ) -> list[Step]:
         said = bare(clause)
         for playbook in usable:
-            for match in filter(None, (sentence.fullmatch(said) for sentence in playbook.sentences)):
-                with suppress(NotThisKind):
-                    return playbook.steps(self._slots(match, today), said, after_all)
+            for match in filter(None, (sentence.fullmatch(said) for sentence in playbook.ask)):
+                groups = [(*group.split("__"), text) for group, text in match.groupdict().items() if text]
+                with suppress(*UNREADABLE):
+                    slots = {
+                        name: read_slot(kind, text, today, self.languages) for name, kind, text in groups
+                    }
+                    return [*playbook.steps(slots, said, after_all)]
         return []
 
-    def _slots(self, match: re.Match[str], today: date | None) -> dict[str, Any]:
-        """The slots of a sentence's match. Raises ``NotThisKind``."""
-        slots = {}
-        for group, text in match.groupdict().items():
-            name, _, kind = group.partition("__")
-            if text is not None:
-                slots[name] = read_slot(kind, text, today, self.languages)
-        return slots
 
-    def before(self, other: Playbooks) -> Playbooks:
-        """These playbooks, and after them the other's."""
-        languages = {**other.languages, **self.languages}
-        return Playbooks(languages=languages, playbooks=[*self.playbooks, *other.playbooks])
-
-
-def load_playbooks(path: Path = SHIPPED) -> Playbooks:
-    """Reads a file. Raises ``PlaybookError`` that names the file, the key and what is wrong."""
-    try:
-        return Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path)))
-    except OSError as error:
-        raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except (PlainDataError, UnicodeDecodeError) as error:
-        raise PlaybookError(str(error) if isinstance(error, PlainDataError) else f"{path}: {error}") from None
-
-
-def compile_sentence(sentence: str) -> re.Pattern[str]:
-    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``.
-
-    Raises ``PlaybookError`` for a kind that there is not, and for brackets that do not close.
-    """
-    pattern = ""
-    parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
-    for slot, named, sign, literal in re.findall(parts, sentence):
-        kind = named or (slot if slot in SLOTS else "text")
-        if kind not in SLOTS:
-            raise PlaybookError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
-        words = re.escape(literal).replace("'", "['’]")
-        pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})" if slot else words + _SIGNS.get(sign, sign)
-    try:
-        return re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise PlaybookError(f"{sentence!r}: {error}") from None
+def load_playbooks(*paths: Path) -> Playbooks:
+    """The playbooks of these files in that order, or else the shipped ones. Raises ``PlaybookError``, which
+    names the file, the key and what is wrong."""
+    files: list[Playbooks] = []
+    for path in paths or [SHIPPED]:
+        try:
+            files.append(Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path))))
+        except OSError as error:
+            raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        except (PlainDataError, UnicodeDecodeError) as error:
+            where = "" if isinstance(error, PlainDataError) else f"{path}: "
+            raise PlaybookError(f"{where}{error}") from None
+    languages = ChainMap(*(file.languages for file in files))
+    return Playbooks(languages={**languages}, playbooks=[each for file in files for each in file.playbooks])

@@ -5,7 +5,6 @@ What cannot be told from an error is one: a reader that takes a refusal for succ
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +12,9 @@ from typing import Any
 
 from windtunnel.dialects.conversation import content_text
 from windtunnel.dialects.json_values import as_object, as_objects, parsed
-from windtunnel.model_server.words import WORDS, any_of, compiled, listed, words_of
+from windtunnel.model_server.language import PATTERNS, listed
 
-_BAD, _GOOD, _NOT_DONE = (any_of(WORDS[name]) for name in ("bad", "good", "not_done"))
-_ERROR_KEY = compiled("error_key")
 _SAYS, _MESSAGES, _STATES, _FLAGS = map(listed, ("saying_keys", "message_keys", "state_keys", "good_flags"))
-_COUNTED = ("affected", "modified", "matched", "count", "inserted", "changes")
 _NO_ERROR: tuple[Any, ...] = (None, False, 0, "", "none", "None", "null", "0", [], {})
 _HEAD = 400  # characters in which an error would say so
 
@@ -31,74 +27,54 @@ class Failure:
     unknown_effect: bool
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a call gave: ``data``, or ``failure`` where that is set."""
-
-    data: Any = None
-    failure: Failure | None = None
-
-
-def read_result(content: object, writes: bool, known: bool = False) -> Result:
-    """Reads a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do.
-
-    ``known``: whoever asks knows the tool's results, so that a text in one may hold any words.
-    """
+def read_result(content: object, writes: bool, known: bool = False) -> Any | Failure:
+    """The data in a tool message's content, JSON or plain text. ``writes``: only an acknowledgement will do;
+    ``known``: whoever asks knows the tool's results, so that a text in one may hold any words."""
     text = content_text(content).strip()
     try:
         data = parsed(text)
     except ValueError:
         data = text
-    reason = _refusal(data, text)
-    if not reason and (isinstance(data, str) or not known):
-        reason = _doubt(data, text, writes)
-    return Result(failure=_failure(reason, as_object(data))) if reason else Result(data)
+    failed = _refuses(data) or ((isinstance(data, str) or not known) and _is_doubtful(data, writes))
+    return _failure(as_object(data), text) if failed else data
 
 
-def _refusal(data: Any, text: str) -> str:
-    """Why this result reports a failure, or the empty text."""
-    if isinstance(data, Mapping):
-        return _reason_in(data)
-    if data in (None, ""):
-        return "the tool gave no answer"
-    refused = any(_reason_in(row) or {"loc", "msg"} <= row.keys() for row in as_objects(data))
-    return text if refused or (isinstance(data, str) and _BAD.search(_spaced(data))) else ""
-
-
-def _reason_in(data: Mapping[str, Any]) -> str:
+def _refuses(data: Any) -> bool:
+    """Whether this result says that it is an error, or says nothing."""
+    if isinstance(data, list):
+        return any(_refuses(row) or {"loc", "msg"} <= row.keys() for row in as_objects(data))
+    if not isinstance(data, Mapping):
+        return data in (None, "") or (isinstance(data, str) and _sounds("bad", data))
     for key, value in data.items():
-        if _ERROR_KEY.fullmatch(key) and value not in _NO_ERROR:
-            return _message_of(data, value)
         plain = key.lower().strip("_")
         negative = plain in _FLAGS and (value is False or value in ("false", "no"))
-        if negative or (plain in _STATES and _is_bad_state(value, len(data))):
-            return _message_of(data, f"{key} is {value}")
+        error = PATTERNS["error_key"].fullmatch(key) and value not in _NO_ERROR
+        told_badly = isinstance(value, str) and len(data) <= 5 and _sounds("bad", value)
+        coded_badly = isinstance(value, int) and (400 <= value < 600 or value < 0)
+        if error or negative or (plain in _STATES and (told_badly or coded_badly)):
+            return True
     said = " ".join(str(value) for value in _under(data, _SAYS).values())
     # an object that is little but a message is a server's way of saying no; one with data may quote anything
-    if not data or (_under(data, _SAYS | _STATES | _FLAGS) == dict(data) and _BAD.search(said)):
-        return said or "the tool gave no answer"
+    little = _under(data, _SAYS | _STATES | _FLAGS) == dict(data)
     nested = [value for value in as_objects([*data.values()]) if value and len(data) <= 2]
-    return next(filter(None, map(_reason_in, nested)), "")
+    return not data or (little and _sounds("bad", said)) or any(map(_refuses, nested))
 
 
-def _doubt(data: Any, text: str, writes: bool) -> str:
-    """Why this result of a tool that nobody knows may be a failure, or the empty text."""
+def _is_doubtful(data: Any, writes: bool) -> bool:
+    """Whether this result of a tool that nobody knows may be a failure."""
     if isinstance(data, Mapping):
-        said = _spaced(" ".join(value for value in data.values() if isinstance(value, str)))
-        beside = set(data) - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
-        bare = writes or all(data[key] in _NO_ERROR for key in beside)
+        said = " ".join(value for value in data.values() if isinstance(value, str))
         only_text = all(isinstance(value, str | None) for value in data.values())
-        idle = [key for key, value in data.items() if value is False or (value == 0 and value != "")]
-        nothing = any(_GOOD.fullmatch(word) or word in _COUNTED for key in idle for word in words_of(key))
-        doubtful = (only_text and (not said or _BAD.search(said))) or (
-            bare and _under(data, _MESSAGES) and not _GOOD.search(said)
-        )
-        return text if doubtful or (writes and nothing) else ""
+        beside = data.keys() - _under(data, _MESSAGES | _STATES | _FLAGS).keys()
+        bare = writes or all(data[key] in _NO_ERROR for key in beside)
+        unproven = bare and _under(data, _MESSAGES) and not _sounds("good", said)
+        nothing = writes and any(value is False or value == 0 for value in data.values())
+        return bool((only_text and (not said or _sounds("bad", said))) or unproven or nothing)
     if isinstance(data, str):
         # a sentence without a figure may say anything: "Recipe was removed by its author."
         shows = len(data) > _HEAD / 2 or re.search(r"\d|:|\n", data) or len(data.split()) <= 2
-        return "" if (_GOOD.search(_spaced(data)) if writes else shows) else text
-    return text if writes and not (data is True or (isinstance(data, list) and data)) else ""
+        return not (_sounds("good", data) if writes else shows)
+    return writes and not (data is True or (isinstance(data, list) and data))
 
 
 def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
@@ -107,27 +83,15 @@ def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     return {key: data[key] for key in named if data[key] is not None}
 
 
-def _spaced(text: str) -> str:
-    """The head of a text, its camel-case words apart."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text[:_HEAD])
+def _sounds(kind: str, text: str) -> bool:
+    """Whether the head of a text has one of those words; a camel-case name has several."""
+    return PATTERNS[kind].search(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text[:_HEAD])) is not None
 
 
-def _is_bad_state(value: object, size: int) -> bool:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return 400 <= value < 600 or value < 0
-    return isinstance(value, str) and size <= 5 and bool(_BAD.search(_spaced(value)))
-
-
-def _message_of(data: Mapping[str, Any], error: object) -> str:
-    if isinstance(error, Mapping):
-        return str(error.get("message") or error.get("code") or json.dumps(error, ensure_ascii=False))
-    said = " ".join(value for value in _under(data, _SAYS).values() if isinstance(value, str))
-    return f"{error} {said}".strip() if error is not True else said or "an error"
-
-
-def _failure(message: str, data: Mapping[str, Any]) -> Failure:
+def _failure(data: Mapping[str, Any], text: str) -> Failure:
     """The effect is what the error says of it; else it is known where the words say that nothing was done."""
     nested = as_object(data.get("error"))
     effect = str(nested.get("side_effect") or data.get("side_effect") or "").lower()
-    words = " ".join([message, *(str(value) for value in (*data.values(), *nested.values()))])
-    return Failure(message[:300], effect != "none" if effect else not _NOT_DONE.search(words))
+    told = [*_under(nested, _SAYS).values(), data.get("error"), *_under(data, _SAYS).values(), text]
+    message = next((each for each in told if each and isinstance(each, str)), "the tool gave no answer")
+    return Failure(message[:300], effect != "none" if effect else not PATTERNS["not_done"].search(text))

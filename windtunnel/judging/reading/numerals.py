@@ -1,7 +1,8 @@
 """Numbers written in digits, in the forms of different countries. Pure.
 
 ``4.200`` is 4200 in Berlin and 4.2 in London: a numeral has all the values that it may stand for. The
-expressions cannot backtrack far, whatever the text.
+expressions cannot backtrack far, whatever the text. They have no possessive quantifiers, by which early
+versions of Python 3.11 get a group's place wrong.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from windtunnel.judging.reading.patterns import LazyPattern
 
 # groups of three behind one kind of separator, India's groups, digits with a fraction, a fraction alone
 _CORE = (
-    r"(?:\d{1,3}(?:(?P<group>[ ,.'_])\d{3})(?:(?P=group)\d{3})*+(?!\d)(?:[.,]\d++)?+"
-    r"|\d{1,2}(?:,\d{2}(?=,))++,\d{3}(?!\d)(?:\.\d++)?+"
-    r"|\d++(?:\.\d++|(?<!\d,\d)(?<!\d,\d\d)(?<!\d,\d\d\d),(?!\d{1,9},\d)\d++)?+|(?<![\d,])[.,]\d++)"
+    r"(?:\d{1,3}(?:(?P<group>[ ,.'_])\d{3})(?:(?P=group)\d{3})*(?!(?P=group)\d{3}|\d)(?:[.,]\d+)?"
+    r"|\d{1,2}(?:,\d{2}(?=,))+,\d{3}(?!\d)(?:\.\d+)?"
+    r"|\d+(?:\.\d+|(?<!\d,\d)(?<!\d,\d\d)(?<!\d,\d\d\d),(?!\d{1,9},\d)\d+)?|(?<![\d,])[.,]\d+)"
 )
-_POWER = r"(?:[eE][+-]?\d{1,4}(?!\w)|\s?[x×*·]\s?10(?:\^|\*\*)\{?[+-]?\d{1,4}\}?)?+"
+_POWER = r"(?:[eE][+-]?\d{1,4}(?!\w)|\s?[x×*·]\s?10(?:\^|\*\*)\{?[+-]?\d{1,4}\}?)?"
 _NUMERAL = LazyPattern(rf"(?P<core>{_CORE})(?P<power>{_POWER})")
 _EXPONENT = LazyPattern(r"[+-]?\d+(?=\}?$)")
 _REST_OF_WORD = LazyPattern(r"[\w.]*")
