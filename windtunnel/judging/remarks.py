@@ -18,21 +18,21 @@ def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> I
     if len(episodes) < planned:
         yield f"{planned - len(episodes)} of {planned} prompts not run"
     if skipped:
-        yield f"{_counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
+        yield f"{counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
     whys = Counter((e.outcome, e.why) for e in episodes if not OUTCOMES[e.outcome].in_rate)
     for (outcome, why), count in sorted(whys.items()):
-        yield f"{_counted(count, 'prompt', 'prompts')} {outcome}: {why}"
+        yield f"{counted(count, 'prompt', 'prompts')} {outcome}: {why}"
     unexplained = sum(len(episode.unexplained) for episode in episodes)
     if unexplained:
-        yield f"{_counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
+        yield f"{counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
     if refused:
         reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
-        calls = _counted(sum(refused.values()), "tool call", "tool calls")
+        calls = counted(sum(refused.values()), "tool call", "tool calls")
         yield f"{calls} that the agent refused by itself: {reasons}"
     if judgement.stray:
-        yield f"{_counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
+        yield f"{counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
     if torn:
-        yield f"{_counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
+        yield f"{counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
     yield from (f"scored differently: {text}" for text in judgement.differences)
 
 
@@ -45,8 +45,9 @@ def _end(finished: RunFinished | None) -> Iterator[str]:
     if finished.toxics_left is None:
         yield "not known whether toxics were left behind"
     elif finished.toxics_left:
-        yield f"{_counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
+        yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
 
 
-def _counted(count: int, singular: str, plural: str) -> str:
+def counted(count: int, singular: str, plural: str) -> str:
+    """``1 prompt``, ``2 prompts``."""
     return f"{count} {singular if count == 1 else plural}"

@@ -20,6 +20,7 @@ from windtunnel.history.logs import strip_control
 from windtunnel.judging.evidence.record import FaultRecord
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
+from windtunnel.judging.remarks import counted
 from windtunnel.judging.summary import Summary
 from windtunnel.report.headline import headline
 from windtunnel.report.tables import fault_tables, new_table, one_line
@@ -155,7 +156,8 @@ def _invalid(summary: Summary) -> Text:
 def _head(summary: Summary) -> Text:
     seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
     head = Text(f"run {summary.run_id}", style="bold")
-    head.append(f"   seed {summary.seed}   {len(summary.episodes)} prompts   {seconds}\n", style="not bold")
+    prompts = counted(len(summary.episodes), "prompt", "prompts")
+    head.append(f"   seed {summary.seed}   {prompts}   {seconds}\n", style="not bold")
     return head.append(one_line(summary.subject), style="not bold")
 
 
