@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +52,19 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
 )
 def test_an_upstream_that_fails_by_itself(tmp_path: Path, reply: bytes, link: str, unavailable: bool) -> None:
     assert exchange_with(tmp_path, reply, link).unavailable is unavailable
+
+
+def test_what_is_no_reply_is_the_upstream_s_failure_also_if_the_client_leaves_first(tmp_path: Path) -> None:
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\nhello")
+        connection.recv(1)  # the end of what the client sends: it has seen what came, and left
+
+    with Upstream(serve) as upstream, gateway(tmp_path, search=upstream.address) as lab:
+        lab.begin()
+        with suppress(requests.RequestException):
+            requests.get(lab.url("search"), headers=lab.identity(), timeout=PATIENCE_S)
+        assert lab.exchange().unavailable
 
 
 @pytest.mark.parametrize(

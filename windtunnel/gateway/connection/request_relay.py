@@ -206,8 +206,8 @@ class RequestRelay:
             if self._copies is not None:
                 self._copies.note_reply(reader)
             # an upstream that was told that its client sends no more may leave for that reason
-            by_itself = request.request_done and not self._client.half_closed and not reader.tunnel
-            request.unavailable = by_itself
+            by_itself = not self._client.half_closed and not reader.tunnel
+            request.unavailable = request.request_done and (by_itself or reader.error is not None)
             if self.reply.break_off(request, reader, reason):
                 self._finish(request)
 
