@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from windtunnel.history.events import ToolCalled, ToolTry
 from windtunnel.judging.oracle.assignment import EffectRow
+from windtunnel.judging.oracle.reported import Reported
 from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.oracle.value import FilledSlot, Reported
+from windtunnel.judging.oracle.value import FilledSlot
 from windtunnel.judging.reading.text import bare, close, folded, numbers
 from windtunnel.judging.reading.units import convert, siblings
 from windtunnel.links.catalog import LINKS

@@ -14,8 +14,9 @@ from typing import Any
 
 from windtunnel.history.events import Exchange, FaultMet, ToolCalled
 from windtunnel.judging.oracle.flags import holds_reported, readable_result
+from windtunnel.judging.oracle.reported import Reported
 from windtunnel.judging.oracle.slots import Matcher, Slot
-from windtunnel.judging.oracle.value import Reported, ValueJudgement
+from windtunnel.judging.oracle.value import ValueJudgement
 from windtunnel.judging.oracle.world import FINE_WORLDS, WorldJudgement, WrongEffect
 from windtunnel.judging.reading.text import folded, numbers
 
