@@ -33,16 +33,16 @@ class AskedValue(Protocol):
     def tolerance(self) -> int | float | None: ...
 
 
-def stated(slot: AskedValue, text: str, besides: Sequence[AskedValue] = ()) -> Stated:
-    """What a text says of the slot's value; ``none``: it says nothing of its kind.
-
-    ``besides``: other slots, whose values the same text may give.
-    """
-    return stated_in(slot, text, None, besides)
+def stated(slot: AskedValue, text: str) -> Stated:
+    """What a text says of the slot's value; ``none``: it says nothing of its kind."""
+    return stated_in(slot, text, None)
 
 
 def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[AskedValue] = ()) -> Stated:
-    """As ``stated``; a number without a unit in the text is in ``unit``."""
+    """As ``stated``; a number without a unit in the text is in ``unit``.
+
+    ``besides``: other slots, whose values the same text may give.
+    """
     from windtunnel.judging.reading.amounts import stated_number
     from windtunnel.judging.reading.phrases import stated_phrase
     from windtunnel.judging.reading.text import is_garbled, plain
