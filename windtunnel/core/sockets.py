@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 LOOPBACK = "127.0.0.1"
 SOCKETS_VARIABLE = "WINDTUNNEL_SOCKETS"
@@ -36,6 +37,14 @@ class Address:
         if not match or int(match["port"]) > 65535:
             raise ValueError(f"{text!r} is not host:port")
         return cls(match["host"].strip("[]"), int(match["port"]))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by its usual name or as an address; no name is looked up."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def listen(name: str, address: Address, environ: Mapping[str, str] | None = None) -> socket.socket:

@@ -31,6 +31,25 @@ def load_yaml(text: str) -> Any:
         raise YamlError(f"{prefix}{error.problem}", mark.line + 1 if mark else None) from None
 
 
+def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+    """The line, from 1, of each key and list entry of a text that ``load_yaml`` has read, by its path."""
+    lines: dict[tuple[str | int, ...], int] = {(): 1}
+
+    def visit(node: Any, path: tuple[str | int, ...]) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                below = (*path, str(key.value))
+                lines[below] = key.start_mark.line + 1
+                visit(value, below)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                lines[*path, index] = value.start_mark.line + 1
+                visit(value, (*path, index))
+
+    visit(yaml.compose(text, _Loader), ())
+    return lines
+
+
 class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
     """Told apart from PyYAML's own errors, since such a text is YAML."""
 

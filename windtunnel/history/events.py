@@ -44,7 +44,10 @@ class PromptsSource:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run."""
+    """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run.
+
+    ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
+    """
 
     t: float
     run_id: str
@@ -56,6 +59,7 @@ class RunStarted:
     prompts: int
     skipped_prompts: int = 0
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
+    links: list[dict[str, Any]] = field(default_factory=list)
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -337,6 +341,14 @@ class Exchange:
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
+
+    ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
+    wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
+    (Idempotency-Key, or the field that the wiring names). ``credential``: a digest of what the client
+    authorised itself with. ``retry_after``: the seconds of the reply's Retry-After. ``sdk_retry``: how often
+    the client's SDK says that it sent the request before. ``request_body`` and ``reply_body``: their first
+    part as it crossed the client's side, without secrets; None where none is kept, and cut off where
+    ``request_cut`` or ``reply_cut`` says so.
     """
 
     start: float
@@ -363,7 +375,22 @@ class Exchange:
     eligible: list[str] = field(default_factory=list)
     unavailable: bool = False
     client_left: bool = False
+    dialect: str = ""
+    write: bool = False
+    key: str = ""
+    credential: str = ""
+    retry_after: float | None = None
+    sdk_retry: int | None = None
+    request_body: str | None = None
+    reply_body: str | None = None
+    request_cut: bool = False
+    reply_cut: bool = False
     event: Literal["exchange"] = "exchange"
+
+    @property
+    def of_model(self) -> bool:
+        """Whether a model was asked: a tool's or a service's link speaks plain HTTP."""
+        return self.dialect != "http" if self.dialect else self.link == "model"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,75 @@
+"""One link of a wiring: a named way from a subject to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit
+
+HTTP = "http"
+LAB = "lab"
+SCRIPTED = "scripted"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a wiring says of one link.
+
+    ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts, or
+    ``scripted`` for the scripted model. ``dialect`` is ``http`` or that of a model's API. ``env`` are the
+    variables in which the subject finds its address. ``writes`` are the calls that change state, as
+    ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's JSON body by which
+    its upstream knows a repetition. ``port`` is where a service of the lab listens; ``tools`` are the names
+    that the lab's agent knows the calls by, each with its method and path; ``effects`` the kinds of side
+    effects that the service records, each with its fields, as prompts expect them.
+    """
+
+    name: str
+    upstream: str = LAB
+    dialect: str = HTTP
+    env: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    key: str = ""
+    service: str = ""
+    port: int = 0
+    tools: tuple[tuple[str, str, str], ...] = ()
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_model(self) -> bool:
+        return self.dialect != HTTP
+
+    @property
+    def is_of_lab(self) -> bool:
+        """Whether its upstream is one of the lab's own servers."""
+        return self.upstream in (LAB, SCRIPTED)
+
+    @property
+    def base_path(self) -> str:
+        """The path prefix of its upstream, which the subject's address has too; empty for the lab's own."""
+        return "" if self.is_of_lab else urlsplit(self.upstream).path.rstrip("/")
+
+    def proxy_name(self, lane: int = 0) -> str:
+        """Toxiproxy's name of this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
+        return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
+
+    def is_write(self, method: str, target: str) -> bool:
+        """Whether the request is declared as one that changes state; its query does not matter."""
+        call = f"{method.upper()} {target.partition('?')[0]}"
+        return any(fnmatchcase(call, pattern) for pattern in self.writes)
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON, which ``load`` takes."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, row: Mapping[str, Any]) -> Link:
+        """From what ``dump`` gave, also after its way through JSON."""
+        given = dict(row)
+        for key in ("env", "writes"):
+            given[key] = tuple(given[key])
+        given["tools"] = tuple((name, method, path) for name, method, path in given["tools"])
+        given["effects"] = {kind: tuple(fields) for kind, fields in given["effects"].items()}
+        return cls(**given)

@@ -1,0 +1,89 @@
+"""The links of a wiring, in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from windtunnel.core.spelling import nearest
+from windtunnel.links.link import Link
+
+
+class Links:
+    """Every link of one wiring by its name. It never changes."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        self._links = tuple(links)
+        self._by_name = {link.name: link for link in self._links}
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._links)
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Links) and self._links == other._links
+
+    __hash__ = None  # type: ignore[assignment]  # nothing keeps wirings apart by it
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Link:
+        """The link of that name; raises ``KeyError`` that names the nearest one."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise KeyError(f"no link is called {name!r}{nearest(name, self._by_name)}") from None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    @cached_property
+    def tools(self) -> tuple[Link, ...]:
+        """Those to tools and services of any kind: all but the models'."""
+        return tuple(link for link in self._links if not link.is_model)
+
+    @cached_property
+    def tool_names(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self.tools)
+
+    @cached_property
+    def model_names(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self._links if link.is_model)
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """What a fault set may say for several links."""
+        return {"tools": self.tool_names, "model": self.model_names, "all": self.names}
+
+    @cached_property
+    def effect_fields(self) -> Mapping[str, tuple[str, ...]]:
+        """The fields of each kind of side effect that a service records."""
+        return {kind: fields for link in self._links for kind, fields in link.effects.items()}
+
+    def link_of_tool(self, tool: str) -> tuple[str, str, str]:
+        """Link, method and path of a tool; raises ``KeyError`` that names the nearest one."""
+        by_tool = {
+            name: (link.name, method, path) for link in self._links for name, method, path in link.tools
+        }
+        try:
+            link, method, path = by_tool[tool]
+            return link, method, path
+        except KeyError:
+            raise KeyError(f"no tool is called {tool!r}{nearest(tool, by_tool)}") from None
+
+    def link_of_service(self, service: str) -> str:
+        """The name of the link whose service of the lab that is; empty if there is none."""
+        return next((link.name for link in self._links if link.service and link.service == service), "")
+
+    def dump(self) -> list[dict[str, Any]]:
+        """As plain JSON, which ``load`` takes."""
+        return [link.dump() for link in self._links]
+
+    @classmethod
+    def load(cls, rows: Iterable[Mapping[str, Any]]) -> Links:
+        return cls(map(Link.load, rows))
