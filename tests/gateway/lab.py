@@ -22,8 +22,8 @@ from windtunnel.gateway.server import Gateway
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology, default_topology
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
 
@@ -92,7 +92,7 @@ def gateway(
     folder: Path, *, model: Address | None = None, head_timeout: float = PATIENCE_S, **upstreams: Address
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections."""
-    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in LINKS), "control"]}
+    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in lab_links()), "control"]}
     closed = bind(FREE)
     nobody = address_of(closed)
     closed.close()
@@ -103,7 +103,7 @@ def gateway(
         lane=0,
         services=services,
         proxies=base.proxies,
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS},
+        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in lab_links()},
         manager=base.manager,
         control=address_of(sockets["control"]),
         toxiproxy=base.toxiproxy,
