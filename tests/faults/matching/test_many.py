@@ -144,7 +144,7 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults
     arrivals = [
-        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)
+        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5, link == "model")
         for n, (request, link, *key) in enumerate(tries)
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
@@ -163,10 +163,9 @@ def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
     entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY, lab_links()).faults
     some, request = random.Random(1), Request()
     arrivals = [
-        IncomingTry(
-            some.choice(["search", "model"]), "GET", "/", lambda: request, some.choice("fg"), *key, n / 2
-        )
+        IncomingTry(link, "GET", "/", lambda: request, some.choice("fg"), *key, n / 2, link == "model")
         for n in range(80)
+        for link in [some.choice(["search", "model"])]
         for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))

@@ -26,7 +26,17 @@ def arrive(
 ):
     request = Request(method=method, target=path)
     return IncomingTry(
-        link, request.method, request.path, lambda: request, fingerprint, episode, attempt, call, try_, 0.0
+        link,
+        request.method,
+        request.path,
+        lambda: request,
+        fingerprint,
+        episode,
+        attempt,
+        call,
+        try_,
+        0.0,
+        link == "model",
     )
 
 

@@ -9,6 +9,7 @@ from windtunnel.core.lab_files import lab_root
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import read_yaml, short_repr
 from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.canonical import read_for
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
@@ -69,7 +70,7 @@ def find_set(given: str, links: Links | None = None) -> FaultSet:
 
 def _find(text: str, links: Links) -> FaultSet:
     if is_text(text):
-        return load_set(text, "fault set", REGISTRY, links)
+        return read_for(text, links)
     if text in preset_names():
         return preset(text, links)
     if _is_path(text):
