@@ -74,6 +74,6 @@ def _show(summary: Summary, prompts: str) -> None:
         raise click.UsageError("the settings in the history are not of this version", None) from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
-    repeat = command(settings, source, summary.lab_id)
+    repeat = command(settings, source, summary.lab_id, wiring=summary.flown_by)
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

@@ -13,6 +13,7 @@ from windtunnel.core.user_errors import InputError, UserError
 # what each does stands here too, so that --help imports none of them
 COMMANDS = {
     "demo": "Start a lab, send the prompts through it under chaos, show what happened, take the lab down.",
+    "fly": "Fly your own agent over your own links: start a lab, send the prompts, show what happened.",
     "run": "Send the prompts through the lab that is up, and show what happened.",
     "lab": "A lab that stays up, to play with.",
     "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",

@@ -43,6 +43,7 @@ class Runner:
         self.settings = configuration.settings
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
+        self._wiring = configuration.wiring
         self._subject = subject
         # a plain function has no ``name``
         self._subject_name = str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject)))
@@ -103,6 +104,7 @@ class Runner:
                 len(prompts.problems),
                 prompts.source,
                 topology.links.dump(),
+                list(self._wiring.said),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
