@@ -57,3 +57,13 @@ class Subject(Protocol):
 
 # Opens the subject for one run: what it needs (a client, a model) lives as long as the block.
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
+
+
+def crashed(error_type: str, error: str) -> SubjectResult:
+    """The result of an attempt that the subject's own failure ended; ``error`` in words."""
+    return SubjectResult("exception", error_type=error_type, error=error, error_class="agent")
+
+
+def limit_reached(seconds: float) -> SubjectResult:
+    """The result of an attempt that was ended since it took longer than that (``ATTEMPT_TIME``)."""
+    return SubjectResult("limit", error_type="LimitReached", error=f"no answer within {seconds:g} s")
