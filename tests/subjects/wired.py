@@ -16,7 +16,7 @@ from windtunnel.links.topology import default_topology
 from windtunnel.links.wiring import load_wiring
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
-from windtunnel.subjects.opening import open_subject
+from windtunnel.subjects.opening import open_wired_subject
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 
 LINKS = """
@@ -59,7 +59,7 @@ class Wired:
     @contextmanager
     def subject(self, yaml: str) -> Iterator[Subject]:
         wiring = load_wiring(self.file("windtunnel.yaml", f"{LINKS}subject: {yaml}\n"))
-        with open_subject(wiring, self.configuration) as subject:
+        with open_wired_subject(wiring, self.configuration) as subject:
             yield subject
 
     def context(self, attempt: int = 1, **settings: object) -> AttemptContext:

@@ -45,7 +45,7 @@ class PromptsOptions:
 
 
 def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--prompts``, ``--prompt``, and what picks some; the command gets ``prompts``, a ``PromptsOptions``."""
+    """What names and picks prompts; the command gets ``prompts``, a ``PromptsOptions``."""
 
     def with_prompts(
         prompts: Path | None, prompt: tuple[str, ...], only: tuple[str, ...], match: str, **others: Any

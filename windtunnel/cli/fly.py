@@ -60,9 +60,10 @@ def fly_command(
     chosen = _wiring(wiring, links, command)
     if chosen.subject is None and not subject:
         raise WiringError(
-            f"{chosen.file or 'this flight'}: no subject: name one under `subject`, or give its command after --"
+            f"{chosen.file or 'this flight'}: no subject: name one under `subject`, or give its command"
+            " after --"
         )
-    if not prompts.texts and not prompts.file and not chosen.prompts and not os.environ.get("PROMPTS_FILE"):
+    if not (prompts.texts or prompts.file or chosen.prompts or os.environ.get("PROMPTS_FILE")):
         raise WiringError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
     options = FlightOptions(subject, toxiproxy, out, charts, as_json)
     sys.exit(fly_in_own_lab(chosen, prompts, settings, options))

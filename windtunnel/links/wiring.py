@@ -193,7 +193,7 @@ def _link(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str])
     at = ("links", name)
     if not _NAME.fullmatch(name):
         raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
-    if name in ("tools", "all"):
+    if name in ("tools", "writes", "all"):
         raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
     dialects = (HTTP, *MODEL_DIALECTS)
     if spec.dialect not in dialects:

@@ -15,7 +15,7 @@ from windtunnel.subjects.subject import Subject
 from windtunnel.subjects.surroundings import surroundings_of
 
 
-def open_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
+def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
     """The subject, for the time of one run: none of its processes outlives the block.
 
     Raises ``SettingsError``, here or when the block is entered, if it cannot be started.
