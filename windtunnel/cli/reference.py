@@ -93,7 +93,14 @@ def commands_page() -> str:
     for name, command in _commands("windtunnel", main):
         context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
         parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
-    return _page("Commands", "`windtunnel COMMAND --help` says the same.", *"\n\n".join(parts).splitlines())
+    return _page("Commands", _COMMANDS_INTRO, *"\n\n".join(parts).splitlines())
+
+
+_COMMANDS_INTRO = (
+    "`windtunnel COMMAND --help` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
+    " command that was asked to judge by them), 2 unknown, aborted or altered evidence, 64 usage, 70 the lab"
+    " failed, 130 Ctrl-C."
+)
 
 
 def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:

@@ -14,6 +14,7 @@ import click
 from windtunnel.cassettes.cassettes import check_cassettes
 from windtunnel.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from windtunnel.cli.lab_extra import require_lab
+from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.history.logs import log_error
@@ -30,8 +31,6 @@ from windtunnel.state.state import check_version
 from windtunnel.subjects.opening import open_wired_subject
 from windtunnel.subjects.python import LAB_SUBJECT, load_subject
 from windtunnel.subjects.subject import Subject
-
-_USAGE_ERROR, _RUN_FAILED = 2, 1
 
 
 @click.command("run")
@@ -66,7 +65,7 @@ def run_command(subject: str | None, prompts: PromptsOptions, as_json: bool, run
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))
-        sys.exit(_USAGE_ERROR)
+        sys.exit(USAGE)
 
 
 def _run(
@@ -98,12 +97,12 @@ def _run(
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
-        return _RUN_FAILED
+        return LAB_FAILED
     if flight.failure:
         _complain(logs, flight.failure)
     if flight.record.interrupted:
         return INTERRUPTED
-    return _RUN_FAILED if flight.failure else 0
+    return LAB_FAILED if flight.failure else 0
 
 
 def _complain(logs: Path, message: str) -> None:
