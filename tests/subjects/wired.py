@@ -16,7 +16,7 @@ from windtunnel.links.topology import default_topology
 from windtunnel.links.wiring import load_wiring
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
-from windtunnel.subjects.opening import open_subject
+from windtunnel.subjects.opening import open_wired_subject
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 
 LINKS = """
@@ -59,13 +59,13 @@ class Wired:
     @contextmanager
     def subject(self, yaml: str) -> Iterator[Subject]:
         wiring = load_wiring(self.file("windtunnel.yaml", f"{LINKS}subject: {yaml}\n"))
-        with open_subject(wiring, self.configuration) as subject:
+        with open_wired_subject(wiring, self.configuration) as subject:
             yield subject
 
-    def context(self, attempt: int = 1, **settings: object) -> AttemptContext:
+    def context(self, attempt: int = 1, turns: tuple[str, ...] = (), **settings: object) -> AttemptContext:
         identity = Identity("run-1", "episode", attempt)
         topology = self.configuration.topology
-        return AttemptContext(identity, self.settings(**settings), topology, self.events.append)
+        return AttemptContext(identity, self.settings(**settings), topology, self.events.append, turns)
 
     def ask(self, yaml: str, prompt: str = "What is 6 * 7?", **settings: object) -> SubjectResult:
         """One attempt."""
