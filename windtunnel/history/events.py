@@ -47,6 +47,7 @@ class RunStarted:
     """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run.
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
+    ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
     """
 
     t: float
@@ -60,12 +61,16 @@ class RunStarted:
     skipped_prompts: int = 0
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
+    subject_kind: str = ""
     event: Literal["run_started"] = "run_started"
 
     @property
     def subject_shown(self) -> str:
         """The subject's name, which says so if the scripted model plays its model."""
-        scripted = self.settings.get("model", "scripted") == "scripted"
+        if self.subject_kind:
+            scripted = any(link["upstream"] == "scripted" for link in self.links)
+        else:
+            scripted = self.settings.get("model", "scripted") == "scripted"
         return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
 
 

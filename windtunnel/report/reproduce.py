@@ -26,16 +26,20 @@ def command(
     source: PromptsSource | None = None,
     lab_id: str = "",
     environ: Mapping[str, str] | None = None,
+    wiring: str = "",
 ) -> str:
     """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
 
-    ``environ`` is the agent's environment, where it is known.
+    ``environ`` is the agent's environment, where it is known; ``wiring`` the file of the subject that was
+    flown and of its links, empty for the lab's own.
     """
     source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {})
     named = _named(source)
-    return shlex.join([*_demo(settings), *(["--prompts", named] if named else []), *_pick(source)])
+    start = ["fly", "--wiring", wiring] if wiring else ["demo"]
+    prompts = ["--prompts", named] if named else []
+    return shlex.join(["windtunnel", *start, *_given(settings), *prompts, *_pick(source)])
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
@@ -78,9 +82,9 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _demo(settings: Settings) -> list[str]:
-    """``windtunnel demo`` with the seed and every setting that is not its default."""
-    words = ["windtunnel", "demo", "--seed", str(settings.seed)]
+def _given(settings: Settings) -> list[str]:
+    """The seed, and every setting that is not its default."""
+    words = ["--seed", str(settings.seed)]
     for name, value in _not_default(settings).items():
         words += ["--" + name.replace("_", "-"), value]
     return words

@@ -31,7 +31,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True)
-class Reply:
+class AgentReply:
     """What the agent replied."""
 
     status: int
@@ -60,7 +60,7 @@ class AgentRequest:
                 problem = "a $ begins the name of a variable; a real one is $$"
                 raise SettingsError(f"{where}: subject.headers.{name}: {problem}") from None
 
-    def send(self, prompt: str, conversation: str, identity: Mapping[str, str], seconds: float) -> Reply:
+    def send(self, prompt: str, conversation: str, identity: Mapping[str, str], seconds: float) -> AgentReply:
         """The agent's reply; ``identity`` are the headers that name the attempt.
 
         Raises ``TooSlowError``, or ``OSError`` and ``HTTPException`` where no whole reply comes.
@@ -74,7 +74,7 @@ class AgentRequest:
             headers = {"Content-Type": "application/json", **headers}
         return send(self._spec.method, url, {**identity, **headers}, body, seconds)
 
-    def answer_in(self, reply: Reply) -> Any:
+    def answer_in(self, reply: AgentReply) -> Any:
         """A text or a JSON value. Raises ``NoAnswerError``."""
         if not 200 <= reply.status < 300:
             shown = strip_control(reply.text[:_SHOWN]).strip()
@@ -104,7 +104,7 @@ def _filled_text(text: str, words: Mapping[str, str]) -> str:
     return words[PROMPT].join(part.replace(CONVERSATION, words[CONVERSATION]) for part in parts)
 
 
-def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float) -> Reply:
+def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float) -> AgentReply:
     """One request on a connection of its own, past any proxy. Redirects are not followed.
 
     Raises ``TooSlowError``, or ``OSError`` and ``HTTPException`` where no whole reply comes.
@@ -142,4 +142,4 @@ def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, 
         raise TooSlowError
     if len(content) > _LARGEST_REPLY:
         raise HTTPException(f"its reply is larger than {_LARGEST_REPLY} bytes")
-    return Reply(response.status, response.headers.get("Content-Type", ""), content)
+    return AgentReply(response.status, response.headers.get("Content-Type", ""), content)
