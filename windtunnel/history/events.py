@@ -54,6 +54,7 @@ class RunStarted:
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
     ``flown_by``: the words of the command line that give this wiring, none for the lab's own.
+    ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
     """
 
     t: float
@@ -68,6 +69,7 @@ class RunStarted:
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
     flown_by: list[str] = field(default_factory=list)
+    subject_kind: str = ""
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -78,7 +80,10 @@ class RunStarted:
     @property
     def subject_shown(self) -> str:
         """The subject's name, which says so if the scripted model plays its model."""
-        scripted = self.settings.get("model", "scripted") == "scripted"
+        if self.subject_kind:
+            scripted = any(link["upstream"] == "scripted" for link in self.links)
+        else:
+            scripted = self.settings.get("model", "scripted") == "scripted"
         return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
 
 
