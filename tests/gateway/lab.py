@@ -23,6 +23,7 @@ from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
 from windtunnel.links.catalog import LINKS
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
@@ -89,7 +90,12 @@ def _message_of(context: dict[str, Any]) -> str:
 
 @contextmanager
 def gateway(
-    folder: Path, *, model: Address | None = None, head_timeout: float = PATIENCE_S, **upstreams: Address
+    folder: Path,
+    *,
+    model: Address | None = None,
+    head_timeout: float = PATIENCE_S,
+    links: Links | None = None,
+    **upstreams: Address,
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections."""
     sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in LINKS), "control"]}
@@ -120,6 +126,7 @@ def gateway(
             folder / "logs",
             listen=lambda name, _: sockets[name],
             head_timeout=head_timeout,
+            links=links,
         )
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: failures.append(_message_of(context)))

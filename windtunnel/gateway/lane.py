@@ -19,6 +19,7 @@ from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.writer import Writer, dump_line
 from windtunnel.links.catalog import MODEL_LINK, TOOL_LINKS
+from windtunnel.links.link import Link
 from windtunnel.settings.settings import Settings
 
 
@@ -230,17 +231,19 @@ class LinkListener:
     """One link's listener: its lane, its upstream outside any run, and its time limits (s).
 
     A client has ``head_timeout`` for a header block, an upstream ``connect_timeout`` for its connection.
+    ``redact`` takes the keys that the lab knows out of what is recorded.
     """
 
-    link: str
+    link: Link
     lane: Lane
     endpoint: Endpoint
     head_timeout: float = 10.0
     connect_timeout: float = 10.0
+    redact: Callable[[str], str] = str
 
     @property
     def is_tool(self) -> bool:
-        return self.link != MODEL_LINK.name
+        return self.link.name != MODEL_LINK.name
 
     def endpoint_in(self, run: Run | None) -> Endpoint:
         """The upstream of a request of that run, which chooses its own model, or of none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,10 @@ from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
 from windtunnel.gateway.lane import Lane, LinkListener
 from windtunnel.links.catalog import LINKS, MODEL_LINK
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology
+from windtunnel.links.wiring import lab_links
+from windtunnel.settings.configuration import redactor
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -44,7 +47,10 @@ class _ControlServer(uvicorn.Server):
 
 
 class Gateway:
-    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds."""
+    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds.
+
+    The keys in ``environ`` get into no record.
+    """
 
     def __init__(
         self,
@@ -54,7 +60,11 @@ class Gateway:
         *,
         listen: Listen = listen,
         head_timeout: float = 10,
+        links: Links | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
+        self._links = lab_links() if links is None else links
+        self._redact = redactor(environ or {})
         self._topology = topology
         self._listen = listen
         self._head_timeout = head_timeout
@@ -106,4 +116,5 @@ class Gateway:
     def _listener(self, link: str) -> LinkListener:
         base_path = LAB_BASE_PATH if link == MODEL_LINK.name else None
         endpoint = lab_endpoint(self._topology.services[link], base_path)
-        return LinkListener(link, self.lane, endpoint, self._head_timeout)
+        declared = self._links[link]
+        return LinkListener(declared, self.lane, endpoint, self._head_timeout, redact=self._redact)

@@ -348,7 +348,8 @@ class Exchange:
     authorised itself with. ``retry_after``: the seconds of the reply's Retry-After. ``sdk_retry``: how often
     the client's SDK says that it sent the request before. ``request_body`` and ``reply_body``: their first
     part as it crossed the client's side, without secrets; None where none is kept, and cut off where
-    ``request_cut`` or ``reply_cut`` says so.
+    ``request_cut`` or ``reply_cut`` says so; of one that is no text only its length is said, as one cut off.
+    ``upstream_status``: what the upstream answered, where the client got another status or none.
     """
 
     start: float
@@ -385,7 +386,15 @@ class Exchange:
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    upstream_status: int | None = None
     event: Literal["exchange"] = "exchange"
+
+    @property
+    def answered(self) -> int | None:
+        """The status that the upstream itself answered, whatever the client got; None if none is known."""
+        if not self.forwarded:
+            return None
+        return self.status if self.upstream_status is None else self.upstream_status
 
     @property
     def of_model(self) -> bool:

@@ -114,16 +114,20 @@ def running_lab(state: Path) -> dict[str, Any] | None:
     return lab_record.read(state) if lock.is_held(state) else None
 
 
-_KEY_VARIABLES = ("GROQ_API_KEY", "MODEL_API_KEY")
+_KEY_ENDING = "_API_KEY"
 _MIN_KEY_LENGTH = 8
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that takes every key of the environment out of a text.
+    """A function that takes every key of the environment, ``*_API_KEY``, out of a text.
 
     A value of fewer than 8 characters stays: it is a placeholder, and its letters occur in other words.
     """
-    keys = [environ[name] for name in _KEY_VARIABLES if len(environ.get(name, "")) >= _MIN_KEY_LENGTH]
+    keys = [
+        value
+        for name, value in environ.items()
+        if name.endswith(_KEY_ENDING) and len(value) >= _MIN_KEY_LENGTH
+    ]
 
     def redact(text: str) -> str:
         for key in keys:

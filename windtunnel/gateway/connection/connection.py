@@ -235,7 +235,7 @@ class ClientConnection(asyncio.Protocol):
         self._refuse(BadHead("the header block did not come in time", 408))
 
     def _new_request(self, head: RequestHead) -> RequestInProgress:
-        request = self.relay.request = RequestInProgress(self.listener.link, head, self.queue.arrived)
+        request = self.relay.request = RequestInProgress(self.listener.link.name, head, self.queue.arrived)
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:
             request.error = CLIENT_LEFT
