@@ -27,7 +27,8 @@ from windtunnel.judging.oracle.misled import Results, is_misled
 from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
 from windtunnel.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
 from windtunnel.judging.oracle.whose_fault import invalid_because
-from windtunnel.judging.oracle.world import WorldJudgement, judge_world
+from windtunnel.judging.oracle.wire_world import judge_requests
+from windtunnel.judging.oracle.world import WorldJudgement, combined, judge_world
 
 _E = TypeVar("_E")
 _WRONG_VALUES: Mapping[ValueAxis, str] = {
@@ -113,13 +114,19 @@ class Episode:
 
     def _world(self) -> WorldJudgement:
         """Without an oracle nothing was asked for: the axis does not apply."""
-        if self.oracle is None:
+        oracle = self.oracle
+        if oracle is None:
             return WorldJudgement("not_applicable")
-        read = last(self.events, WorldRead)
-        effects = read.effects if read and read.error is None else None
         healed = [event for event in self.events if isinstance(event, AttemptHealed)]
         settled = all(event.settled is True for event in healed)
-        return judge_world(self.oracle, effects, settled)
+        worlds = []
+        if oracle.asks_of_effects:
+            read = last(self.events, WorldRead)
+            worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
+        if oracle.requests is not None:
+            exchanges = [event for event in self.events if isinstance(event, Exchange)]
+            worlds.append(judge_requests(oracle, exchanges, settled))
+        return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
         """From the report; else, or where no values are asked of a report, by the oracle's answer rule."""
