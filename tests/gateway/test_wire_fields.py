@@ -120,7 +120,7 @@ def test_words_are_no_secret(shop: Any) -> None:
 
 
 def test_with_bodies_off_none_is_kept(shop: Any) -> None:
-    shop.begin(bodies=False)
+    shop.begin(bodies="off")
     exchange = order(shop, json={"id": 7})
     assert (exchange.request_body, exchange.reply_body, exchange.key) == (None, None, "7")
 

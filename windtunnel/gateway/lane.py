@@ -52,6 +52,7 @@ class Run:
         self.run_id = run_id
         self.settings = settings
         self.settings_hash = settings.hash
+        self.keeps_bodies = settings.bodies != "off"
         self.model = model
         self.matcher = self._armed_with(read_canonical(settings.faults, settings.chaos_level))
         self.configuration = 0

@@ -40,7 +40,7 @@ class Runner:
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
     ) -> None:
-        self.settings = configuration.settings
+        self.settings = with_bodies_decided(configuration.settings, subject)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
         self._subject = subject
@@ -157,6 +157,14 @@ class Runner:
 def new_run_id() -> str:
     """Sorts by time; the end keeps runs apart that start in the same second."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+def with_bodies_decided(settings: Settings, subject: Subject) -> Settings:
+    """The settings with ``auto`` replaced: a subject that records its calls needs no bodies kept of them."""
+    if settings.bodies != "auto":
+        return settings
+    records = bool(getattr(subject, "keeps_record", False))  # a plain function has no such attribute
+    return settings.model_copy(update={"bodies": "off" if records else "on"})
 
 
 def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:

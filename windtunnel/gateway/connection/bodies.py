@@ -54,13 +54,15 @@ def kept_text(start: BodyStart, encoding: str, redact: Callable[[str], str]) -> 
 
     Of one that is no text, or compressed in a way that the gateway does not read, only its length is said.
     """
+    if not start:
+        return "", start.cut
     data, cut = bytes(start), start.cut
     try:
         if encoding in _ZIPPED:
             data, cut = _unzipped(data, cut)
         elif encoding not in _PLAIN:
             return f"[{encoding}, {len(data)} bytes]", True
-        text = codecs.getincrementaldecoder("utf-8")().decode(data, not cut)
+        text = codecs.getincrementaldecoder("utf-8")().decode(data) if cut else data.decode()
     except (UnicodeDecodeError, zlib.error):
         return _binary(start), True
     return (_binary(start), True) if "\x00" in text else (without_secrets(redact(text)), cut)
@@ -78,9 +80,10 @@ def _unzipped(data: bytes, cut: bool) -> tuple[bytes, bool]:
 
 def without_secrets(text: str) -> str:
     """The text without what looks like a key or a token."""
-    if not any(trace in text for trace in _TRACES):
-        return text
-    return _SECRETS.sub(_hidden, text)
+    for trace in _TRACES:
+        if trace in text:
+            return _SECRETS.sub(_hidden, text)
+    return text
 
 
 def _hidden(secret: re.Match[str]) -> str:

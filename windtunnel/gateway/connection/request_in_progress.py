@@ -149,7 +149,7 @@ class RequestInProgress:
 
     def reply_sink(self) -> Sink | None:
         """Takes what the reply's body carries, for the record; None if no bodies are kept."""
-        if self.run is None or not self.run.settings.bodies:
+        if self.run is None or not self.run.keeps_bodies:
             return None
         self.reply_start = BodyStart()
         return self.reply_start.keep

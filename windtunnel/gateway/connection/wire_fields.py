@@ -42,11 +42,11 @@ def _fields(request: RequestInProgress, listener: LinkListener) -> Iterator[str]
     secret = _credential(said, head.target)
     if secret:
         yield f',"credential":"{text_digest(secret).hex()}"'
-    retried = _retries(said)
+    retried = _retries(said) if said else 0
     if retried:
         yield f',"sdk_retry":{retried}'
     yield from _of_reply(request)
-    if request.run is not None and request.run.settings.bodies:
+    if request.run is not None and request.run.keeps_bodies:
         yield from _bodies(request, said.get(_ENCODING, ""), listener, secret)
 
 
@@ -86,7 +86,7 @@ def _credential(said: dict[bytes, str], target: str) -> str:
 
 def _retries(said: dict[bytes, str]) -> int:
     """How often the client's SDK says that it has sent the request before."""
-    stainless, _, amazon = said.get(_RETRY_COUNTS[0], ""), None, said.get(_RETRY_COUNTS[1], "")
+    stainless, amazon = (said.get(name, "") for name in _RETRY_COUNTS)
     if stainless.isdecimal():
         return int(stainless[:4])
     attempt = amazon.partition("attempt=")[2].partition(";")[0].strip()
