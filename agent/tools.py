@@ -10,7 +10,7 @@ import requests
 from pydantic import BaseModel, ConfigDict, Field
 
 from windtunnel.core.fingerprint import fingerprint
-from windtunnel.links.catalog import link, link_of_tool
+from windtunnel.links.wiring import lab_links
 
 
 class _Arguments(BaseModel):
@@ -103,16 +103,16 @@ class AgentTool:
 
     @property
     def link(self) -> str:
-        return link_of_tool(self.name)[0]
+        return lab_links().link_of_tool(self.name)[0]
 
     def request_for(self, arguments: Mapping[str, Any]) -> ToolRequest:
         """Raises pydantic's ``ValidationError`` for arguments that do not fit the schema."""
-        _, method, path = link_of_tool(self.name)
+        _, method, path = lab_links().link_of_tool(self.name)
         values = self.values(self.arguments(**arguments))
         return ToolRequest(method, path, **({"json": values} if method == "POST" else {"params": values}))
 
     def is_write(self, request: ToolRequest) -> bool:
-        return link(self.link).is_write(request.method, request.path)
+        return lab_links()[self.link].is_write(request.method, request.path)
 
 
 TOOLS: tuple[AgentTool, ...] = (

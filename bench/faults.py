@@ -19,7 +19,7 @@ from typing import Any
 from bench import ways
 from bench.load import generator, load, load_average
 from windtunnel.core.sockets import Address
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.wiring import lab_links
 
 ARMED = 200
 _MESSAGE = (
@@ -42,7 +42,7 @@ def never(count: int = 1) -> list[dict[str, Any]]:
 
 def mixed() -> list[dict[str, Any]]:
     """40 each on other links, at other methods, paths and headers, 30 at JSON fields, 10 by chance."""
-    others = [link.name for link in LINKS if link.name != "search"]
+    others = [link.name for link in lab_links() if link.name != "search"]
     here: list[dict[str, Any]] = []
     for number in range(40):
         here.append({"links": others[number % len(others)]})

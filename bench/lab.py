@@ -12,7 +12,7 @@ from typing import Any
 
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
@@ -53,7 +53,9 @@ def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -
         control.lease(new_run_id(), lab.topology.lab_id, 0, settings, lambda _: None)
         for number in range(ATTEMPTS):
             episode = f"{number:04d}"
-            plan = plan_toxics(settings.seed, toxic_prob, settings.toxic_specs, TOOL_LINK_NAMES, episode, 1)
+            plan = plan_toxics(
+                settings.seed, toxic_prob, settings.toxic_specs, lab_links().tool_names, episode, 1
+            )
             armed = control.arm(episode, 1, plan, settings.arm_timeout)
             if armed.arming_ms is not None:
                 times.append(armed.arming_ms)

@@ -19,8 +19,8 @@ from typing import Any
 
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.sources import Source, merge_sources
 from windtunnel.state.state import State
 
@@ -94,7 +94,7 @@ def gateway(
     topology = replace(
         base,
         services=dict.fromkeys(base.services, behind),
-        gateways={link.name: free_address() for link in LINKS},
+        gateways={link.name: free_address() for link in lab_links()},
         control=free_address(),
     )
     topology.dump(folder / "topology.json")

@@ -16,22 +16,22 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from windtunnel.core import lifeline
 from windtunnel.core.sockets import listen
-from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import Topology, topology_from
+from windtunnel.links.wiring import lab_links
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
 
 
 def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
     """Serves; returns the exit code: 0 once stopped, 1 if a port is taken, 2 for a wrong name or setting."""
-    unknown = [name for name in names if name not in TOOL_LINK_NAMES]
+    unknown = [name for name in names if name not in lab_links().tool_names]
     if unknown:
-        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(TOOL_LINK_NAMES)}")
+        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(lab_links().tool_names)}")
     # a queue that is full for a moment is nothing that a user of the lab need know of
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         topology = topology_from(environ)
-        apps = {name: _app(name, environ) for name in dict.fromkeys(names or TOOL_LINK_NAMES)}
+        apps = {name: _app(name, environ) for name in dict.fromkeys(names or lab_links().tool_names)}
     except (ValueError, KeyError, OSError) as error:
         return _say(2, f"cannot start: {error}")
     listeners: dict[socket.socket, Flask] = {}
@@ -52,9 +52,9 @@ def _app(name: str, environ: Mapping[str, str]) -> Flask:
 def _listen(name: str, topology: Topology, environ: Mapping[str, str]) -> socket.socket:
     address = topology.services[name]
     try:
-        return listen(link(name).service, address, environ)
+        return listen(lab_links()[name].service, address, environ)
     except OSError as error:
-        raise OSError(f"{link(name).service} on {address}: {error.strerror or error}") from None
+        raise OSError(f"{lab_links()[name].service} on {address}: {error.strerror or error}") from None
 
 
 def _serve(listeners: Mapping[socket.socket, Flask], environ: Mapping[str, str]) -> int:

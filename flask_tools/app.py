@@ -12,7 +12,7 @@ from flask.json.provider import DefaultJSONProvider
 
 from flask_tools import effects, errors
 from flask_tools.store import Service, Store
-from windtunnel.links.catalog import TOOL_LINK_NAMES, link
+from windtunnel.links.wiring import lab_links
 
 _MAX_BODY_BYTES = 64 * 1024
 
@@ -33,11 +33,11 @@ def create_service(
 
     Raises ``KeyError`` for a link without a service, ``ValueError`` for a setting that cannot be used.
     """
-    if link_name not in TOOL_LINK_NAMES:
+    if link_name not in lab_links().tool_names:
         raise KeyError(link_name)
     module = import_module(f"flask_tools.{link_name}")
     store = Store(effects_path, clock, getattr(module, "TABLES", ""))
-    service = Service(link(link_name), store, environ or {})
+    service = Service(lab_links()[link_name], store, environ or {})
     app = Flask(service.name, static_folder=None, root_path=str(Path(__file__).parent))
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY_BYTES
     app.json = _Json(app)

@@ -13,7 +13,7 @@ from typing import Any
 
 from windtunnel.core.sqlite import connect
 from windtunnel.core.worlds import EFFECTS_SCHEMA
-from windtunnel.links.catalog import Link
+from windtunnel.links.link import Link
 
 _IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (

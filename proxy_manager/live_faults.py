@@ -16,6 +16,7 @@ from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from windtunnel.faults.sets.presets import preset
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.state import State
@@ -35,6 +36,7 @@ class FaultsEndpoint:
     def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State]) -> None:
         self._loop = loop
         self._lab = (topology.lab_id, topology.lane)
+        self.links = topology.links
         self._open_state = open_state
 
     def show(self) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -
     @routes.put("/faults")
     def set_() -> ResponseReturnValue:
         check_access(request, token, hosts)
-        return live.set(*_requested_set(request.get_json(silent=True)))
+        return live.set(*_requested_set(request.get_json(silent=True), live.links))
 
     @routes.delete("/faults")
     def clear() -> ResponseReturnValue:
@@ -98,7 +100,7 @@ def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -
     return routes
 
 
-def _requested_set(body: Any) -> tuple[FaultSet, str]:
+def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     """The requested set, and its name for people. ``faults`` is a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
         raise ChangeRefused(
@@ -108,7 +110,9 @@ def _requested_set(body: Any) -> tuple[FaultSet, str]:
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
         raise ChangeRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
     try:
-        unscaled = preset(given) if isinstance(given, str) else build_set(given, "faults", REGISTRY)
+        unscaled = (
+            preset(given, links) if isinstance(given, str) else build_set(given, "faults", REGISTRY, links)
+        )
     except FaultSetError as error:
         raise ChangeRefused(400, "bad_faults", str(error)) from None
     chosen = scaled(unscaled, level)

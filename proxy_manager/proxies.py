@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from windtunnel.core.sockets import Address
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology
 from windtunnel.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -27,7 +26,7 @@ class LaneProxies:
     def __init__(self, client: ToxiproxyClient, topology: Topology) -> None:
         self._client = client
         self._topology = topology
-        self._names = {topology.proxy_name(link.name): link.name for link in LINKS}
+        self._names = {topology.proxy_name(link): link for link in topology.links.names}
         self._listening: dict[str, str] = {}
 
     def ensure(self) -> dict[str, Address]:

@@ -11,8 +11,8 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology, default_topology
+from windtunnel.links.wiring import lab_links
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def wire() -> Iterator[Callable[..., Wire]]:
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     """The real services, which the agent dials without proxies and gateway."""
     path = tmp_path_factory.mktemp("tools") / "effects.db"
-    listeners = {link: bind(Address(LOOPBACK, 0)) for link in TOOL_LINK_NAMES}
+    listeners = {link: bind(Address(LOOPBACK, 0)) for link in lab_links().tool_names}
     at = {link: address_of(listener) for link, listener in listeners.items()}
     environ = {"TRANSLATOR_BACKEND": "offline"}
     with Servers(
-        {listeners[link]: create_service(link, path, environ) for link in TOOL_LINK_NAMES}
+        {listeners[link]: create_service(link, path, environ) for link in lab_links().tool_names}
     ) as servers:
         thread = threading.Thread(target=servers.run)
         thread.start()

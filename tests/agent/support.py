@@ -22,8 +22,8 @@ from tests.upstream import ReceivedRequest, Upstream, requests_of
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address
 from windtunnel.history.events import Event
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import Topology, default_topology
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 
@@ -110,7 +110,7 @@ def then_reset(start: bytes) -> Callable[[socket.socket], None]:
 
 def lab_of(address: Address, services: Address | None = None) -> Topology:
     """A topology whose proxies, and services too unless others are given, are all at one address."""
-    names = [link.name for link in LINKS]
+    names = [link.name for link in lab_links()]
     return replace(
         default_topology("lab-test"),
         proxies=dict.fromkeys(names, address),

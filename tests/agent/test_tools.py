@@ -14,8 +14,8 @@ from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.events import ToolCalled, ToolTry
-from windtunnel.links.catalog import TOOL_LINKS
 from windtunnel.links.topology import Topology
+from windtunnel.links.wiring import lab_links
 
 AWKWARD = "Zürich & 50% + a;b=c/?#é ' \" 日本 \\ \t😀"
 CALLS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ ANSWERS = {
 
 
 def test_the_agent_has_the_tools_that_the_catalog_names() -> None:
-    assert {tool.name for tool in TOOLS} == {name for row in TOOL_LINKS for name, _, _ in row.tools}
+    assert {tool.name for tool in TOOLS} == {name for row in lab_links().tools for name, _, _ in row.tools}
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

@@ -32,12 +32,12 @@ from tests.compose.engine import (
 from tests.support import until
 from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import Summary, summarise
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import NAMES
 from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
-LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in LINKS))
+LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )

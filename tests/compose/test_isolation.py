@@ -12,12 +12,13 @@ import pytest
 
 from tests.compose.engine import docker
 from tests.compose.rig import LONG_LIVED, Lab
-from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT
+from windtunnel.links.topology import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.compose
 
 PORTS = [
-    *(port for link in LINKS for port in (link.port, link.proxy_port, link.gateway_port)),
+    *(port for link in lab_links() for port in (link.port, link.port + 1000, link.port + 2000)),
     *(CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT),
 ]
 # the services' user, and what init may as root: CHOWN, DAC_OVERRIDE, FOWNER
@@ -82,13 +83,13 @@ def addresses(lab: Lab) -> dict[str, set[str]]:
 def test_the_agent_can_open_a_connection_to_the_proxies_alone(lab: Lab) -> None:
     targets = [(name, port) for names in addresses(lab).values() for name in sorted(names) for port in PORTS]
     opened = {target for target, how in from_agent(lab, targets).items() if how == "open"}
-    proxies = {link.proxy_port for link in LINKS}
+    proxies = {link.port + 1000 for link in lab_links()}
     assert {port for _, port in opened} == proxies
     assert {name for name, _ in opened} <= addresses(lab)["toxiproxy"]
 
 
 def test_the_ports_that_are_closed_to_the_agent_are_open_to_those_who_need_them(lab: Lab) -> None:
-    tools = [(link.service, link.port) for link in LINKS]
+    tools = [(link.service, link.port) for link in lab_links()]
     assert set(from_service(lab, "gateway", *tools).values()) == {"open"}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.compose.conftest import fly, readme_lines
 from tests.compose.rig import Lab
-from windtunnel.links.catalog import TOOL_LINKS
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.compose
 
@@ -52,9 +52,11 @@ def test_toxics_of_the_real_server_are_delivered_on_every_tool_link(lab: Lab) ->
     assert run.settings["toxic_prob"] == 1
     assert "invalid" not in run.outcomes
     faults = [fault for episode in run.episodes for fault in episode.faults]
-    assert len(faults) == len(ONE_FOR_EACH_TOOL) * len(TOOL_LINKS)
+    assert len(faults) == len(ONE_FOR_EACH_TOOL) * len(lab_links().tools)
     assert all(fault.reached("armed") for fault in faults)
-    assert {fault.link for fault in faults if fault.reached("observed")} == {link.name for link in TOOL_LINKS}
+    assert {fault.link for fault in faults if fault.reached("observed")} == {
+        link.name for link in lab_links().tools
+    }
     assert {fault.why_not for fault in faults if not fault.reached("observed")} == {"not_exercised"}
 
 

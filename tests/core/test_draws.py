@@ -18,7 +18,7 @@ from windtunnel.core.draws import KeyedDraws, choose, draw
 from windtunnel.core.fingerprint import _query, fingerprint
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.catalog import TOOL_LINK_NAMES, TOOL_LINKS
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import plan_toxics
 from windtunnel.toxiproxy.toxics.text_form import parse_list
 
@@ -78,9 +78,11 @@ def test_the_share_of_two_thousand_draws_at_030_is_inside_the_99_percent_interva
 
 def test_two_thousand_planned_links_at_030_are_inside_the_99_percent_interval():
     episodes = [f"{i}-1" for i in range(286)]
-    cells = [(e, row.name) for e in episodes for row in TOOL_LINKS][:2000]
+    cells = [(e, row.name) for e in episodes for row in lab_links().tools][:2000]
     planned = {
-        (e, toxic.link) for e in episodes for toxic in plan_toxics(11, 0.3, TOXICS, TOOL_LINK_NAMES, e, 1)
+        (e, toxic.link)
+        for e in episodes
+        for toxic in plan_toxics(11, 0.3, TOXICS, lab_links().tool_names, e, 1)
     }
     assert 548 <= sum(cell in planned for cell in cells) <= 653
 
@@ -229,7 +231,7 @@ def test_a_hostile_body_has_a_fingerprint(body):
 
 
 def plans(seed, prob=0.3, n=200):
-    return [plan_toxics(seed, prob, TOXICS, TOOL_LINK_NAMES, f"{i}-1", 1) for i in range(n)]
+    return [plan_toxics(seed, prob, TOXICS, lab_links().tool_names, f"{i}-1", 1) for i in range(n)]
 
 
 def test_a_seed_repeats_its_plan_and_another_does_not():
@@ -238,12 +240,14 @@ def test_a_seed_repeats_its_plan_and_another_does_not():
 
 
 def test_the_next_attempt_has_a_plan_of_its_own():
-    first, second = (plan_toxics(1, 0.5, TOXICS, TOOL_LINK_NAMES, "1-1", attempt) for attempt in (1, 2))
+    first, second = (
+        plan_toxics(1, 0.5, TOXICS, lab_links().tool_names, "1-1", attempt) for attempt in (1, 2)
+    )
     assert first != second
 
 
 def test_a_link_has_at_most_one_toxic_in_the_order_of_the_catalog():
-    order = [row.name for row in TOOL_LINKS]
+    order = [row.name for row in lab_links().tools]
     for plan in plans(3, 0.8):
         places = [order.index(toxic.link) for toxic in plan]
         assert places == sorted(set(places))
@@ -251,7 +255,9 @@ def test_a_link_has_at_most_one_toxic_in_the_order_of_the_catalog():
 
 def test_probability_zero_plans_nothing_and_one_a_toxic_on_each_tool_link():
     assert plans(5, 0.0, 50) == [[]] * 50
-    assert all([t.link for t in plan] == [row.name for row in TOOL_LINKS] for plan in plans(5, 1.0, 50))
+    assert all(
+        [t.link for t in plan] == [row.name for row in lab_links().tools] for plan in plans(5, 1.0, 50)
+    )
 
 
 def test_a_rising_probability_only_adds_toxics():
@@ -268,7 +274,7 @@ def test_each_kind_and_stream_is_drawn_as_often_as_another():
 def test_a_planned_toxic_has_all_attributes_and_a_name():
     [toxic] = [
         t
-        for t in plan_toxics(1, 1.0, parse_list("latency@upstream:250"), TOOL_LINK_NAMES, "1-1", 1)
+        for t in plan_toxics(1, 1.0, parse_list("latency@upstream:250"), lab_links().tool_names, "1-1", 1)
         if t.link == "movie"
     ]
     assert toxic.attributes == {"latency": 250, "jitter": 0}
@@ -289,13 +295,15 @@ def test_errors_at_the_ends_of_the_range(prob, planned):
 
 
 def named(*entries):
-    return build_set({"toxics": list(entries)}, "test", {}).toxics
+    return build_set({"toxics": list(entries)}, "test", {}, lab_links()).toxics
 
 
 def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():
     entry = {"toxic": "latency", "links": ["model", "search"], "stream": "upstream"}
     [entry] = named({**entry, "when": {"probability": 0.3}})
-    drawn = [t for i in range(4000) for t in plan_toxics(1, 0, TOXICS, TOOL_LINK_NAMES, f"{i}", 1, [entry])]
+    drawn = [
+        t for i in range(4000) for t in plan_toxics(1, 0, TOXICS, lab_links().tool_names, f"{i}", 1, [entry])
+    ]
     assert {(toxic.link, toxic.kind, toxic.stream) for toxic in drawn} == {
         ("search", "latency", "upstream"),
         ("model", "latency", "upstream"),
@@ -306,18 +314,20 @@ def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():
 def test_a_sets_toxics_leave_the_others_as_they_were():
     entries = named({"toxic": "down"}, {"toxic": "timeout", "when": {"probability": 0.5}})
     for i in range(100):
-        plain = plan_toxics(1, 0.5, TOXICS, TOOL_LINK_NAMES, f"{i}", 1)
-        whole = plan_toxics(1, 0.5, TOXICS, TOOL_LINK_NAMES, f"{i}", 1, entries)
+        plain = plan_toxics(1, 0.5, TOXICS, lab_links().tool_names, f"{i}", 1)
+        whole = plan_toxics(1, 0.5, TOXICS, lab_links().tool_names, f"{i}", 1, entries)
         assert whole[: len(plain)] == plain
         assert len({(toxic.link, toxic.name) for toxic in whole}) == len(whole)
-        assert {toxic.link for toxic in whole if toxic.kind == "down"} == {row.name for row in TOOL_LINKS}
+        assert {toxic.link for toxic in whole if toxic.kind == "down"} == {
+            row.name for row in lab_links().tools
+        }
 
 
 def test_two_entries_of_one_kind_are_drawn_apart():
     entry = {"toxic": "latency", "when": {"probability": 0.5}}
     one, two = named(entry, entry)
     alone = [
-        plan_toxics(1, 0, TOXICS, TOOL_LINK_NAMES, f"{i}", 1, [each])
+        plan_toxics(1, 0, TOXICS, lab_links().tool_names, f"{i}", 1, [each])
         for each in (one, two)
         for i in range(50)
     ]

@@ -12,6 +12,7 @@ from windtunnel.core.plugins import PluginError, WithPlugins, find_plugins
 from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.python import load_subject
 
@@ -97,7 +98,7 @@ def test_what_is_no_fault_is_an_error_of_the_fault_set(
     install("acme", "windtunnel.faults", line)
     registry = WithPlugins("windtunnel.faults", lambda: REGISTRY.own, REGISTRY._checked)
     with pytest.raises(FaultSetError, match=rf"^f: faults\[1\]: package acme 1.0 .*{problem}"):
-        build_set({"faults": [{"fault": "theirs"}]}, "f", registry)
+        build_set({"faults": [{"fault": "theirs"}]}, "f", registry, lab_links())
 
 
 @pytest.mark.parametrize("value", ["string:digits", "windtunnel.dialects.openai_chat:OpenAIChat"])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.flight import Hangar, sample
 from windtunnel.history.events import AttemptArmed, AttemptHealed, ToolTry, ToxicsChanged
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 
 PROMPT = sample("temperature in Paris")
 OUTAGE: dict[str, Any] = {"toxic_prob": 1, "tool_limit": 4, "toxics": "timeout@upstream:400"}
@@ -42,7 +42,7 @@ def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
     assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
     assert [change.action for change in flight.of(ToxicsChanged)] == ["armed", "ended", "healed"]
     [ended] = [change for change in flight.of(ToxicsChanged) if change.action == "ended"]
-    assert {toxic.link for toxic in ended.ended} == set(TOOL_LINK_NAMES) and ended.toxics == []
+    assert {toxic.link for toxic in ended.ended} == set(lab_links().tool_names) and ended.toxics == []
     *lost, got = sorted(flight.of(ToolTry), key=lambda tried: tried.start)
     assert lost and all(tried.start < ended.t for tried in lost) and got.error is None
     [episode] = flight.summary.episodes
@@ -55,5 +55,5 @@ def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
 def test_one_draw_strikes_all_tool_links_alike_or_none(hangar: Hangar) -> None:
     flight = hangar.fly(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
     plans = [armed.toxics for armed in flight.of(AttemptArmed)]
-    assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(TOOL_LINK_NAMES)}
+    assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(lab_links().tool_names)}
     assert all(len({(t.stream, str(t.attributes)) for t in plan}) == 1 for plan in plans if plan)

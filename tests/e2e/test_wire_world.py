@@ -23,11 +23,8 @@ from windtunnel.history.events import EpisodeStarted
 from windtunnel.judging.judge import EpisodeJudgement, judge_episode
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 
-SHOP = Link("search", upstream="http://127.0.0.1:1", writes=("POST /orders", "DELETE /orders/*"))
-LINKS = Links([SHOP, *(link for link in lab_links() if link.name != "search")])
-TEA = {"link": "search", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
+TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
 
 
 @dataclass
@@ -70,7 +67,8 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture
 def lab(tmp_path: Path, shop: Shop) -> Iterator[Lab]:
-    with gateway(tmp_path, links=LINKS, search=shop.address) as lab:
+    link = Link("shop", upstream=shop.address.url, writes=("POST /orders", "DELETE /orders/*"))
+    with gateway(tmp_path, links=Links([link])) as lab:
         yield lab
 
 
@@ -79,7 +77,7 @@ def order(lab: Lab, tries: int = 3, item: str = "tea", count: int = 2, **headers
     for _ in range(tries):
         try:
             reply = requests.post(
-                lab.url("search", "/orders"),
+                lab.url("shop", "/orders"),
                 json={"item": item, "count": count},
                 headers=headers,
                 timeout=PATIENCE_S,
@@ -101,7 +99,7 @@ def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudgement
 
 
 def faulted(name: str, n: int = 1, **parameters: Any) -> str:
-    entry = {"fault": name, "links": "search", "with": parameters, "when": {"at_most": n}}
+    entry = {"fault": name, "links": "shop", "with": parameters, "when": {"at_most": n}}
     return json.dumps({"faults": [entry]})
 
 
@@ -144,7 +142,7 @@ def test_an_order_that_the_shop_refused_is_lost(lab: Lab, shop: Shop) -> None:
     order(lab, count=0)
     verdict = judged(lab, TEA)
     assert (verdict.world, shop.orders) == ("lost", [])
-    assert verdict.why == "POST /orders of search missing (refused: POST /orders of search with 422)"
+    assert verdict.why == "POST /orders of shop missing (refused: POST /orders of shop with 422)"
 
 
 def test_another_order_than_the_one_asked_for_is_wrong_and_one_more_is_extra(lab: Lab) -> None:

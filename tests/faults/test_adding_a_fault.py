@@ -20,6 +20,7 @@ from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
+from windtunnel.links.wiring import lab_links
 from windtunnel.report.fault_catalogue import fault_page
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ def test_it_is_about_thirty_lines_long() -> None:
 
 
 def test_it_can_be_named_in_a_set_and_has_its_page(written: dict[str, Any]) -> None:
-    fault_set = load_set(SET, "the page", REGISTRY)
+    fault_set = load_set(SET, "the page", REGISTRY, lab_links())
     assert [entry.id for entry in fault_set.faults] == ["rounded", "lost-messages"]
     assert [toxic.id for toxic in fault_set.toxics] == ["latency"]
     assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that are left |" in fault_page(written["Rounded"])

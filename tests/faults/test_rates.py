@@ -20,6 +20,7 @@ from windtunnel.faults.rates import conditions_of, marginals
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
 from windtunnel.faults.sets.presets import find_set, preset_names
+from windtunnel.links.wiring import lab_links
 
 TRIES = 3000
 CHAT = Form("openai_chat", stream=False)
@@ -32,7 +33,7 @@ EXCHANGES = {
 
 
 def a_set(*faults: dict[str, Any]) -> FaultSet:
-    return build_set({"faults": list(faults)}, "test", REGISTRY)
+    return build_set({"faults": list(faults)}, "test", REGISTRY, lab_links())
 
 
 def entry(fault: str, probability: float, **more: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.support import PATIENCE_S
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 
 _numbers = itertools.count(1)
 
@@ -66,7 +66,7 @@ def running(links: list[str], path: Path, environ: Mapping[str, str] | None = No
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with running(list(TOOL_LINK_NAMES), tmp_path_factory.mktemp("lab") / "effects.db") as lab:
+    with running(list(lab_links().tool_names), tmp_path_factory.mktemp("lab") / "effects.db") as lab:
         yield lab
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT, RUN_PATIENCE_S
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
 
-_PORTS = {link.port for link in LINKS}
+_PORTS = {link.port for link in lab_links()}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
 PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8").replace("5008", str(_FREE))
 COPIED = ("agent", "experiments", "flask_tools", "tests", "windtunnel", "docker-compose.yaml", ".env.example")

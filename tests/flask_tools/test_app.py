@@ -1,7 +1,7 @@
 import pytest
 
 from flask_tools.app import create_service
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 
 
 def test_a_link_without_a_service_is_refused(tmp_path):
@@ -9,7 +9,7 @@ def test_a_link_without_a_service_is_refused(tmp_path):
         create_service("model", tmp_path / "effects.db")
 
 
-@pytest.mark.parametrize("link", TOOL_LINK_NAMES)
+@pytest.mark.parametrize("link", lab_links().tool_names)
 def test_health_touches_no_state(start, tmp_path, link):
     path = tmp_path / "absent" / "effects.db"
     answer = start(link, path).ask(link, "GET", "/")
@@ -17,7 +17,7 @@ def test_health_touches_no_state(start, tmp_path, link):
     assert not path.parent.exists()
 
 
-@pytest.mark.parametrize("link", TOOL_LINK_NAMES)
+@pytest.mark.parametrize("link", lab_links().tool_names)
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [

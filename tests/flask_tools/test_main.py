@@ -12,8 +12,8 @@ import requests
 
 from tests.support import PATIENCE_S, until
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.catalog import TOOL_LINK_NAMES, link
 from windtunnel.links.topology import default_topology
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,9 @@ def launch(tmp_path):
     processes, sockets = [], []
 
     def start(*names, descriptors=(), **environ):
-        listeners = {link(name).service: bind(Address(LOOPBACK, 0)) for name in names or TOOL_LINK_NAMES}
+        listeners = {
+            lab_links()[name].service: bind(Address(LOOPBACK, 0)) for name in names or lab_links().tool_names
+        }
         sockets.extend(listeners.values())
         handed_over = {name: listener.fileno() for name, listener in listeners.items()}
         environ |= {"WINDTUNNEL_SOCKETS": json.dumps(handed_over), "EFFECTS_DB": str(tmp_path / "effects.db")}

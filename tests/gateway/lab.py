@@ -22,9 +22,9 @@ from windtunnel.gateway.server import Gateway
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology, default_topology
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
 
@@ -52,7 +52,8 @@ class Lab:
         """A run in state.db with these settings; the body that a PUT for its first attempt takes."""
         self.runs += 1
         self.run_id = f"run-{self.runs}"
-        self.settings = Settings(**{"seed": 1, "error_prob": 0, **settings})
+        given = {"seed": 1, "error_prob": 0, **settings}
+        self.settings = Settings.model_validate(given, context={"links": self.topology.links})
         with State(self.folder / "state.db") as state:
             dumped, hashed = self.settings.dump(), self.settings.hash
             state.insert_run(self.run_id, "lab", 0, dumped, hashed, self.settings.seed, 1.0)
@@ -98,7 +99,8 @@ def gateway(
     **upstreams: Address,
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections."""
-    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in LINKS), "control"]}
+    links = lab_links() if links is None else links
+    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in links), "control"]}
     closed = bind(FREE)
     nobody = address_of(closed)
     closed.close()
@@ -109,7 +111,8 @@ def gateway(
         lane=0,
         services=services,
         proxies=base.proxies,
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS},
+        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in links},
+        links=links,
         manager=base.manager,
         control=address_of(sockets["control"]),
         toxiproxy=base.toxiproxy,
@@ -126,7 +129,6 @@ def gateway(
             folder / "logs",
             listen=lambda name, _: sockets[name],
             head_timeout=head_timeout,
-            links=links,
         )
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: failures.append(_message_of(context)))

@@ -23,6 +23,7 @@ from windtunnel.history.chain import unlinked
 from windtunnel.history.events import Note
 from windtunnel.history.reader import Torn, read_file
 from windtunnel.history.writer import Writer, dump_line
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -88,7 +89,7 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_record_that_could_not_be_written_is_not_forgotten(tmp_path: Path) -> None:
     async def failure() -> str:
         writer = Writer(tmp_path / "history.jsonl")
-        run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE))
+        run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE), lab_links())
         writer.close()
         run.write("{}")
         run.flush()
@@ -104,7 +105,7 @@ def test_records_are_written_together_and_in_order(tmp_path: Path) -> None:
         return [unlinked(line) for line in path.read_bytes().splitlines()]
 
     async def written() -> list[list[bytes | None]]:
-        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
         for number in (1, 2, 3):
             run.write(f'{{"a":{number}}}')
         before = records()
@@ -133,7 +134,7 @@ def test_after_a_full_disk_nothing_is_added_to_the_line_that_it_cut(tmp_path: Pa
     first, second, third = (dump_line(Note(1.0, "info", letter * 600)) for letter in "abc")
 
     async def failures() -> list[str]:
-        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
         run.write(first)
         run.write(second)
         with no_file_longer_than(1000):
@@ -154,7 +155,7 @@ def test_odd_text_stays_on_a_line_of_its_own(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "history.jsonl"
 
     async def write() -> None:
-        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE))
+        run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
         for text in ("before", odd, "after"):
             run.write(dump_line(Note(1.0, "info", text)))
         run.close()

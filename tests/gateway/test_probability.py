@@ -18,6 +18,7 @@ from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow  # it makes thousands of requests
 
@@ -149,7 +150,7 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
     """The calls that the plan says are met: 99 % of all plans meet as many as are allowed here."""
-    matcher = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY).faults)
+    matcher = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY, lab_links()).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
     planned = {call for call in range(1, REQUESTS + 1) if matcher.match(IncomingTry(*key, call, 1, 0.0)).met}

@@ -22,8 +22,8 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import default_topology
+from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
 
@@ -33,13 +33,13 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 @contextmanager
 def process(folder: Path, upstream: Address) -> Iterator[tuple[subprocess.Popen[bytes], Lab, IO[bytes]]]:
     """The gateway with sockets and lifeline handed over, as the launcher does it."""
-    names = [*(f"gateway_{link.name}" for link in LINKS), "control"]
+    names = [*(f"gateway_{link.name}" for link in lab_links()), "control"]
     sockets = {name: bind(FREE) for name in names}
     base = default_topology("lab")
     topology = replace(
         base,
         services=dict.fromkeys(base.services, upstream),
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in LINKS},
+        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in lab_links()},
         control=address_of(sockets["control"]),
     )
     topology.dump(folder / "topology.json")

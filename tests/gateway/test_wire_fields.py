@@ -17,17 +17,14 @@ from windtunnel.core.digest import text_digest
 from windtunnel.history.events import Exchange
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
-
-SHOP = Link("search", upstream="http://127.0.0.1:1", writes=("POST /orders", "DELETE /orders/*"), key="id")
-LINKS = Links([SHOP, *(link for link in lab_links() if link.name != "search")])
 
 
 @pytest.fixture
 def shop(tmp_path: Path, service: ScriptedUpstream) -> Any:
     """A gateway to whose search link a shop is wired."""
-    address = service.upstream.address
-    with gateway(tmp_path, links=LINKS, search=address, model=address) as lab:
+    writes = ("POST /orders", "DELETE /orders/*")
+    link = Link("search", upstream=service.upstream.address.url, writes=writes, key="id")
+    with gateway(tmp_path, links=Links([link])) as lab:
         yield lab
 
 

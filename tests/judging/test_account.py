@@ -21,7 +21,7 @@ from windtunnel.history.events import FaultMet, FaultsSet
 from windtunnel.judging.account import account
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.summary import summarise
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}
@@ -118,7 +118,7 @@ def test_a_toxic_of_a_fault_set_has_its_own_row_beside_those_that_toxic_prob_dra
     events = [armed(drawn, timeout("message")), armed(attempt=2), armed(attempt=3, configuration=1)]
     rows = of_run(run_started(faults=faults), *events, tried("search", ms=310.0), exchange("search")).rows
     assert [(row.name, row.eligible, row.drawn, row.met, row.observed, row.why_not) for row in rows] == [
-        ("timeout (TOXIC_PROB)", 3 * len(TOOL_LINK_NAMES), 1, 0, 0, {"not_exercised": 1}),
+        ("timeout (TOXIC_PROB)", 3 * len(lab_links().tool_names), 1, 0, 0, {"not_exercised": 1}),
         ("slow", 4, 1, 1, 1, {}),
     ]
 

@@ -16,8 +16,8 @@ from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
 from windtunnel.core.sockets import LOOPBACK, Address, bind
 from windtunnel.history.events import EpisodeStarted
-from windtunnel.links.catalog import LINKS, TOXIPROXY_PORT
-from windtunnel.links.topology import default_topology
+from windtunnel.links.topology import TOXIPROXY_PORT, default_topology
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
@@ -171,7 +171,7 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
         with Demo(tmp_path / "one", *arguments) as one, Demo(tmp_path / "two", *arguments) as two:
             one.wait_until_in_an_attempt()
             two.wait_until_in_an_attempt()
-            assert len(client.proxies()) == 1 + 2 * len(LINKS)
+            assert len(client.proxies()) == 1 + 2 * len(lab_links())
             one.kill("manager")
             ended = one.end()
             names(ended, "manager")

@@ -23,7 +23,6 @@ from windtunnel.core.sockets import (
     bind_or_replace,
     listen,
 )
-from windtunnel.links.catalog import LINKS
 from windtunnel.links.topology import (
     TOPOLOGY_VARIABLE,
     Topology,
@@ -31,6 +30,7 @@ from windtunnel.links.topology import (
     draw_lab_id,
     topology_from,
 )
+from windtunnel.links.wiring import lab_links
 
 ANY_PORT = Address(LOOPBACK, 0)
 
@@ -94,7 +94,7 @@ def test_variables_name_the_hosts_of_the_parties():
 
 def test_a_proxy_listens_where_it_is_dialled_unless_told_otherwise():
     topology = topology_from({"PROXY_LISTEN_HOST": "0.0.0.0"})
-    moved = topology.with_proxies({row.name: Address(LOOPBACK, 1) for row in LINKS})
+    moved = topology.with_proxies({row.name: Address(LOOPBACK, 1) for row in lab_links()})
     assert moved.listen_address("model") == Address(LOOPBACK, 1)
 
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from windtunnel.links.catalog import LINKS, MANAGER_PORT, TOOL_LINKS
+from windtunnel.links.topology import MANAGER_PORT
+from windtunnel.links.wiring import lab_links
 from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from windtunnel.settings.settings import NAMES
 from windtunnel.settings.sources import INSTALLATION_VARIABLES
@@ -26,7 +27,7 @@ def networks(service: str) -> set[str]:
 
 
 def test_it_has_the_services_of_the_lab():
-    tools = {link.service for link in LINKS}
+    tools = {link.service for link in lab_links()}
     assert set(SERVICES) == tools | {"toxiproxy", "gateway", "proxy_mgr", "agent", "init", "charts"}
     assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["charts"]
 
@@ -93,13 +94,13 @@ def test_one_port_is_published_on_loopback():
     assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-{MANAGER_PORT}}}:{MANAGER_PORT}"]}
 
 
-@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+@pytest.mark.parametrize("link", lab_links(), ids=lambda link: link.name)
 def test_a_link_s_service_is_probed_where_it_listens_and_waited_for(link):
     assert SERVICES[link.service]["healthcheck"]["test"][-1] == f"127.0.0.1:{link.port}"
     assert SERVICES["proxy_mgr"]["depends_on"][link.service] == {"condition": "service_healthy"}
 
 
-@pytest.mark.parametrize("link", TOOL_LINKS, ids=lambda link: link.name)
+@pytest.mark.parametrize("link", lab_links().tools, ids=lambda link: link.name)
 def test_a_tool_s_container_serves_its_link_alone(link):
     assert SERVICES[link.service]["command"] == ["python", "-m", "flask_tools", link.name]
     assert "tools" in networks(link.service)

@@ -11,7 +11,7 @@ import pytest
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
 from windtunnel.core.sockets import Address, address_of
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 
@@ -25,7 +25,7 @@ def plane(tmp_path: Path, toxiproxy: str) -> Iterator[Plane]:
 def test_each_link_has_its_proxy_before_its_gateway(plane: Plane) -> None:
     addresses = plane.proxies.ensure()
     proxies = plane.client.proxies()
-    for link in LINKS:
+    for link in lab_links():
         proxy = proxies[plane.name(link.name)]
         assert (proxy.listen, proxy.upstream) == (
             str(addresses[link.name]),

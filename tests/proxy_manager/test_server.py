@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
 from tests.support import until
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.wiring import lab_links
 
 
 def test_health_readiness_and_status(plane: Plane) -> None:
@@ -20,7 +20,7 @@ def test_health_readiness_and_status(plane: Plane) -> None:
         assert (status["run"], status["episode"], status["attempt"]) == ("run-1", "001", 1)
         assert status["desired"] == status["observed"]
         assert [row["kind"] for row in status["observed"]] == ["latency"]
-        assert status["proxies"].keys() == {link.name for link in LINKS}
+        assert status["proxies"].keys() == {link.name for link in lab_links()}
 
 
 def test_not_ready_says_why_and_is_alive_all_the_same(plane: Plane) -> None:

@@ -26,7 +26,7 @@ from windtunnel.history.events import (
 )
 from windtunnel.history.reader import Tail
 from windtunnel.history.writer import Writer, history_file
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
 
@@ -83,7 +83,7 @@ class Flight:
     def _episode(self, name: str) -> None:
         self.agent.append(EpisodeStarted(self.now, name, f"prompt {name}", {"values": []}))
         toxics = plan_toxics(
-            self.config.seed, self.config.toxic_prob, self.config.toxic_specs, TOOL_LINK_NAMES, name, 1
+            self.config.seed, self.config.toxic_prob, self.config.toxic_specs, lab_links().tool_names, name, 1
         )
         self._wait(self.random.uniform(4, 12))
         self.agent.append(AttemptArmed(self.now, name, 1, 9.0, toxics))

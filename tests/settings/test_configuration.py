@@ -14,8 +14,8 @@ from windtunnel.core import lab_record, lock
 from windtunnel.core.lab_files import MARKER
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.private_files import private_file
-from windtunnel.links.catalog import TOOL_LINK_NAMES
-from windtunnel.links.topology import DEFAULT_PORTS, default_topology
+from windtunnel.links.topology import default_topology, usual_ports
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.config_file import _INTERVALS, read_config_file
 from windtunnel.settings.configuration import (
     load_configuration,
@@ -238,8 +238,10 @@ def test_the_shipped_config_shows_every_key_with_its_default():
     shipped = read_config_file(path, required=True)
     defaults = Settings(seed=1)
     assert shipped.intervals == {name: getattr(defaults, name) for name in _INTERVALS}
-    assert shipped.ports == dict(DEFAULT_PORTS)
-    assert shipped.services == {name: str(default_topology("").services[name]) for name in TOOL_LINK_NAMES}
+    assert shipped.ports == usual_ports(lab_links())
+    assert shipped.services == {
+        name: str(default_topology("").services[name]) for name in lab_links().tool_names
+    }
     assert all(shipped.files.model_dump().values())
     assert shipped.beside(path, "prompts") == ROOT / "agent" / "prompts.json"
     assert shipped.beside(path, "movies") == ROOT / "flask_tools" / "movies.json"
@@ -250,7 +252,7 @@ def test_the_shipped_config_changes_nothing():
     without = load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"})
     config((ROOT / "agent" / "config.json").read_bytes())
     assert load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"}) == replace(
-        without, ports=DEFAULT_PORTS
+        without, ports=usual_ports(lab_links())
     )
 
 

@@ -23,6 +23,7 @@ COPIED = ("tests/__init__.py", "tests/support.py", "tests/conformance", "tests/t
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
+from windtunnel.links.wiring import lab_links
 from windtunnel.cli.reference import toxics_page
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
@@ -34,7 +35,7 @@ from windtunnel.toxiproxy.toxics.text_form import parse
 assert str(parse("stall@upstream:500")) == "stall@upstream:500"
 [spec] = Settings(seed=1, toxics="stall:500").toxic_specs
 assert spec.attributes == {"delay": 500, "bytes": 20}
-[entry] = load_set("toxics: [{toxic: stall, with: {delay: 7}}]", "the page", REGISTRY).toxics
+[entry] = load_set("toxics: [{toxic: stall, with: {delay: 7}}]", "the page", REGISTRY, lab_links()).toxics
 assert (entry.id, entry.spec.attributes["delay"]) == ("stall", 7)
 assert toxic("stall").fixed_delay_ms(spec.attributes) == 500
 assert fault_color("stall") == "#44aa99"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.catalog import TOOL_LINK_NAMES
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
 from windtunnel.toxiproxy.toxics.text_form import parse_list
 
@@ -16,13 +16,13 @@ Plan = list[PlannedToxic]
 
 
 def by_prob(attempts: int = 4000, **dose: bool | float) -> Iterable[Plan]:
-    return [plan_toxics(1, 0.1, TOXICS, TOOL_LINK_NAMES, f"{n}", 1, **dose) for n in range(attempts)]  # type: ignore[arg-type]
+    return [plan_toxics(1, 0.1, TOXICS, lab_links().tool_names, f"{n}", 1, **dose) for n in range(attempts)]  # type: ignore[arg-type]
 
 
 def by_set(attempts: int = 4000, **dose: bool | float) -> Iterable[Plan]:
     entry = {"toxic": "timeout", "links": ["weather", "model"], "when": {"probability": 0.1}, **dose}
-    toxics = build_set({"toxics": [entry]}, "test", {}).toxics
-    return [plan_toxics(1, 0, TOXICS, TOOL_LINK_NAMES, f"{n}", 1, toxics) for n in range(attempts)]
+    toxics = build_set({"toxics": [entry]}, "test", {}, lab_links()).toxics
+    return [plan_toxics(1, 0, TOXICS, lab_links().tool_names, f"{n}", 1, toxics) for n in range(attempts)]
 
 
 def share_of_attempts_struck(plans: Iterable[Plan]) -> float:
@@ -39,7 +39,7 @@ def test_the_links_of_a_set_s_entry_too() -> None:
     assert share_of_attempts_struck(by_set(together=True)) == pytest.approx(0.1, abs=0.02)
 
 
-@pytest.mark.parametrize(("plans", "links"), [(by_prob, len(TOOL_LINK_NAMES)), (by_set, 2)])
+@pytest.mark.parametrize(("plans", "links"), [(by_prob, len(lab_links().tool_names)), (by_set, 2)])
 def test_together_all_links_have_the_same_toxic(plans, links: int) -> None:  # type: ignore[no-untyped-def]
     struck = [plan for plan in plans(together=True) if plan]
     assert {len(plan) for plan in struck} == {links}

@@ -11,7 +11,6 @@ from windtunnel.faults.base import Act, Changed, Try
 from windtunnel.faults.sets.fault_set import Entry, FaultSet
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
-from windtunnel.links.catalog import LINKS
 
 # What an entry does to every try that meets it: delays it, changes the request or the reply, changes those
 # replies alone that hold what it can change, or lets some tries pass.
@@ -38,7 +37,8 @@ class Marginal:
 
 def marginals(faults: FaultSet) -> list[Marginal]:
     """One for each entry on each of its links, in the set's order."""
-    by_link = [marginal for link in LINKS for marginal in _on_link(link.name, faults.faults)]
+    links = dict.fromkeys(link for entry in faults.faults for link in entry.links)
+    by_link = [marginal for link in links for marginal in _on_link(link, faults.faults)]
     order = {entry.id: number for number, entry in enumerate(faults.faults)}
     return sorted(by_link, key=lambda marginal: order[marginal.id])
 

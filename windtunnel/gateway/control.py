@@ -20,6 +20,7 @@ from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run
 from windtunnel.history.writer import Writer, history_file
+from windtunnel.links.links import Links
 from windtunnel.settings.settings import Settings, SettingsError, load_frozen
 from windtunnel.state.state import State
 
@@ -63,8 +64,11 @@ class _Settle(_Attempt):
 class Runs:
     """Opens runs: settings from ``state.db``, the history under ``logs``."""
 
-    def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint]) -> None:
+    def __init__(
+        self, state_db: Path, logs: Path, links: Links, model: Callable[[Settings], Endpoint | None]
+    ) -> None:
         self._state_db = state_db
+        self._links = links
         self._logs = logs
         self._model = model
 
@@ -77,7 +81,7 @@ class Runs:
         except OSError as error:
             raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
-            return Run(run_id, settings, writer, self._model(settings))
+            return Run(run_id, settings, writer, self._model(settings), self._links)
         except (ForeignLink, SettingsError) as error:
             writer.close()
             code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
@@ -149,7 +153,7 @@ class _Api:
         if run is None or attempt is None or not attempt.is_(body.episode, body.attempt):
             raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
         try:
-            fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY)
+            fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY, None)
             run.configure(body.number, fault_set, body.episode, body.attempt)
         except (FaultSetError, ForeignLink) as error:
             raise ControlError(409, "faults_refused", str(error)) from None
@@ -197,8 +201,9 @@ def _check_history(run: Run) -> None:
     run.flush()
     if run.failure:
         raise ControlError(503, "history_failed", run.failure)
-    if run.model.recorder is not None and run.model.recorder.failure:
-        raise ControlError(503, "recording_failed", run.model.recorder.failure)
+    recorder = run.model.recorder if run.model else None
+    if recorder is not None and recorder.failure:
+        raise ControlError(503, "recording_failed", recorder.failure)
 
 
 def _status(lane: Lane) -> dict[str, object]:

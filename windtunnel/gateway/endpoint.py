@@ -16,7 +16,6 @@ from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from windtunnel.core.identity import TRACEPARENT_HEADER, foreign_members, parse_baggage
 from windtunnel.core.sockets import Address
 from windtunnel.gateway.http1.heads import RequestHead
-from windtunnel.links.topology import Topology
 from windtunnel.settings.settings import GROQ_BASE_URL, Settings
 
 LAB_BASE_PATH = "/openai/v1"
@@ -60,10 +59,13 @@ def url_endpoint(url: str, context: Callable[[], ssl.SSLContext]) -> Endpoint:
     )
 
 
-def model_endpoint(settings: Settings, topology: Topology, context: Callable[[], ssl.SSLContext]) -> Endpoint:
-    """Who answers the model link in a run with these settings. Raises ``SettingsError`` for bad cassettes."""
+def model_endpoint(settings: Settings, context: Callable[[], ssl.SSLContext]) -> Endpoint | None:
+    """Who answers in the scripted model's place in a run with these settings, None if nobody does.
+
+    Raises ``SettingsError`` for bad cassettes.
+    """
     if settings.model == "scripted":
-        return lab_endpoint(topology.services["model"], LAB_BASE_PATH)
+        return None
     if settings.model == "replay":
         return Endpoint("", 0, b"cassettes", "", player=CassettePlayer(Path(settings.cassettes)))
     real = url_endpoint(GROQ_BASE_URL if settings.asks_groq else settings.model_base_url, context)

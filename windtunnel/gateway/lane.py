@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from windtunnel.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
@@ -18,8 +19,8 @@ from windtunnel.faults.sets.fault_set import Entry, FaultSet
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.writer import Writer, dump_line
-from windtunnel.links.catalog import MODEL_LINK, TOOL_LINKS
 from windtunnel.links.link import Link
+from windtunnel.links.links import Links
 from windtunnel.settings.settings import Settings
 
 
@@ -45,11 +46,15 @@ class Run:
     """A run that has the lane: its frozen settings, its history, and the faults that its requests may meet.
 
     ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
-    ``ForeignLink``.
+    ``ForeignLink``. ``model`` stands in the place of the scripted model, None where the settings name no
+    other.
     """
 
-    def __init__(self, run_id: str, settings: Settings, writer: Writer, model: Endpoint) -> None:
+    def __init__(
+        self, run_id: str, settings: Settings, writer: Writer, model: Endpoint | None, links: Links
+    ) -> None:
         self.run_id = run_id
+        self._links = links
         self.settings = settings
         self.settings_hash = settings.hash
         self.keeps_bodies = settings.bodies != "off"
@@ -78,14 +83,22 @@ class Run:
         self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids)))
 
     def _armed_with(self, faults: FaultSet) -> FaultMatcher:
-        entries = [*_error_prob(self.settings), *faults.faults]
+        entries = [*_error_prob(self.settings, self._links.tool_names), *faults.faults]
         for entry in entries:
-            if entry.fault.lab_only and MODEL_LINK.name in entry.links and not self.model.is_lab:
+            foreign = [name for name in entry.links if entry.fault.lab_only and self._is_foreign(name)]
+            if foreign:
                 raise ForeignLink(
-                    f"the fault {entry.id} is for the lab's own servers only, and the model behind the link"
-                    f" {MODEL_LINK.name} is not one of them: leave that link out of its links"
+                    f"the fault {entry.id} is for the lab's own servers only, and the one behind the link"
+                    f" {foreign[0]} is not one of them: leave that link out of its links, or let its wiring"
+                    " say planted: true"
                 )
         return FaultMatcher(self.settings.seed, entries)
+
+    def _is_foreign(self, name: str) -> bool:
+        link = self._links[name]
+        if link.takes_model and self.model is not None:
+            return not self.model.is_lab
+        return not (link.is_of_lab or link.planted)
 
     def write(self, line: str) -> None:
         """Appends to the history: in this turn of the loop, with all else that it has to write.
@@ -114,10 +127,10 @@ class Run:
         self._writer.close()
 
 
-def _error_prob(settings: Settings) -> list[Entry]:
+def _error_prob(settings: Settings, tools: tuple[str, ...]) -> list[Entry]:
     """The lab's own errors on the tool links. Without an id, so that their draws are the schedule's."""
     fault = HttpError(chance=settings.error_prob, retry_after=settings.retry_after)
-    return [Entry(fault, tuple(link.name for link in TOOL_LINKS))] if settings.error_prob else []
+    return [Entry(fault, tools)] if settings.error_prob else []
 
 
 def attempt_fields(run_id: str, episode: str, number: int) -> str:
@@ -242,10 +255,16 @@ class LinkListener:
     connect_timeout: float = 10.0
     redact: Callable[[str], str] = str
 
-    @property
-    def is_tool(self) -> bool:
-        return self.link.name != MODEL_LINK.name
+    @cached_property
+    def name(self) -> str:
+        return self.link.name
+
+    @cached_property
+    def is_model(self) -> bool:
+        return self.link.is_model
 
     def endpoint_in(self, run: Run | None) -> Endpoint:
-        """The upstream of a request of that run, which chooses its own model, or of none."""
-        return run.model if run is not None and not self.is_tool else self.endpoint
+        """The upstream of a request of that run, which may choose another model, or of none."""
+        if self.link.takes_model and run is not None and run.model is not None:
+            return run.model
+        return self.endpoint

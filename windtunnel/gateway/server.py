@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +17,10 @@ from starlette.applications import Starlette
 from windtunnel.core.sockets import Address, listen
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
-from windtunnel.gateway.endpoint import LAB_BASE_PATH, lab_endpoint, model_endpoint
+from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.lane import Lane, LinkListener
-from windtunnel.links.catalog import LINKS, MODEL_LINK
-from windtunnel.links.links import Links
+from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.configuration import redactor
 
 Listen = Callable[[str, Address], socket.socket]
@@ -60,10 +59,8 @@ class Gateway:
         *,
         listen: Listen = listen,
         head_timeout: float = 10,
-        links: Links | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._links = lab_links() if links is None else links
         self._redact = redactor(environ or {})
         self._topology = topology
         self._listen = listen
@@ -71,7 +68,7 @@ class Gateway:
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
         self.lane = Lane(topology.lane)
-        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, topology, self._context))
+        runs = Runs(state_db, logs, topology.links, lambda settings: model_endpoint(settings, self._context))
         self._app = create_app({self.lane.number: self.lane}, runs)
 
     def _context(self) -> ssl.SSLContext:
@@ -90,10 +87,10 @@ class Gateway:
             loop = asyncio.get_running_loop()
             servers = [
                 await loop.create_server(
-                    partial(ClientConnection, self._listener(link.name)),
+                    partial(ClientConnection, self._listener(link)),
                     sock=sockets[f"gateway_{link.name}"],
                 )
-                for link in LINKS
+                for link in self._topology.links
             ]
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
@@ -105,7 +102,7 @@ class Gateway:
 
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:
-        addresses = {f"gateway_{link.name}": self._topology.gateways[link.name] for link in LINKS}
+        addresses = {f"gateway_{name}": address for name, address in self._topology.gateways.items()}
         with ExitStack() as stack:
             listeners = {
                 name: stack.enter_context(self._listen(name, address))
@@ -113,8 +110,12 @@ class Gateway:
             }
             yield listeners
 
-    def _listener(self, link: str) -> LinkListener:
-        base_path = LAB_BASE_PATH if link == MODEL_LINK.name else None
-        endpoint = lab_endpoint(self._topology.services[link], base_path)
-        declared = self._links[link]
-        return LinkListener(declared, self.lane, endpoint, self._head_timeout, redact=self._redact)
+    def _listener(self, link: Link) -> LinkListener:
+        return LinkListener(link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact)
+
+    def _endpoint(self, link: Link) -> Endpoint:
+        if not link.is_of_lab:
+            # the subject's address has the upstream's path, so that no path is rewritten
+            return replace(url_endpoint(link.upstream, self._context), base_path=None)
+        base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
+        return lab_endpoint(self._topology.services[link.name], base_path)

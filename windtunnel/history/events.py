@@ -15,8 +15,12 @@ from typing import Any, Literal
 
 from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.faults.base import WhyNot
+from windtunnel.links.links import Links
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic
 
+# the link of the lab's model: ``ModelCall`` is of the lab's own agent, which has no other
+LAB_MODEL = "model"
 SELF_TEST = "self-test subject: scripted model"
 Level = Literal["info", "warning", "error"]
 EndedBy = Literal["report", "text", "empty", "limit", "exception"]
@@ -61,6 +65,11 @@ class RunStarted:
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
     event: Literal["run_started"] = "run_started"
+
+    @property
+    def wired(self) -> Links:
+        """The links of the run's wiring."""
+        return Links.load(self.links) if self.links else lab_links()
 
     @property
     def subject_shown(self) -> str:
@@ -399,7 +408,7 @@ class Exchange:
     @property
     def of_model(self) -> bool:
         """Whether a model was asked: a tool's or a service's link speaks plain HTTP."""
-        return self.dialect != "http" if self.dialect else self.link == "model"
+        return self.dialect != "http" if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)

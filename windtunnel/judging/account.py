@@ -23,7 +23,6 @@ from windtunnel.judging.evidence.record import (
     FaultRecord,
     FaultSource,
 )
-from windtunnel.links.catalog import TOOL_LINK_NAMES
 
 Canary = Literal["held", "invalid", "unknown"]
 _RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind of what has no entry
@@ -123,7 +122,8 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
         if text and not faults.can_be_met:
             notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
-    without_entry = [_of_records(key, by_row[key], armed, exchanges) for key in order]
+    tools = started.wired.tool_names
+    without_entry = [_of_records(key, by_row[key], armed, exchanges, tools) for key in order]
     return RunAccount([*without_entry, *rows], notes)
 
 
@@ -180,15 +180,16 @@ def _of_records(
     records: Sequence[FaultRecord],
     armed: Sequence[AttemptArmed],
     exchanges: Sequence[Exchange],
+    tools: Sequence[str],
 ) -> FaultAccount:
     """What no readable fault set names: drawn by the run's settings, or of a set of another version."""
     configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":
-        eligible = len(armed) * len(TOOL_LINK_NAMES)
+        eligible = len(armed) * len(tools)
     elif not entry:
-        eligible = sum(e.link in TOOL_LINK_NAMES and e.request_complete for e in exchanges)
-    links = dict.fromkeys(record.link for record in records) if entry else TOOL_LINK_NAMES
+        eligible = sum(e.link in tools and e.request_complete for e in exchanges)
+    links = dict.fromkeys(record.link for record in records) if entry else tools
     return _row((configuration, entry, source, records[0].kind), links, eligible, records)
 
 

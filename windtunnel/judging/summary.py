@@ -7,14 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from windtunnel.history.events import AttemptArmed, Event, ModelCall, PromptsSource, ToolCallRefused, ToolTry
+from windtunnel.history.events import (
+    LAB_MODEL,
+    AttemptArmed,
+    Event,
+    ModelCall,
+    PromptsSource,
+    ToolCallRefused,
+    ToolTry,
+)
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
-from windtunnel.links.catalog import LINKS, MODEL_LINK
 from windtunnel.stats.intervals import percentile
 
 
@@ -121,7 +128,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         invalid_because=faults.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         refused_calls=refused,
-        latency_ms=_latencies(events),
+        latency_ms=_latencies(events, started.wired.names),
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
@@ -140,15 +147,15 @@ def _episode(judgement: EpisodeJudgement) -> dict[str, Any]:
     return asdict(judgement) | {"faults": [fault.as_dict() for fault in judgement.faults]}
 
 
-def _latencies(events: Iterable[Event]) -> dict[str, LinkLatency]:
-    """By link, in the catalog's order; only links that were called."""
+def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkLatency]:
+    """By link, in the wiring's order; only links that were called."""
     tries: dict[str, list[ToolTry | ModelCall]] = {}
     for event in events:
         if isinstance(event, ModelCall):
-            tries.setdefault(MODEL_LINK.name, []).append(event)
+            tries.setdefault(LAB_MODEL, []).append(event)
         elif isinstance(event, ToolTry) and event.route == "proxy":
             tries.setdefault(event.link, []).append(event)
-    return {link.name: _latency(tries[link.name]) for link in LINKS if link.name in tries}
+    return {link: _latency(tries[link]) for link in links if link in tries}
 
 
 def _latency(tries: Sequence[ToolTry | ModelCall]) -> LinkLatency:

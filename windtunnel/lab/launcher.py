@@ -20,7 +20,7 @@ from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import LOOPBACK, SOCKETS_VARIABLE, Address, address_of, bind_or_replace
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
-from windtunnel.links.catalog import LINKS
+from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
 
@@ -54,7 +54,11 @@ class Lab:
         self._processes: dict[str, Process] = {}
         self._sockets: dict[str, socket.socket] = {}
         self.lifeline_end, self._lifeline = os.pipe()
-        self.topology = default_topology(draw_lab_id(), ports=configuration.ports)
+        wiring = configuration.wiring
+        self.topology = replace(
+            default_topology(draw_lab_id(), ports=configuration.ports, links=wiring.links),
+            wiring=wiring.dump(),
+        )
         # what leads the lab's processes to one another is nobody else's to write
         self.topology_path = private_folder().resolve() / f"{self.topology.lab_id}.json"
         self.logs = configuration.logs / "lab" / self.topology.lab_id
@@ -84,9 +88,14 @@ class Lab:
         self.topology.dump(self.topology_path)
         if self._toxiproxy.kind == "embedded":
             self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
-        self._spawn("tools", python("flask_tools"), [link.service for link in LINKS])
-        self._spawn("model", python("windtunnel.model_server"), ["model"])
-        gateways = [f"gateway_{link.name}" for link in LINKS]
+        links = self.topology.links
+        tools = [link for link in links if link.upstream == LAB]
+        if tools:
+            names = [link.name for link in tools]
+            self._spawn("tools", python("flask_tools", *names), [link.service for link in tools])
+        if any(link.upstream == SCRIPTED for link in links):
+            self._spawn("model", python("windtunnel.model_server"), [SCRIPTED])
+        gateways = [f"gateway_{name}" for name in links.names]
         self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"])
         if self._toxiproxy.kind == "executable":
             self._start_own_toxiproxy()
@@ -97,8 +106,14 @@ class Lab:
 
     def _bind(self) -> None:
         topology = self.topology
-        addresses: dict[str, Address] = {link.service: topology.services[link.name] for link in LINKS}
-        addresses |= {f"gateway_{link.name}": topology.gateways[link.name] for link in LINKS}
+        # one server is the scripted model of every link that leads to one
+        server = {
+            link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links
+        }
+        addresses: dict[str, Address] = {}
+        for name, address in topology.services.items():
+            addresses.setdefault(server[name], address)
+        addresses |= {f"gateway_{name}": address for name, address in topology.gateways.items()}
         addresses |= {"control": topology.control, "manager": topology.manager}
         if self._toxiproxy.kind != "url":
             addresses["toxiproxy"] = Address(LOOPBACK, int(topology.toxiproxy.rpartition(":")[2]))
@@ -108,8 +123,8 @@ class Lab:
         shared = self._toxiproxy.kind == "url"
         self.topology = replace(
             topology,
-            services={link.name: at[link.service] for link in LINKS},
-            gateways={link.name: at[f"gateway_{link.name}"] for link in LINKS},
+            services={name: at[server[name]] for name in topology.services},
+            gateways={name: at[f"gateway_{name}"] for name in topology.gateways},
             control=at["control"],
             manager=at["manager"],
             toxiproxy=self._toxiproxy.url if shared else at["toxiproxy"].url,

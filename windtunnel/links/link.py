@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
+from windtunnel.dialects.openai_chat import OPENAI_CHAT
+
 HTTP = "http"
 LAB = "lab"
 SCRIPTED = "scripted"
@@ -21,7 +23,8 @@ class Link:
     ``scripted`` for the scripted model. ``dialect`` is ``http`` or that of a model's API. ``env`` are the
     variables in which the subject finds its address. ``writes`` are the calls that change state, as
     ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's JSON body by which
-    its upstream knows a repetition. ``port`` is where a service of the lab listens; ``tools`` are the names
+    its upstream knows a repetition. ``planted``: faults that plant instructions may strike it though it is
+    not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
     that the lab's agent knows the calls by, each with its method and path; ``effects`` the kinds of side
     effects that the service records, each with its fields, as prompts expect them.
     """
@@ -32,6 +35,7 @@ class Link:
     env: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     key: str = ""
+    planted: bool = False
     service: str = ""
     port: int = 0
     tools: tuple[tuple[str, str, str], ...] = ()
@@ -40,6 +44,11 @@ class Link:
     @property
     def is_model(self) -> bool:
         return self.dialect != HTTP
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether the setting MODEL chooses who answers: the scripted model's place is another's to take."""
+        return self.upstream == SCRIPTED and self.dialect == OPENAI_CHAT.name
 
     @property
     def is_of_lab(self) -> bool:

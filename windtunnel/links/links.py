@@ -26,7 +26,8 @@ class Links:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Links) and self._links == other._links
 
-    __hash__ = None  # type: ignore[assignment]  # nothing keeps wirings apart by it
+    def __hash__(self) -> int:
+        return hash(self._links)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

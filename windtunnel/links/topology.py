@@ -10,24 +10,40 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.links.catalog import CONTROL_PORT, LINKS, MANAGER_PORT, TOXIPROXY_PORT, link
+from windtunnel.links.links import Links
+from windtunnel.links.wiring import lab_links, lab_wiring, load_wiring
 
-DEFAULT_PORTS: Mapping[str, int] = {
-    **{row.name: row.port for row in LINKS},
-    "manager": MANAGER_PORT,
-    "control": CONTROL_PORT,
-    "toxiproxy": TOXIPROXY_PORT,
-}
+MANAGER_PORT = 8000
+CONTROL_PORT = 7070
+TOXIPROXY_PORT = 8474
+_FIRST_PORT = 5000
+_PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
+
+
+def usual_ports(links: Links) -> dict[str, int]:
+    """Where the parts of a lab listen unless told otherwise, by name.
+
+    A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above. A link
+    whose wiring names no port has the first free one from 5000 on.
+    """
+    ports = {link.name: link.port for link in links}
+    free = (port for port in count(_FIRST_PORT) if port not in ports.values())
+    ports = {name: port or next(free) for name, port in ports.items()}
+    return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
 
 
 @dataclass(frozen=True)
 class Topology:
-    """The addresses of one lane of one lab, by link name, each as it is dialled by the party before it.
+    """The links of one lane of one lab and their addresses, by name, as the party before dials each.
 
+    ``services`` has those links alone whose upstream is a server of the lab; ``wiring`` is all of its
+    wiring, as ``Wiring.dump`` gives it.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     """
 
@@ -39,12 +55,14 @@ class Topology:
     manager: Address
     control: Address
     toxiproxy: str
+    links: Links = field(default_factory=lab_links)
     proxy_prefix: str = ""
+    wiring: Mapping[str, Any] = field(default_factory=dict)
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
 
     def proxy_name(self, link_name: str) -> str:
         """Toxiproxy's name for the proxy of that link in this lane."""
-        return self.proxy_prefix + link(link_name).proxy_name(self.lane)
+        return self.proxy_prefix + self.links[link_name].proxy_name(self.lane)
 
     def listen_address(self, link_name: str) -> Address:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
@@ -56,7 +74,7 @@ class Topology:
 
     def dump(self, path: Path) -> None:
         """Writes the topology as JSON, in one step: a reader sees the old file or the new one."""
-        data = asdict(self)
+        data = asdict(self) | {"links": self.links.dump()}
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(data, indent=1), encoding="utf-8")
         temporary.replace(path)
@@ -68,27 +86,30 @@ class Topology:
             data[key] = {name: Address(**address) for name, address in data[key].items()}
         for key in ("manager", "control"):
             data[key] = Address(**data[key])
-        return cls(**data)
+        return cls(**{**data, "links": Links.load(data["links"])})
 
 
 def draw_lab_id() -> str:
     return "lab-" + secrets.token_hex(3)
 
 
-def default_topology(lab_id: str, lane: int = 0, ports: Mapping[str, int] = DEFAULT_PORTS) -> Topology:
-    """Everything on loopback, on the catalog's ports, or others by the names of ``DEFAULT_PORTS``.
+def default_topology(
+    lab_id: str, lane: int = 0, ports: Mapping[str, int] | None = None, links: Links | None = None
+) -> Topology:
+    """Everything on loopback, on the usual ports, or others by the names of ``usual_ports``.
 
-    A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above.
+    ``links`` are the lab's unless given. Lane k has its own proxies and gateways, 100 k ports above.
     """
-    return _on_hosts({}, lab_id, lane, ports)
+    return _on_hosts({}, lab_id, lane, ports or {}, links or lab_links())
 
 
 def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
     """What listens in a lab, in words, and where."""
-    for row in LINKS:
-        yield f"the service of {row.name}", topology.services[row.name]
-        yield f"the proxy of {row.name}", topology.listen_address(row.name)
-        yield f"the gateway of {row.name}", topology.gateways[row.name]
+    for name in topology.links.names:
+        if name in topology.services:
+            yield f"the service of {name}", topology.services[name]
+        yield f"the proxy of {name}", topology.listen_address(name)
+        yield f"the gateway of {name}", topology.gateways[name]
     yield "the manager", topology.manager
     yield "the gateway's control", topology.control
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
@@ -97,35 +118,44 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
 def topology_from(environ: Mapping[str, str]) -> Topology:
     """This process's topology.
 
-    ``WINDTUNNEL_TOPOLOGY`` names the launcher's file. Without it: the catalog's ports, on the hosts of
-    ``SERVICES_HOST`` (``{service}`` in it stands for the service's name), ``PROXY_HOST``, ``GATEWAY_HOST``,
-    ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and ``PROXY_LISTEN_HOST``, all loopback unless set.
+    ``WINDTUNNEL_TOPOLOGY`` names the launcher's file. Without it: the links of the file ``WIRING``, else the
+    lab's, on their ports and on the hosts of ``SERVICES_HOST`` (``{service}`` in it stands for the service's
+    name), ``PROXY_HOST``, ``GATEWAY_HOST``, ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and
+    ``PROXY_LISTEN_HOST``, all loopback unless set.
     """
     path = environ.get(TOPOLOGY_VARIABLE)
     if path:
         return Topology.load(Path(path))
-    return _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id())
+    file = environ.get("WIRING")
+    wiring = load_wiring(Path(file)) if file else lab_wiring()
+    topology = _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id(), 0, {}, wiring.links)
+    return replace(topology, wiring=wiring.dump())
 
 
 def _on_hosts(
-    environ: Mapping[str, str], lab_id: str, lane: int = 0, ports: Mapping[str, int] = DEFAULT_PORTS
+    environ: Mapping[str, str], lab_id: str, lane: int, given_ports: Mapping[str, int], links: Links
 ) -> Topology:
-    ports = {**DEFAULT_PORTS, **ports}
-    links = [replace(row, port=ports[row.name]) for row in LINKS]
+    ports = {**usual_ports(links), **given_ports}
 
     def host(variable: str) -> str:
         return environ.get(variable) or LOOPBACK
 
     services, proxies, gateways = host("SERVICES_HOST"), host("PROXY_HOST"), host("GATEWAY_HOST")
     listen = environ.get("PROXY_LISTEN_HOST")
+    proxy_ports = {name: ports[name] + _PROXY_ABOVE + 100 * lane for name in links.names}
     return Topology(
         lab_id=lab_id,
         lane=lane,
-        services={row.name: Address(services.replace("{service}", row.service), row.port) for row in links},
-        proxies={row.name: Address(proxies, row.proxy_port) for row in links},
-        gateways={row.name: Address(gateways, row.gateway_port) for row in links},
-        manager=Address(host("MANAGER_HOST"), ports["manager"]),
-        control=Address(host("CONTROL_HOST"), ports["control"]),
+        services={
+            link.name: Address(services.replace("{service}", link.service), ports[link.name])
+            for link in links
+            if link.is_of_lab
+        },
+        proxies={name: Address(proxies, port) for name, port in proxy_ports.items()},
+        gateways={name: Address(gateways, ports[name] + _GATEWAY_ABOVE + 100 * lane) for name in links.names},
+        manager=Address(host("MANAGER_HOST"), ports["manager"] + lane),
+        control=Address(host("CONTROL_HOST"), ports["control"] + lane),
         toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
-        proxy_listen={row.name: Address(listen, row.proxy_port) for row in links} if listen else {},
+        links=links,
+        proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class LinkSpec(Spec):
     writes: list[str] = Field(
         default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
     )
+    planted: bool = Field(False, description="whether faults that plant instructions may strike it")
     key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
     port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
     tools: dict[str, str] = Field(default_factory=dict, description="names of calls: METHOD /path")
@@ -92,6 +93,17 @@ class Wiring:
         """Whether it is the lab's own: its subject knows what it calls and records it."""
         return self.subject == LAB
 
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON, which ``wiring_of`` takes; empty for the lab's own."""
+        if self.is_lab:
+            return {}
+        return {"file": self.file, "folder": str(self.folder.resolve()), "data": dict(self.data)}
+
+
+def wiring_of(dumped: Mapping[str, Any]) -> Wiring:
+    """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``WiringError``."""
+    return build_wiring(WiringFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
+
 
 def load_wiring(path: Path) -> Wiring:
     """Reads the file. Raises ``WiringError`` that names file, line and key."""
@@ -128,6 +140,8 @@ def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
 
     A name that is there already gets the new upstream, and the new dialect if one is given.
     """
+    if not given:
+        return wiring
     specs: dict[str, Any] = {key: dict(value) for key, value in wiring.data.get("links", {}).items()}
     for text in given:
         name, equals, rest = text.partition("=")
@@ -139,8 +153,14 @@ def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
             "upstream": upstream,
             **({"dialect": dialect} if dialect else {}),
         }
-    file = WiringFile("--link" if not wiring.file else wiring.file, {**wiring.data, "links": specs})
-    return build_wiring(file, wiring.folder)
+    file = WiringFile(wiring.file or "--link", {**wiring.data, "links": specs})
+    return replace(build_wiring(file, wiring.folder), file=wiring.file)
+
+
+def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
+    """The wiring with another subject: a process for each attempt. Raises ``WiringError``."""
+    data = {**wiring.data, "subject": {"command": list(command)}}
+    return replace(build_wiring(WiringFile(wiring.file or "--", data), wiring.folder), file=wiring.file)
 
 
 def _checked_parts(file: WiringFile) -> dict[str, Any]:
@@ -179,6 +199,7 @@ def _link(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str])
         env=tuple(variables) or (f"{name.upper()}_URL",),
         writes=tuple(spec.writes),
         key=spec.key,
+        planted=spec.planted,
         service={LAB: f"{name}_tool", SCRIPTED: name}.get(spec.upstream, ""),
         port=spec.port,
         tools=tuple((tool, *call.split(" ", 1)) for tool, call in spec.tools.items()),  # type: ignore[misc]

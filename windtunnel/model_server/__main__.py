@@ -12,14 +12,14 @@ import uvicorn
 
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import listen
-from windtunnel.links.catalog import MODEL_LINK
+from windtunnel.links.link import SCRIPTED
 from windtunnel.links.topology import topology_from
 from windtunnel.model_server.decide import Engine, Persona
 from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
 from windtunnel.model_server.server import create_app
 
 _PERSONAS = ", ".join(each.value for each in Persona)
-_HELP = f"""Serves chat completions on port {MODEL_LINK.port} of loopback, or where a lab has it. It is set by
+_HELP = f"""Serves chat completions on port 5007 of loopback, or where a lab has it. It is set by
 PERSONA ({_PERSONAS}), PLAYBOOKS (a file that comes before its own), LISTEN_HOST and WINDTUNNEL_TOPOLOGY."""
 
 
@@ -27,13 +27,15 @@ def main() -> int:
     """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
     unknown = ArgumentParser("python -m windtunnel.model_server", description=_HELP).parse_known_args()[1]
     name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
-    address = topology_from(os.environ).services["model"]
+    topology = topology_from(os.environ)
+    scripted = next(link.name for link in topology.links if link.upstream == SCRIPTED)
+    address = topology.services[scripted]
     try:
         if unknown or name not in _PERSONAS.split(", "):
             wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"
             raise PlaybookError(f"{' '.join(unknown)}: no such argument; see --help" if unknown else wrong)
         playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
-        listener = listen("model", address)
+        listener = listen(SCRIPTED, address)
     except PlaybookError as error:
         sys.stderr.write(f"{error}\n")
         return 64

@@ -20,7 +20,7 @@ from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When, Window
-from windtunnel.links.catalog import LINKS, MODEL_LINK
+from windtunnel.links.wiring import lab_links
 from windtunnel.report.fields import default_of, range_of
 
 SEEN = Path("docs/faults_seen.json")
@@ -211,8 +211,5 @@ def _percent(value: float) -> str:
 def links(names: Iterable[str]) -> str:
     """``all``, ``tools``, or their names."""
     chosen = list(names)
-    if len(chosen) == len(LINKS):
-        return "all"
-    if len(chosen) == len(LINKS) - 1 and MODEL_LINK.name not in chosen:
-        return "tools"
-    return ", ".join(chosen)
+    groups = {group: set(of_group) for group, of_group in lab_links().groups.items() if len(of_group) > 1}
+    return next((group for group in groups if groups[group] == set(chosen)), ", ".join(chosen))

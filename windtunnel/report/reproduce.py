@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.lab_files import sample_prompts
-from windtunnel.faults.sets.fault_set import GROUPS
 from windtunnel.faults.sets.presets import preset_of
 from windtunnel.history.events import PromptsSource
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import NAMES, Settings
 
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
@@ -125,7 +125,8 @@ def _brief(faults: str) -> str:
 
 def _of_entry(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     name, usual = ("fault", "all") if key == "faults" else ("toxic", "tools")
-    links = next((group for group, names in GROUPS.items() if names == entry["links"]), entry["links"])
+    groups = {group: list(names) for group, names in lab_links().groups.items()}
+    links = next((group for group in groups if groups[group] == entry["links"]), entry["links"])
     whole = {name: entry[name], **entry, "links": links}
     silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}
     whens: tuple[dict[str, float], ...] = ({}, {"probability": 1.0})

@@ -9,7 +9,6 @@ from windtunnel.core.identity import Identity
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
-from windtunnel.links.catalog import TOOL_LINK_NAMES
 from windtunnel.links.topology import Topology
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
@@ -46,7 +45,7 @@ class AttemptRunner:
             settings.seed,
             settings.toxic_prob,
             settings.toxic_specs,
-            TOOL_LINK_NAMES,
+            self._topology.links.tool_names,
             episode,
             attempt,
             toxics_in_force(faults, live),

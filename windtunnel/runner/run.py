@@ -102,6 +102,7 @@ class Runner:
                 len(prompts.entries),
                 len(prompts.problems),
                 prompts.source,
+                topology.links.dump(),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

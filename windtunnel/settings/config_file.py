@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_json import unique
-from windtunnel.links.topology import DEFAULT_PORTS, default_topology, listening_addresses
+from windtunnel.links.topology import default_topology, listening_addresses, usual_ports
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import SettingsError
 from windtunnel.settings.sources import Source
 
@@ -86,9 +87,10 @@ class ConfigFile(_Section):
 
     def listening_ports(self, path: Path) -> Mapping[str, int]:
         """``ports``, checked. Raises ``SettingsError`` for an unknown name, and where two would be one."""
+        usual = usual_ports(lab_links())
         for name in self.ports:
-            if name not in DEFAULT_PORTS:
-                raise SettingsError(f"{path}: ports.{name}: no such part{nearest(name, DEFAULT_PORTS)}")
+            if name not in usual:
+                raise SettingsError(f"{path}: ports.{name}: no such part{nearest(name, usual)}")
         by_port: dict[int, str] = {}
         for part, address in listening_addresses(default_topology("", ports=self.ports)):
             other = by_port.setdefault(address.port, part)

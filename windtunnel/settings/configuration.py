@@ -13,6 +13,7 @@ from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
 from windtunnel.links.topology import Topology, default_topology, topology_from
+from windtunnel.links.wiring import Wiring, lab_wiring, wiring_of
 from windtunnel.settings.config_file import ConfigFile, read_config_file
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
@@ -22,8 +23,8 @@ from windtunnel.settings.sources import Source, from_dotenv, from_environment, m
 class Configuration:
     """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``.
 
-    ``ports``: where a lab that is started shall listen, by the names of ``DEFAULT_PORTS``. ``remarks``: what
-    a user should hear of the configuration, a sentence each.
+    ``ports``: where a lab that is started shall listen, by the names of ``usual_ports``. ``remarks``: what a
+    user should hear of the configuration, a sentence each. ``wiring``: what is flown, and over which links.
     """
 
     settings: Settings
@@ -35,14 +36,18 @@ class Configuration:
     effects: Path
     ports: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    wiring: Wiring = field(default_factory=lab_wiring)
 
 
 def load_configuration(
-    environ: Mapping[str, str], command_line: Mapping[str, Any] | None = None
+    environ: Mapping[str, str],
+    command_line: Mapping[str, Any] | None = None,
+    wiring: Wiring | None = None,
 ) -> Configuration:
     """Reads and validates everything.
 
-    Raises ``SettingsError`` that names the source and the key.
+    ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Raises
+    ``SettingsError`` that names the source and the key, or ``WiringError``.
     """
     dotenv, others = from_dotenv(Path(".env"))
     merged = {**others, **environ}
@@ -58,7 +63,9 @@ def load_configuration(
         dotenv,
         *config.sources(config_path),
     ]
-    settings = merge_sources([*sources, Source("default", _default_model(sources, merged))])
+    topology = _topology(merged, config, config_path, state.parent)
+    wiring = wiring or _wiring(topology)
+    settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
         raise SettingsError(
             "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
@@ -66,15 +73,27 @@ def load_configuration(
         )
     return Configuration(
         settings=settings,
-        topology=_topology(merged, config, config_path, state.parent),
+        topology=topology,
         environ=merged,
-        prompts=Path(merged.get("PROMPTS_FILE") or config.beside(config_path, "prompts") or sample_prompts()),
+        prompts=Path(
+            merged.get("PROMPTS_FILE")
+            or wiring.prompts
+            or config.beside(config_path, "prompts")
+            or sample_prompts()
+        ),
         logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
         state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
         ports=config.listening_ports(config_path),
         remarks=config.remarks(config_path),
+        wiring=wiring,
     )
+
+
+def _wiring(topology: Topology) -> Wiring:
+    """The topology's, with its links: some of a lab that is up may have been given one by one."""
+    wiring = wiring_of(topology.wiring) if topology.wiring else lab_wiring()
+    return replace(wiring, links=topology.links)
 
 
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:
@@ -98,13 +117,13 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
     if config.proxy.host:
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
     for name, text in config.services.items():
-        if name not in services:
-            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, services)}")
+        if name not in usual:
+            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, usual)}")
         try:
             address = Address.parse(text)
         except ValueError as error:
             raise SettingsError(f"{config_path}: services.{name}: {error}") from None
-        if address != usual[name]:
+        if name in services and address != usual[name]:
             services[name] = address
     return replace(topology, proxies=proxies, services=services)
 

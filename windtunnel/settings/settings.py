@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from windtunnel.core.user_errors import InputError
-from windtunnel.links.catalog import MODEL_LINK
+from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -113,14 +113,17 @@ class Settings(BaseModel):
 
     @field_validator("faults", mode="before")
     @classmethod
-    def _canonical_faults(cls, given: object) -> object:
-        """From a set, its plain data or its text; presets and files are looked up before, by ``sources``."""
+    def _canonical_faults(cls, given: object, info: ValidationInfo) -> object:
+        """From a set, its plain data or its text; presets and files are looked up before, by ``sources``.
+
+        The context of the validation has the wiring's ``links``; without one they are the lab's.
+        """
         if given == "":
             return given
         # only a run that has faults loads the catalogue
         from windtunnel.faults.sets.canonical import canonical_text
 
-        return canonical_text(given)
+        return canonical_text(given, (info.context or {}).get("links") or lab_links())
 
     @field_validator("model_base_url")
     @classmethod
@@ -170,7 +173,7 @@ NAMES = tuple(Settings.model_fields)
 
 def timeout_setting(link_name: str, translator_backend: str) -> str:
     """The setting that bounds a try at that link: there is more time where a real backend is asked."""
-    if link_name == MODEL_LINK.name:
+    if link_name in lab_links().model_names:
         return "model_timeout"
     asks_backend = link_name == "translator" and translator_backend not in ("auto", "offline")
     return "backend_timeout" if asks_backend else "tool_timeout"

@@ -18,14 +18,15 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from windtunnel.core.spelling import nearest
+from windtunnel.links.links import Links
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
 
 # Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
 INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
     """
-    GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL PROMPTS_FILE CONFIG_FILE MOVIES_FILE PLAYBOOKS LIBRE_URL
-    STATE_DB EFFECTS_DB LOGS_DIR SERVICES_HOST PROXY_HOST GATEWAY_HOST CONTROL_HOST MANAGER_HOST LISTEN_HOST
-    PROXY_LISTEN_HOST TRANSLATOR_DEADLINE_S STATUS_PORT WINDTUNNEL_IMAGE
+    GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL WIRING PROMPTS_FILE CONFIG_FILE MOVIES_FILE PLAYBOOKS
+    LIBRE_URL STATE_DB EFFECTS_DB LOGS_DIR SERVICES_HOST PROXY_HOST GATEWAY_HOST CONTROL_HOST MANAGER_HOST
+    LISTEN_HOST PROXY_LISTEN_HOST TRANSLATOR_DEADLINE_S STATUS_PORT WINDTUNNEL_IMAGE
     """.split()  # noqa: SIM905
 )
 
@@ -38,8 +39,11 @@ class Source:
     values: Mapping[str, Any]
 
 
-def merge_sources(sources: Iterable[Source]) -> Settings:
-    """Validates what the sources say together, the first of them winning. Raises ``SettingsError``."""
+def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Settings:
+    """Validates what the sources say together, the first of them winning. Raises ``SettingsError``.
+
+    ``links`` are those of the wiring, which a fault set may name; the lab's unless given.
+    """
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for source in sources:
@@ -49,16 +53,16 @@ def merge_sources(sources: Iterable[Source]) -> Settings:
             if key not in merged and value is not None:
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
-        merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"])
+        merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"], links)
     merged.setdefault("seed", secrets.randbelow(2**31))
     merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
-    settings = _validate(merged, origin)
+    settings = _validate(merged, origin, links)
     if settings.model == "compatible" and not settings.model_base_url:
         raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
     return settings
 
 
-def _fault_set_in_full(given: str, where: str) -> str:
+def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
     """The canonical text of a preset, a file or a text. The text may be empty, for no faults."""
     if not given.strip():
         return ""
@@ -67,14 +71,14 @@ def _fault_set_in_full(given: str, where: str) -> str:
     from windtunnel.faults.sets.presets import find_set
 
     try:
-        return find_set(given).dump()
+        return find_set(given, links).dump()
     except FaultSetError as error:
         raise SettingsError(f"{where}: FAULTS: {error}") from None
 
 
-def _validate(merged: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
+def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links | None) -> Settings:
     try:
-        return Settings(**merged)
+        return Settings.model_validate(merged, context={"links": links})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = str(first["loc"][0]) if first["loc"] else "?"

@@ -19,6 +19,7 @@ from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.faults.sets.triggers import Moment, When
+from windtunnel.links.wiring import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
 HEADERS = st.sampled_from(["X-User", "x-user", "X-Other", "X-Seldom"])
@@ -141,9 +142,9 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
 def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
-    entries = build_set({"faults": given_entries}, "f", REGISTRY).faults
+    entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults
     arrivals = [
-        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5)
+        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5, link == "model")
         for n, (request, link, *key) in enumerate(tries)
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
@@ -159,13 +160,12 @@ KINDS = [
 @pytest.mark.parametrize("when", KINDS, ids=str)
 @pytest.mark.parametrize("fault", ["status", "flap"])
 def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
-    entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY).faults
+    entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY, lab_links()).faults
     some, request = random.Random(1), Request()
     arrivals = [
-        IncomingTry(
-            some.choice(["search", "model"]), "GET", "/", lambda: request, some.choice("fg"), *key, n / 2
-        )
+        IncomingTry(link, "GET", "/", lambda: request, some.choice("fg"), *key, n / 2, link == "model")
         for n in range(80)
+        for link in [some.choice(["search", "model"])]
         for key in [(some.choice("ed"), some.randint(1, 2), some.randint(1, 4), some.randint(1, 2))]
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))
@@ -175,7 +175,9 @@ def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
     "body", [b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'.encode("utf-16"), b'{"a": 1, "b": "\\ud800"}', b'{"a": 1}']
 )
 def test_what_json_takes_the_index_takes(body):
-    entries = build_set({"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY).faults
+    entries = build_set(
+        {"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY, lab_links()
+    ).faults
     request = Request((), body, "POST", "/")
     one = IncomingTry("search", "POST", "/", lambda: request, "f", "e", 1, 1, 1, 0.0)
     assert entries[0].only.matches(request) and FaultMatcher(1, entries).match(one).met

@@ -13,11 +13,12 @@ from windtunnel.faults.catalogue.http.http_error import HttpError
 from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, build_set
+from windtunnel.links.wiring import lab_links
 
 
 def matcher(*entries, seed=1):
     faults = [{"fault": "truncate", **entry} for entry in entries]
-    return FaultMatcher(seed, build_set({"faults": faults}, "f", REGISTRY).faults)
+    return FaultMatcher(seed, build_set({"faults": faults}, "f", REGISTRY, lab_links()).faults)
 
 
 def arrive(
@@ -25,7 +26,17 @@ def arrive(
 ):
     request = Request(method=method, target=path)
     return IncomingTry(
-        link, request.method, request.path, lambda: request, fingerprint, episode, attempt, call, try_, 0.0
+        link,
+        request.method,
+        request.path,
+        lambda: request,
+        fingerprint,
+        episode,
+        attempt,
+        call,
+        try_,
+        0.0,
+        link == "model",
     )
 
 

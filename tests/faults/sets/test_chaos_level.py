@@ -5,6 +5,7 @@ from __future__ import annotations
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set
+from windtunnel.links.wiring import lab_links
 
 WHOLE = {
     "faults": [{"fault": "empty", "links": "search", "when": {"probability": 0.4}}],
@@ -13,7 +14,7 @@ WHOLE = {
 
 
 def test_the_level_is_a_factor_on_every_probability():
-    whole = build_set(WHOLE, "test", REGISTRY)
+    whole = build_set(WHOLE, "test", REGISTRY, lab_links())
     half = scaled(whole, 0.5)
     assert (half.faults[0].when.probability, half.toxics[0].probability) == (0.2, 0.1)
     assert scaled(whole, 1) is whole

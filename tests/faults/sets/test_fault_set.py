@@ -13,14 +13,14 @@ from windtunnel.faults.base import Fault
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
 from windtunnel.faults.sets.triggers import Window
-from windtunnel.links.catalog import LINKS, TOOL_LINKS
+from windtunnel.links.wiring import lab_links
 
-ALL = tuple(link.name for link in LINKS)
-TOOL_NAMES = tuple(link.name for link in TOOL_LINKS)
+ALL = tuple(link.name for link in lab_links())
+TOOL_NAMES = tuple(link.name for link in lab_links().tools)
 
 
 def one(**entry):
-    return build_set({"faults": [{"fault": "truncate", **entry}]}, "f.yaml", REGISTRY).faults[0]
+    return build_set({"faults": [{"fault": "truncate", **entry}]}, "f.yaml", REGISTRY, lab_links()).faults[0]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ WRONG_ENTRIES = [
 )
 def test_what_is_wrong_is_named(text, says):
     with pytest.raises(FaultSetError) as error:
-        load_set(text, "f.yaml", REGISTRY)
+        load_set(text, "f.yaml", REGISTRY, lab_links())
     assert str(error.value).startswith("f.yaml:") and says in str(error.value)
 
 
@@ -121,14 +121,14 @@ def test_what_is_wrong_is_named(text, says):
 def test_python_objects_are_refused_just_so(entry, says):
     value = yaml.safe_load(f"faults: [{{fault: truncate, {entry}}}]")
     with pytest.raises(FaultSetError) as error:
-        build_set(value, "here", REGISTRY)
+        build_set(value, "here", REGISTRY, lab_links())
     assert str(error.value).startswith("here: ") and says in str(error.value)
 
 
 @pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
 def test_a_link_where_the_fault_is_impossible_is_refused_where_it_is_named(names):
     with pytest.raises(FaultSetError, match="slow_tokens is impossible on weather, possible only on model"):
-        build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY)
+        build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY, lab_links())
 
 
 class Nested(Fault):
@@ -143,24 +143,24 @@ def test_a_parameter_s_own_keys_are_checked_too():
     entry = {"fault": "nested", "with": {"window": {"strat": 1}}}
     said = r"^f: faults\[1\]: nested: with: window: 'strat' is no key here; did you mean 'start'\?$"
     with pytest.raises(FaultSetError, match=said):
-        build_set({"faults": [entry]}, "f", {"nested": Nested})
+        build_set({"faults": [entry]}, "f", {"nested": Nested}, lab_links())
 
 
 def test_a_set_of_nothing_but_chance_zero_cannot_be_met():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
-    assert not build_set(entries, "f", REGISTRY).can_be_met
-    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY).can_be_met
+    assert not build_set(entries, "f", REGISTRY, lab_links()).can_be_met
+    assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY, lab_links()).can_be_met
 
 
 def test_a_repeated_fault_gets_a_number():
-    found = build_set({"faults": [{"fault": "truncate"}] * 3}, "f", REGISTRY)
+    found = build_set({"faults": [{"fault": "truncate"}] * 3}, "f", REGISTRY, lab_links())
     assert [entry.id for entry in found.faults] == ["truncate", "truncate-2", "truncate-3"]
 
 
 def test_a_toxic_s_dose_stands_in_the_text_only_where_it_was_given():
     entries = {"toxics": [{"toxic": "down", "together": True, "duration": 2}, {"toxic": "latency"}]}
-    found = build_set(entries, "f", REGISTRY)
+    found = build_set(entries, "f", REGISTRY, lab_links())
     assert [(t.dose.together, t.dose.duration) for t in found.toxics] == [(True, 2.0), (False, 0.0)]
     outage, latency = json.loads(found.dump())["toxics"]
     assert (outage["together"], outage["duration"]) == (True, 2.0)
@@ -169,7 +169,7 @@ def test_a_toxic_s_dose_stands_in_the_text_only_where_it_was_given():
 
 def test_an_empty_set_is_no_text():
     for text in ("", "{}", "faults: []", "# nothing"):
-        assert load_set(text, "f", REGISTRY).dump() == ""
+        assert load_set(text, "f", REGISTRY, lab_links()).dump() == ""
 
 
 WHEN = st.fixed_dictionaries(
@@ -210,6 +210,6 @@ TOXIC = st.fixed_dictionaries(
 
 @given(st.lists(ENTRY, max_size=4), st.lists(TOXIC, max_size=3))
 def test_what_is_written_is_read_again(faults, toxics):
-    found = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY)
-    assert load_set(found.dump(), "again", REGISTRY) == found
+    found = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY, lab_links())
+    assert load_set(found.dump(), "again", REGISTRY, lab_links()) == found
     assert found.dump() == "" or json.loads(found.dump())

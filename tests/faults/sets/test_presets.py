@@ -10,6 +10,7 @@ from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from windtunnel.links.wiring import lab_links
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.toxiproxy.toxics.text_form import parse_list
@@ -35,7 +36,7 @@ def test_the_presets_are_those_of_the_design():
 def test_a_preset_says_what_it_is_for(name):
     found = preset(name)
     assert found.description and found.faults
-    assert load_set(found.dump(), name, REGISTRY) == found
+    assert load_set(found.dump(), name, REGISTRY, lab_links()) == found
     assert preset_of(found.dump()) == name
 
 

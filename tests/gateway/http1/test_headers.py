@@ -15,7 +15,6 @@ from tests.upstream import Upstream, read_head
 from windtunnel.core.identity import Identity
 from windtunnel.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from windtunnel.gateway.http1.heads import read_request
-from windtunnel.links.topology import default_topology
 from windtunnel.settings.settings import Settings
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -118,7 +117,7 @@ def test_foreign_baggage_and_a_foreign_trace_pass() -> None:
 
 def test_groq_is_reached_over_tls_under_its_own_path() -> None:
     settings = Settings(seed=1, model="groq")
-    endpoint = model_endpoint(settings, default_topology("lab"), ssl.create_default_context)
+    endpoint = model_endpoint(settings, ssl.create_default_context)
     assert (endpoint.host, endpoint.port, endpoint.authority) == ("api.groq.com", 443, b"api.groq.com")
     assert endpoint.base_path == "/openai/v1" and endpoint.tls is not None and not endpoint.is_lab
 

@@ -1,7 +1,7 @@
 import pytest
 
 from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.links.catalog import EFFECT_FIELDS
+from windtunnel.links.wiring import lab_links
 
 MOMENTS = {"date": "2026-03-12", "time": "14:30"}
 
@@ -73,6 +73,6 @@ def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, messa
 
 
 def test_each_kind_of_side_effect_can_be_expected_with_all_its_fields():
-    for kind, fields in EFFECT_FIELDS.items():
+    for kind, fields in lab_links().effect_fields.items():
         values = dict.fromkeys(fields, "x") | {name: MOMENTS[name] for name in fields if name in MOMENTS}
         parse_expect({"effects": [{"kind": kind, "fields": values}]})

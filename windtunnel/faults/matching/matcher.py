@@ -16,7 +16,6 @@ from windtunnel.faults.matching.candidates import EntryGroup, LinkCandidates
 from windtunnel.faults.matching.trigger_index import ArmedEntry
 from windtunnel.faults.sets.fault_set import Entry
 from windtunnel.faults.sets.triggers import Moment
-from windtunnel.links.catalog import LINKS, MODEL_LINK
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
@@ -39,6 +38,7 @@ class IncomingTry(NamedTuple):
     call: int
     try_: int
     elapsed_s: float
+    of_model: bool = False
 
 
 class MatchedFaults(NamedTuple):
@@ -80,25 +80,24 @@ class FaultMatcher:
         self._seed = seed
         self.entries = tuple(entries)
         self._candidates = {
-            link.name: LinkCandidates(e for e in self.entries if link.name in e.links) for link in LINKS
+            link: LinkCandidates(e for e in self.entries if link in e.links)
+            for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
         }
-        self._armed = {name for name, candidates in self._candidates.items() if candidates.any}
-        if any(entry.when.turns for entry in self.entries):
-            self._armed.add(MODEL_LINK.name)  # its requests are counted as the turns
+        self._counts_turns = any(entry.when.turns for entry in self.entries)  # which a model's requests are
         self._counts: defaultdict[tuple[EntryGroup, str], _GroupCount] = defaultdict(_GroupCount)
         self._turns: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
-    def armed(self, link: str) -> bool:
+    def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
-        return link in self._armed
+        return link in self._candidates or (of_model and self._counts_turns)
 
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read beyond what its fingerprint takes."""
-        return self._candidates[link].needs_body
+        return link in self._candidates and self._candidates[link].needs_body
 
     def remembers(self, link: str) -> bool:
-        return self._candidates[link].remembers
+        return link in self._candidates and self._candidates[link].remembers
 
     def remember(self, episode: str, link: str, reply: Reply) -> None:
         """Keeps the upstream's whole reply for faults that give an earlier one again."""
@@ -109,9 +108,10 @@ class FaultMatcher:
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
         attempt = (incoming.episode, incoming.attempt)
-        if incoming.link == MODEL_LINK.name:
+        if incoming.of_model:
             self._turns[attempt] = max(self._turns[attempt], incoming.call)
-        groups = self._candidates[incoming.link].at(incoming.method, incoming.path, incoming.read)
+        candidates = self._candidates.get(incoming.link)
+        groups = candidates.at(incoming.method, incoming.path, incoming.read) if candidates else ()
         if not groups:
             return _NOTHING
         met: _Met = []
@@ -150,7 +150,7 @@ class FaultMatcher:
     def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(
             link=incoming.link,
-            dialect=dialect_of(incoming.path, of_model=incoming.link == MODEL_LINK.name),
+            dialect=dialect_of(incoming.path, of_model=incoming.of_model),
             request=incoming.read(),
             episode=incoming.episode,
             attempt=incoming.attempt,

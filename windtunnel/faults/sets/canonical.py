@@ -10,25 +10,27 @@ from functools import lru_cache
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set, load_set
+from windtunnel.links.links import Links
 
 
-def canonical_text(given: object) -> object:
+def canonical_text(given: object, links: Links) -> object:
     """The text of a set, of its plain data or of its text, checked; anything else is returned as it is.
 
-    Raises ``FaultSetError``.
+    ``links``: those of the wiring. Raises ``FaultSetError``.
     """
     if isinstance(given, FaultSet):
         given = given.dump()  # read again below, since Python code may have put anything into it
     if isinstance(given, dict):
-        return build_set(given, "fault set", REGISTRY).dump()
-    return _read(given).dump() if isinstance(given, str) else given
+        return build_set(given, "fault set", REGISTRY, links).dump()
+    return read_for(given, links).dump() if isinstance(given, str) else given
 
 
 def read_canonical(text: str, chaos_level: float = 1.0) -> FaultSet:
     """The set, its probabilities times the level. Raises ``FaultSetError`` if this version cannot read it."""
-    return scaled(_read(text), chaos_level)
+    return scaled(read_for(text, None), chaos_level)
 
 
 @lru_cache(maxsize=16)  # a pure function of the text: runner and judge of one process share what is read
-def _read(text: str) -> FaultSet:
-    return load_set(text, "fault set", REGISTRY) if text else FaultSet()
+def read_for(text: str, links: Links | None) -> FaultSet:
+    """The set in the text, for these links; None for a canonical text. Raises ``FaultSetError``."""
+    return load_set(text, "fault set", REGISTRY, links) if text else FaultSet()

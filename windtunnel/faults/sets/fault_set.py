@@ -14,7 +14,9 @@
         together: true                 # ... or one draw for all its links
         duration: 2                    # seconds since the attempt was armed; else the whole attempt
 
-``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row.
+``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row. A set is
+read for the ``links`` of a wiring, which it may name one by one or as the groups ``tools``, ``model`` and
+``all``. The links of a canonical text were checked when it was made: with None they stand as they are.
 """
 
 from __future__ import annotations
@@ -39,17 +41,11 @@ from windtunnel.faults.sets.checks import (
 from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
-from windtunnel.links.catalog import LINKS, MODEL_LINK, TOOL_LINKS, link_of_tool
+from windtunnel.links.links import Links
 from windtunnel.toxiproxy.toxics import TOXICS, toxic
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, streams_of
 
 Registry = Mapping[str, type[Fault]]
-GROUPS = {
-    "tools": [link.name for link in TOOL_LINKS],
-    "model": [MODEL_LINK.name],
-    "all": [link.name for link in LINKS],
-}
-_NAMES = [link.name for link in LINKS]
 
 __all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "build_set", "load_set"]
 
@@ -130,21 +126,21 @@ class FaultSet:
         return json.dumps({key: value for key, value in body.items() if value}, sort_keys=True)
 
 
-def load_set(text: str, where: str, registry: Registry) -> FaultSet:
+def load_set(text: str, where: str, registry: Registry, links: Links | None) -> FaultSet:
     """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
-    return build_set(_checked_data(read_yaml, text, where), where, registry)
+    return build_set(_checked_data(read_yaml, text, where), where, registry, links)
 
 
-def build_set(value: Any, where: str, registry: Registry) -> FaultSet:
+def build_set(value: Any, where: str, registry: Registry, links: Links | None) -> FaultSet:
     """The same from plain data. Raises ``FaultSetError``."""
     data = _checked_data(plain_data, value, where)
     top = checked_mapping(data, where, ("faults", "toxics", "description"))
     faults = [
-        _entry(entry, f"{where}: faults[{number}]", registry)
+        _entry(entry, f"{where}: faults[{number}]", registry, links)
         for number, entry in enumerate(list_or_empty(top.get("faults"), f"{where}: faults"), start=1)
     ]
     toxics = [
-        _toxic(entry, f"{where}: toxics[{number}]")
+        _toxic(entry, f"{where}: toxics[{number}]", links)
         for number, entry in enumerate(list_or_empty(top.get("toxics"), f"{where}: toxics"), start=1)
     ]
     description = text_or("", top.get("description"), f"{where}: description")
@@ -158,7 +154,7 @@ def _checked_data(read: Callable[[Any, str], Any], given: Any, where: str) -> An
         raise FaultSetError(str(error)) from None
 
 
-def _entry(value: Any, where: str, registry: Registry) -> Entry:
+def _entry(value: Any, where: str, registry: Registry, links: Links | None) -> Entry:
     given = checked_mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
     name = required_name(given, "fault", registry, where)
     try:
@@ -170,17 +166,19 @@ def _entry(value: Any, where: str, registry: Registry) -> Entry:
     fault = checked_model(kind, given.get("with"), f"{where}: {name}: with")
     when = checked_model(When, given.get("when"), f"{where}: {name}: when")
     only = checked_model(Only, given.get("only"), f"{where}: {name}: only")
-    on = _links(given.get("links"), kind, f"{where}: {name}: links")
-    only, on = _narrowed_to_tool(only, on, f"{where}: {name}: only: tool")
+    on = _links(given.get("links"), kind, f"{where}: {name}: links", links)
+    only, on = _narrowed_to_tool(only, on, f"{where}: {name}: only: tool", links)
     return Entry(fault, on, when, only, text_or(name, given.get("id"), f"{where}: {name}: id"))
 
 
-def _narrowed_to_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only, tuple[str, ...]]:
+def _narrowed_to_tool(
+    only: Only, on: tuple[str, ...], where: str, links: Links | None
+) -> tuple[Only, tuple[str, ...]]:
     """The selectors and links with a tool's name replaced by its method, path and link."""
-    if only.tool is None:
+    if only.tool is None or links is None:
         return only, on
     try:
-        link, method, path = link_of_tool(only.tool)
+        link, method, path = links.link_of_tool(only.tool)
     except KeyError as error:
         raise FaultSetError(f"{where}: {error.args[0]}") from None
     if link not in on:
@@ -190,51 +188,57 @@ def _narrowed_to_tool(only: Only, on: tuple[str, ...], where: str) -> tuple[Only
     return only.model_copy(update={"method": method, "path": only.path or path}), (link,)
 
 
-def _links(value: Any, kind: type[Fault], where: str) -> tuple[str, ...]:
+def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tuple[str, ...]:
     """The links meant, without those on which the fault is impossible. Raises if none is left."""
-    chosen, grouped = _named_links("all" if value is None else value, where)
-    possible = {"any": GROUPS["all"], "tool": GROUPS["tools"], "model": GROUPS["model"]}[kind.where]
-    on = tuple(name for name in _NAMES if name in chosen and name in possible)
+    chosen, grouped = _named_links("all" if value is None else value, where, links)
+    if links is None:
+        return chosen
+    possible = {"any": links.names, "tool": links.tool_names, "model": links.model_names}[kind.where]
+    on = tuple(name for name in chosen if name in possible)
     if not on:
-        raise FaultSetError(f"{where}: {kind.name} is possible only on {', '.join(possible)}")
+        where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"
+        raise FaultSetError(f"{where}: {kind.name} is possible {where_possible}")
     if not grouped and len(on) < len(chosen):
-        wrong = ", ".join(sorted(chosen - set(on)))
+        wrong = ", ".join(sorted(set(chosen) - set(on)))
         raise FaultSetError(
             f"{where}: {kind.name} is impossible on {wrong}, possible only on {', '.join(possible)}"
         )
     return on
 
 
-def _named_links(given: Any, where: str) -> tuple[set[str], bool]:
-    """The links meant, and whether a group of several is among the names."""
+def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
+    """The links meant, in the wiring's order, and whether a group of several is among the names."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not names:
         raise FaultSetError(f"{where}: must be a link, a list of links, tools, model or all")
+    if links is None:
+        return tuple(map(str, names)), False
     chosen: set[str] = set()
     for name in names:
-        group = GROUPS.get(str(name), [str(name)])
-        if group[0] not in _NAMES:
+        group = links.groups.get(name) if isinstance(name, str) else None
+        if group is None and name not in links:
             raise FaultSetError(
-                f"{where}: no link is called {name!r}{nearest(str(name), (*_NAMES, *GROUPS))}"
+                f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
-        chosen.update(group)
-    return chosen, bool({"tools", "all"} & set(names))
+        chosen.update((name,) if group is None else group)
+    return tuple(name for name in links.names if name in chosen), bool({"tools", "all"} & set(names))
 
 
-def _toxic(value: Any, where: str) -> ToxicEntry:
+def _toxic(value: Any, where: str, wired: Links | None) -> ToxicEntry:
     given = checked_mapping(
         value, where, ("toxic", "links", "stream", "with", "when", "id", *Dose.model_fields)
     )
     kind = required_name(given, "toxic", (toxic.kind for toxic in TOXICS), where)
     at = f"{where}: {kind}"
     links = given.get("links")
-    on, _ = _named_links("tools" if links is None else links, f"{at}: links")
-    ordered = tuple(name for name in _NAMES if name in on)
+    on, _ = _named_links("tools" if links is None else links, f"{at}: links", wired)
+    if not on:
+        raise FaultSetError(f"{at}: links: there is no such link in this wiring")
     checked_mapping(given.get("when"), f"{at}: when", ("probability",))
     chance = checked_model(When, given.get("when"), f"{at}: when").probability
     name = text_or(kind, given.get("id"), f"{at}: id")
     dose = checked_model(Dose, {key: given[key] for key in Dose.model_fields if key in given}, at)
-    return ToxicEntry(_spec(kind, given, where), ordered, chance, name, dose)
+    return ToxicEntry(_spec(kind, given, where), on, chance, name, dose)
 
 
 def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:

@@ -9,8 +9,10 @@ from windtunnel.core.lab_files import lab_root
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import read_yaml, short_repr
 from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.canonical import read_for
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
+from windtunnel.links.links import Links
+from windtunnel.links.wiring import lab_links
 
 _SUFFIX = ".yaml"
 # what a process can be handed in its environment is bounded by the system
@@ -25,11 +27,11 @@ def _folder() -> Path:
     return lab_root() / "experiments" / "faults"
 
 
-def preset(name: str) -> FaultSet:
-    """Raises ``FaultSetError`` that names the nearest preset."""
+def preset(name: str, links: Links | None = None) -> FaultSet:
+    """For these links, the lab's unless given. Raises ``FaultSetError`` that names the nearest preset."""
     if name not in preset_names():
         raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
-    return read_set(_folder() / f"{name}{_SUFFIX}")
+    return read_set(_folder() / f"{name}{_SUFFIX}", links)
 
 
 def describe_preset(name: str) -> str:
@@ -38,26 +40,27 @@ def describe_preset(name: str) -> str:
     return " ".join(str(read_yaml(path.read_text(encoding="utf-8"), str(path))["description"]).split())
 
 
-def read_set(path: Path) -> FaultSet:
-    """Raises ``FaultSetError`` that names file and key."""
+def read_set(path: Path, links: Links | None = None) -> FaultSet:
+    """For these links, the lab's unless given. Raises ``FaultSetError`` that names file and key."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name
         raise FaultSetError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
-    return load_set(text, str(path), REGISTRY)
+    return load_set(text, str(path), REGISTRY, links or lab_links())
 
 
-def find_set(given: str) -> FaultSet:
+def find_set(given: str, links: Links | None = None) -> FaultSet:
     """The set meant by a preset's name, a file's path, or the text of a set (``{...}``).
 
-    Raises ``FaultSetError``; also for one without any fault, or too large to be handed on.
+    ``links``: those of the wiring, the lab's unless given. Raises ``FaultSetError``; also for one without any
+    fault, or too large to be handed on.
     """
     text = given.strip()
     if not text:
         return FaultSet()
-    fault_set = _find(text)
+    fault_set = _find(text, links or lab_links())
     if not fault_set.faults and not fault_set.toxics:
         raise FaultSetError(f"{text[:80]}: there is no fault in it")
     if len(fault_set.dump().encode()) > LARGEST:
@@ -65,13 +68,13 @@ def find_set(given: str) -> FaultSet:
     return fault_set
 
 
-def _find(text: str) -> FaultSet:
+def _find(text: str, links: Links) -> FaultSet:
     if is_text(text):
-        return read_canonical(text)  # canonical already, where one process hands it to another
+        return read_for(text, links)
     if text in preset_names():
-        return preset(text)
+        return preset(text, links)
     if _is_path(text):
-        return read_set(Path(text))
+        return read_set(Path(text), links)
     if text in REGISTRY:
         raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
     known = nearest(text, preset_names())

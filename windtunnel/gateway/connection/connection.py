@@ -39,7 +39,7 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, listener: LinkListener) -> None:
         self.listener = listener
-        self.membership = AttemptMembership(listener.lane, is_tool=listener.is_tool)
+        self.membership = AttemptMembership(listener.lane, is_tool=not listener.is_model)
         self.queue = RequestQueue()
         self._delay: FaultDelay | None = None
         self._taking_up = self._left = self._drained = False
@@ -134,7 +134,7 @@ class ClientConnection(asyncio.Protocol):
                 self.end(_ATTEMPT_OVER)
             elif self._has_request_of(attempt) and self.relay.streams:
                 self.end(_STREAM_CLOSED)
-        elif self._idle and (self.membership.is_of(attempt) or not self.listener.is_tool):
+        elif self._idle and (self.membership.is_of(attempt) or self.listener.is_model):
             self._drain(attempt)
 
     def cut_off(self, attempt: LaneAttempt) -> None:
@@ -235,7 +235,9 @@ class ClientConnection(asyncio.Protocol):
         self._refuse(BadHead("the header block did not come in time", 408))
 
     def _new_request(self, head: RequestHead) -> RequestInProgress:
-        request = self.relay.request = RequestInProgress(self.listener.link.name, head, self.queue.arrived)
+        request = self.relay.request = RequestInProgress(
+            self.listener.name, head, self.queue.arrived, self.listener.is_model
+        )
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:
             request.error = CLIENT_LEFT

@@ -16,7 +16,11 @@ _FRAMING = 4
 def may_meet_fault(request: RequestInProgress) -> bool:
     """Whether a fault could act on the request, so that it must be held until its body is known."""
     run = request.run
-    return run is not None and run.matcher.armed(request.link) and request.identity != "mismatch"
+    return (
+        run is not None
+        and run.matcher.armed(request.link, request.of_model)
+        and request.identity != "mismatch"
+    )
 
 
 def hold(request: RequestInProgress) -> None:
@@ -78,6 +82,7 @@ def decide(request: RequestInProgress) -> None:
             request.call,
             request.try_,
             run.elapsed_s,
+            request.of_model,
         )
     )
     request.eligible = matched.eligible

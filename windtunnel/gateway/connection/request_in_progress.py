@@ -15,7 +15,6 @@ from windtunnel.gateway.connection.bodies import BodyStart
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
-from windtunnel.links.catalog import MODEL_LINK
 
 MAX_FINGERPRINTED = 256 * 1024
 # The tries of an attempt mostly send the same baggage: their first call of its kind, first try.
@@ -75,9 +74,12 @@ class RequestInProgress:
     _body: Body = NO_BODY
     _keyed = False
     recorded = False
+    of_model = False
 
-    def __init__(self, link: str, head: RequestHead, began: float) -> None:
+    def __init__(self, link: str, head: RequestHead, began: float, of_model: bool = False) -> None:
         self.link = link
+        if of_model:
+            self.of_model = True
         self.head = head
         self.began = self.ended = began
         self.request_bytes = head.size
@@ -108,7 +110,7 @@ class RequestInProgress:
         if run is None and attempt is None:
             return
         sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
-        if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
+        if sent and run and sent.run == run.run_id and self.of_model:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
             self.episode, self.attempt_number = sent.episode, sent.attempt
@@ -133,7 +135,7 @@ class RequestInProgress:
             return
         self._keyed = True
         start = self.body_start
-        if self.link != MODEL_LINK.name:
+        if not self.of_model:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
             self.fingerprint = fingerprint(self.head.method, self.head.target, body)
         if start:

@@ -44,7 +44,7 @@ class RequestRelay:
         self, listener: LinkListener, client: ClientTransport, queue: RequestQueue, owner: RelayOwner
     ) -> None:
         self._listener = listener
-        self._is_tool = listener.is_tool
+        self._is_tool = not listener.is_model
         self._client = client
         self._queue = queue
         self._owner = owner

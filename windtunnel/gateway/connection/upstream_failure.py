@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
-from windtunnel.links.catalog import MODEL_LINK
 
 # The model's provider refuses the subject itself: no key, no credit, no such model, or asked too often. Other
 # refusals (400, 413, 422) are of what the subject has sent, and those of a tool are the subject's to handle.
@@ -12,7 +11,7 @@ _NO_MODEL = frozenset({401, 402, 403, 404, 429})
 
 def is_failure(request: RequestInProgress, status: int) -> bool:
     """Whether an upstream that gave that status has failed."""
-    return status >= 500 or (status in _NO_MODEL and request.link == MODEL_LINK.name)
+    return status >= 500 or (status in _NO_MODEL and request.of_model)
 
 
 def ours_may_be_the_cause(request: RequestInProgress) -> bool:

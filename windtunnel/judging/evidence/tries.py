@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windtunnel.core.caller_errors import error_kind, error_word
-from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultMet, ModelCall, ToolTry
+from windtunnel.history.events import LAB_MODEL, AttemptArmed, Event, Exchange, FaultMet, ModelCall, ToolTry
 from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
-from windtunnel.links.catalog import MODEL_LINK
 from windtunnel.toxiproxy.toxics.base import ObservedTry
 
 _Key = tuple[int, str, str, int, int]
@@ -132,7 +131,7 @@ def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> Re
         key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
         start, timeout_ms, route = event.start, event.timeout_ms, str(event.route)
     else:
-        key = (event.attempt, MODEL_LINK.name, "", event.ordinal, event.try_)
+        key = (event.attempt, LAB_MODEL, "", event.ordinal, event.try_)
         start, timeout_ms, route = event.t - event.ms / 1000, 0.0, "proxy"
     return RecordedTry(
         *key,
@@ -155,4 +154,4 @@ def repeatable_order(tried: Exchange | RecordedTry) -> _Key:
 
 def _fingerprint(exchange: Exchange) -> str:
     """None on the model link: its body is not hashed, so the ordinal alone is the key there."""
-    return "" if exchange.link == MODEL_LINK.name else exchange.fingerprint
+    return "" if exchange.of_model else exchange.fingerprint

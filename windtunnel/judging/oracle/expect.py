@@ -44,8 +44,8 @@ from windtunnel.core.spelling import nearest
 from windtunnel.judging.oracle.answer import AnswerRule
 from windtunnel.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
 from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
-from windtunnel.links.catalog import EFFECT_FIELDS
 from windtunnel.links.links import Links
+from windtunnel.links.wiring import lab_links
 
 
 class ExpectedEffect(OraclePart):
@@ -57,13 +57,14 @@ class ExpectedEffect(OraclePart):
     @field_validator("kind")
     @classmethod
     def _known(cls, kind: str) -> str:
-        if kind not in EFFECT_FIELDS:
-            raise ValueError(f"{kind!r} is no kind of side effect{nearest(kind, EFFECT_FIELDS)}")
+        kinds = lab_links().effect_fields
+        if kind not in kinds:
+            raise ValueError(f"{kind!r} is no kind of side effect{nearest(kind, kinds)}")
         return kind
 
     @model_validator(mode="after")
     def _has_fields(self) -> ExpectedEffect:
-        known = EFFECT_FIELDS[self.kind]
+        known = lab_links().effect_fields[self.kind]
         for name in self.fields:
             if name not in known:
                 raise ValueError(f"{self.kind} has no field {name!r}{nearest(name, known)}")

@@ -12,9 +12,7 @@ from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.oracle.value import FilledSlot
 from windtunnel.judging.reading.text import bare, close, folded, numbers
 from windtunnel.judging.reading.units import convert, siblings
-from windtunnel.links.catalog import LINKS
-
-_LINK_OF = {link.service: link.name for link in LINKS}
+from windtunnel.links.wiring import lab_links
 
 
 def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
@@ -28,7 +26,7 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     carrying = [tried for tried in tries if key is not None and tried.idempotency_key == key]
     if carrying:
         return all(tried.end < at for tried in carrying)
-    link = _LINK_OF.get(str(effect.get("service")))
+    link = lab_links().link_of_service(str(effect.get("service")))  # only its services record effects
     writes = [tried for tried in tries if tried.write and tried.link == link]
     in_progress = any(tried.start <= at <= tried.end for tried in writes)
     return not in_progress and any(tried.end < at and tried.error is not None for tried in writes)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed, Event, Exchange, ToolTry
-from windtunnel.links.catalog import MODEL_LINK
 
 
 def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
@@ -61,13 +60,12 @@ def _is_answer(exchange: Exchange) -> bool:
 
 def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
     """A tool's by what is asked. The model's by the link alone: an answer takes up the conversation again."""
-    same_link = failed.link == later.link
-    return same_link and (failed.link == MODEL_LINK.name or failed.fingerprint == later.fingerprint)
+    return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
 
 
 def _upstream_failure(failed: Exchange) -> str:
     refused = failed.forwarded and failed.status is not None and failed.status >= 400
     why = f"it answered {failed.status}" if refused else failed.error
-    if failed.link == MODEL_LINK.name:
+    if failed.of_model:
         return f"model_unavailable: {why}"
     return f"upstream_unavailable: {failed.link}: {why}"

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.judging.oracle.outcome import OUTCOMES
-from windtunnel.links.catalog import LINKS
 
-LINK_NAMES: tuple[str, ...] = tuple(link.name for link in LINKS)
 # The cause of a failed try that is no fault: the service itself refused the request (4xx).
 REFUSED = "refused"
 
@@ -65,7 +63,10 @@ class ChartedPrompt:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run. ``planned`` prompts; ``unfinished`` says why it has no regular end, None if it has."""
+    """One run. ``links`` of its wiring, by name; ``models`` are those of them that lead to one.
+
+    ``planned`` prompts; ``unfinished`` says why it has no regular end, None if it has.
+    """
 
     run_id: str
     seed: int
@@ -77,6 +78,8 @@ class RunData:
     tries: tuple[ChartedTry, ...]
     spans: tuple[FaultSpan, ...]
     unfinished: str | None
+    links: tuple[str, ...]
+    models: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,16 @@ class Selection:
     @property
     def spans(self) -> list[FaultSpan]:
         return [span for run in self.runs for span in run.spans]
+
+    @property
+    def links(self) -> list[str]:
+        """The names of the links of all the runs, in the order of their wirings."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.links))
+
+    @property
+    def models(self) -> list[str]:
+        """Those of the links that lead to a model."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.models))
 
     @property
     def planned(self) -> int:

@@ -49,6 +49,8 @@ def run_data(events: Sequence[Event]) -> RunData:
         tries=tuple(sorted(every, key=lambda tried: (tried.start, tried.link))),
         spans=(*_toxic_spans(events, begin.t, end), *_injected_spans(events, begin.t)),
         unfinished=_unfinished(events),
+        links=begin.wired.names,
+        models=begin.wired.model_names,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from matplotlib.axes import Axes
 
-from windtunnel.links.catalog import MODEL_LINK
-from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
+from windtunnel.report.charts.data import ChartedTry, Selection
 from windtunnel.report.charts.palette import MUTED
 from windtunnel.report.charts.style import (
     Page,
@@ -24,10 +25,10 @@ _ROW_HEIGHT = 1.55
 
 def draw_latency(selection: Selection) -> Page:
     tries = [tried for tried in selection.tries if not tried.direct]
-    links = [name for name in LINK_NAMES if any(tried.link == name for tried in tries)]
+    links = [name for name in selection.links if any(tried.link == name for tried in tries)]
     rows = max(1, -(-len(links) // _COLUMNS))
     height = max(5.625, 1.9 + rows * _ROW_HEIGHT) if links else 5.625
-    sheet = page(_finding(tries), selection, height)
+    sheet = page(_finding(tries, selection.models), selection, height)
     if not links:
         return say_nothing(sheet, "No call was made over any link in this run.")
     grid = sheet.grid(
@@ -66,8 +67,8 @@ def _panel(axes: Axes, selection: Selection, name: str, tries: list[ChartedTry],
     axes.tick_params(labelbottom=below)
 
 
-def _finding(tries: list[ChartedTry]) -> str:
-    tools = [tried for tried in tries if tried.link != MODEL_LINK.name]
+def _finding(tries: list[ChartedTry], models: Collection[str]) -> str:
+    tools = [tried for tried in tries if tried.link not in models]
     if not tools:
         return "No tool was called"
     failed = sum(tried.error is not None for tried in tools)
@@ -84,7 +85,7 @@ def _finding(tries: list[ChartedTry]) -> str:
 def _note(selection: Selection, links: list[str]) -> str:
     shaded = "fault armed in any run" if selection.several else "fault armed"
     parts = [f"Dot: an answered try (p50 and the rest are theirs); cross: a failed one. Shaded: {shaded}."]
-    silent = [name for name in LINK_NAMES if name not in links]
+    silent = [name for name in selection.links if name not in links]
     if silent:
         armed = sum(span.link in silent and span.toxic for span in selection.spans)
         met_by_none = f" ({count(armed, 'toxic')} armed there)" if armed else ""

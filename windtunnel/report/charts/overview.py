@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from windtunnel.judging.rates import Rate
 from windtunnel.report.charts import outcomes, success
-from windtunnel.report.charts.data import LINK_NAMES, ChartedTry, Selection
+from windtunnel.report.charts.data import ChartedTry, Selection
 from windtunnel.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
 from windtunnel.report.charts.style import LEFT, Page, beside, latency_axis, page, say_nothing, seconds_axis
 from windtunnel.report.charts.text import count, duration, left_out, success_rate, success_title
@@ -80,23 +80,23 @@ def _reading(selection: Selection) -> str:
 def _draw_timeline(axes: Axes, selection: Selection) -> None:
     """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
     tries = [tried for tried in selection.tries if not tried.direct]
-    _rows(axes)
-    for row, name in enumerate(LINK_NAMES):
+    _rows(axes, len(selection.links))
+    for row, name in enumerate(selection.links):
         of_link = [tried for tried in tries if tried.link == name]
         shade(axes, selection, name, row - _HALF, row + _HALF)
         dots(axes, [(tried.start, float(row)) for tried in of_link], of_link, len(tries))
     seconds_axis(axes, selection.length, selection.several)
-    axes.set_yticks(range(len(LINK_NAMES)), LINK_NAMES)
+    axes.set_yticks(range(len(selection.links)), selection.links)
     axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5)
 
 
 def _draw_latencies(axes: Axes, selection: Selection) -> None:
     """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
     tries = [tried for tried in selection.tries if not tried.direct]
-    _rows(axes)
+    _rows(axes, len(selection.links))
     latency_axis(axes, [tried.ms for tried in tries], vertical=False)
     low, _ = axes.get_xlim()
-    for row, name in enumerate(LINK_NAMES):
+    for row, name in enumerate(selection.links):
         _latency_row(axes, row, [tried for tried in tries if tried.link == name], low)
     beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
     axes.set_yticks([])
@@ -124,9 +124,9 @@ def _jitter(index: int) -> float:
     return ((0.5 + index * 0.618034) % 1.0 - 0.5) * 1.5 * _HALF
 
 
-def _rows(axes: Axes) -> None:
-    axes.set_ylim(len(LINK_NAMES) - 0.45, -0.55)
-    for row in range(len(LINK_NAMES)):
+def _rows(axes: Axes, links: int) -> None:
+    axes.set_ylim(links - 0.45, -0.55)
+    for row in range(links):
         axes.axhspan(row - _HALF, row + _HALF, color=GHOST, linewidth=0, zorder=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
