@@ -151,6 +151,21 @@ class WorldRead:
 
 
 @dataclass(frozen=True)
+class WorldProbed:
+    """What the wiring's probe read, as JSON, before the episode (and after its reset) or after it.
+
+    ``error``: why it could not be reset or read; ``state`` is None then.
+    """
+
+    t: float
+    episode: str
+    when: Literal["before", "after"]
+    state: Any = None
+    error: str | None = None
+    event: Literal["world_probed"] = "world_probed"
+
+
+@dataclass(frozen=True)
 class EpisodeJudged:
     """The verdict on an episode as it was given; ``windtunnel judge`` gives it again."""
 
@@ -458,6 +473,7 @@ Event = (
     | AttemptEnded
     | AttemptHealed
     | WorldRead
+    | WorldProbed
     | EpisodeJudged
     | RunFinished
     | RunSealed

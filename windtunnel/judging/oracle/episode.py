@@ -16,6 +16,7 @@ from windtunnel.history.events import (
     Exchange,
     ToolCalled,
     ToolTry,
+    WorldProbed,
     WorldRead,
 )
 from windtunnel.judging.oracle.answer import judge_answer
@@ -25,6 +26,7 @@ from windtunnel.judging.oracle.expect import Oracle, parse_expect
 from windtunnel.judging.oracle.flags import is_late, is_ungrounded
 from windtunnel.judging.oracle.misled import Results, is_misled
 from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
+from windtunnel.judging.oracle.state_world import judge_state
 from windtunnel.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
 from windtunnel.judging.oracle.whose_fault import invalid_because
 from windtunnel.judging.oracle.wire_world import judge_requests
@@ -79,6 +81,8 @@ class Episode:
         """This episode as if it had ended with its first attempt."""
         first = self.attempts[0]
         kept = [event for event in self.events if getattr(event, "attempt", first) == first]
+        # a probe after the last attempt shows what the later ones did, too
+        kept = [event for event in kept if not (isinstance(event, WorldProbed) and event.when == "after")]
         events = [self._world_after_first(e) if isinstance(e, WorldRead) else e for e in kept]
         return Episode(self.started, self.oracle, self.oracle_error, events, [first], self.finished)
 
@@ -126,6 +130,9 @@ class Episode:
         if oracle.requests is not None:
             exchanges = [event for event in self.events if isinstance(event, Exchange)]
             worlds.append(judge_requests(oracle, exchanges, settled))
+        if oracle.asks_of_state:
+            probes = [event for event in self.events if isinstance(event, WorldProbed)]
+            worlds.append(judge_state(oracle, probes, settled))
         return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:

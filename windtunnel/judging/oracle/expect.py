@@ -16,7 +16,9 @@ field is a plain value, ``{"contains": text or list}``, ``{"number": x, "toleran
 ``{"any_of": [...]}``; fields that are not named may hold anything.
 
 ``requests`` are for worlds that are not the lab's: the declared writes that upstreams must have executed, and
-no others unless ``"others": "allowed"``. Where they are given, ``effects`` are judged only if there are any.
+no others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` speak of what the wiring's
+probe reads (``oracle.state_world``). Where any of these is given, ``effects`` are judged only if there are
+some.
 
 No ``values`` and no ``answer``: the value axis does not apply. ``"grounded": false`` on a value says that no
 tool is needed for it. ``answer`` is a rule for prose (``oracle.answer``): it reads the answer of a subject
@@ -30,6 +32,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -43,9 +46,12 @@ from pydantic import (
 from windtunnel.core.spelling import nearest
 from windtunnel.judging.oracle.answer import AnswerRule
 from windtunnel.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
+from windtunnel.judging.oracle.json_match import checked_json
 from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
+
+ChangedRows = list[Any] | dict[str, list[Any]]
 
 
 class ExpectedEffect(OraclePart):
@@ -79,6 +85,9 @@ class Oracle(OraclePart):
     none_of: list[ExpectedEffect] = Field(default_factory=list)
     requests: list[ExpectedRequest] | None = None
     others: Others = "forbidden"
+    state: Annotated[Any, AfterValidator(checked_json)] = None
+    added: Annotated[ChangedRows | None, AfterValidator(checked_json)] = None
+    removed: Annotated[ChangedRows | None, AfterValidator(checked_json)] = None
     values: list[Slot] = Field(default_factory=list)
     answer: AnswerRule | None = None
     done_if_text: Annotated[StrictStr, Field(min_length=1)] | None = None
@@ -86,7 +95,17 @@ class Oracle(OraclePart):
     @property
     def asks_of_effects(self) -> bool:
         """Whether the lab's own side effects are judged: they are unless it speaks of another world."""
-        return bool(self.effects or self.none_of) or self.requests is None
+        return bool(self.effects or self.none_of) or (self.requests is None and not self.asks_of_state)
+
+    @property
+    def asks_of_state(self) -> bool:
+        """Whether it speaks of what the wiring's probe reads."""
+        return self.state is not None or self.asks_of_changes
+
+    @property
+    def asks_of_changes(self) -> bool:
+        """Whether it speaks of what the episode changed."""
+        return self.added is not None or self.removed is not None
 
 
 _PARTS: Mapping[int | str, type[BaseModel]] = {
