@@ -82,13 +82,15 @@ class RunStarted:
 class EpisodeStarted:
     """``episode`` is the prompt's key: its ``id``, or a hash of its text.
 
-    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one. ``recorded``: the
+    subject keeps a record of its own calls and tries, so that what is not in it was not.
     """
 
     t: float
     episode: str
     prompt: str
     expect: Mapping[str, Any] | None
+    recorded: bool = True
     event: Literal["episode_started"] = "episode_started"
 
 

@@ -49,7 +49,8 @@ class Runner:
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
     ) -> None:
-        self.settings = with_bodies_decided(configuration.settings, subject)
+        self._recorded = bool(getattr(subject, "keeps_record", False))  # which a plain function has not
+        self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
         self._subject = subject
@@ -128,7 +129,7 @@ class Runner:
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = prompt.key
-        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
+        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect, self._recorded))
         ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
@@ -180,12 +181,11 @@ def new_run_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
 
 
-def with_bodies_decided(settings: Settings, subject: Subject) -> Settings:
+def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
     """The settings with ``auto`` replaced: a subject that records its calls needs no bodies kept of them."""
     if settings.bodies != "auto":
         return settings
-    records = bool(getattr(subject, "keeps_record", False))  # a plain function has no such attribute
-    return settings.model_copy(update={"bodies": "off" if records else "on"})
+    return settings.model_copy(update={"bodies": "off" if recorded else "on"})
 
 
 def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:

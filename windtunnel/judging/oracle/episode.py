@@ -14,11 +14,11 @@ from windtunnel.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
-    ToolCalled,
     ToolTry,
     WorldProbed,
     WorldRead,
 )
+from windtunnel.judging.evidence.told import Told, told_by_tools
 from windtunnel.judging.oracle.answer import judge_answer
 from windtunnel.judging.oracle.assignment import EffectRow
 from windtunnel.judging.oracle.claim import is_exact_text, judge_claim
@@ -29,6 +29,7 @@ from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
 from windtunnel.judging.oracle.state_world import judge_state
 from windtunnel.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
 from windtunnel.judging.oracle.whose_fault import invalid_because
+from windtunnel.judging.oracle.wire_duplicates import proven_duplicates
 from windtunnel.judging.oracle.wire_world import judge_requests
 from windtunnel.judging.oracle.world import WorldJudgement, combined, judge_world
 
@@ -97,6 +98,7 @@ class Episode:
         ended = last(self.events, AttemptEnded)
         world, value = self._world(), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
+        told = told_by_tools(self.events)
         axes = Axes(
             world=world.axis,
             claim=claim,
@@ -104,11 +106,11 @@ class Episode:
             ended_by=ended.ended_by if ended else "empty",
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
-            misled=claim == "done" and is_misled(world, value, self._results()),
+            misled=claim == "done" and is_misled(world, value, Results.of(told)),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
-        return Verdict(axes, outcome, self._flags(world, value), why)
+        return Verdict(axes, outcome, self._flags(world, value, told), why)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or the empty text."""
@@ -117,10 +119,14 @@ class Episode:
         return "its end is not in the history: still going, or the run was killed"
 
     def _world(self) -> WorldJudgement:
-        """Without an oracle nothing was asked for: the axis does not apply."""
-        oracle = self.oracle
-        if oracle is None:
-            return WorldJudgement("not_applicable")
+        """Where no world was asked for, the axis applies only if the wire alone proves a duplicate."""
+        world = self._world_asked_for(self.oracle) if self.oracle else WorldJudgement("not_applicable")
+        if world.axis != "not_applicable":
+            return world
+        exchanges = [event for event in self.events if isinstance(event, Exchange)]
+        return proven_duplicates(exchanges, [e for e in self.events if isinstance(e, AttemptArmed)])
+
+    def _world_asked_for(self, oracle: Oracle) -> WorldJudgement:
         healed = [event for event in self.events if isinstance(event, AttemptHealed)]
         settled = all(event.settled is True for event in healed)
         worlds = []
@@ -150,18 +156,13 @@ class Episode:
             return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
         return ValueJudgement("unreadable")
 
-    def _results(self) -> Results:
-        calls = (event for event in self.events if isinstance(event, ToolCalled))
-        return Results.of(calls, (event for event in self.events if isinstance(event, Exchange)))
-
-    def _flags(self, world: WorldJudgement, value: ValueJudgement) -> list[str]:
+    def _flags(self, world: WorldJudgement, value: ValueJudgement, told: Told) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
-        calls = [event for event in self.events if isinstance(event, ToolCalled)]
         read = last(self.events, WorldRead)
         flags: set[str] = set(world.flags)
         if any(is_late(effect, tries) for effect in (read.effects if read else [])):
             flags.add("late")
-        if value.axis == "right" and is_ungrounded(value.slots, calls):
+        if value.axis == "right" and is_ungrounded(value.slots, told):
             flags.add("ungrounded")
         return sorted(flags)
 
