@@ -70,7 +70,12 @@ def _tool(tool: AgentTool) -> BaseTool:
 
 
 class Agent:
-    """The subject that the runner calls, one prompt at a time. ``redact`` takes secrets out of errors."""
+    """The subject that the runner calls, one prompt at a time. ``redact`` takes secrets out of errors.
+
+    ``keeps_record`` says to the runner that it records every try and call of its own.
+    """
+
+    keeps_record = True
 
     def __init__(
         self,

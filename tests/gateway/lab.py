@@ -22,6 +22,7 @@ from windtunnel.gateway.server import Gateway
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
@@ -51,7 +52,8 @@ class Lab:
         """A run in state.db with these settings; the body that a PUT for its first attempt takes."""
         self.runs += 1
         self.run_id = f"run-{self.runs}"
-        self.settings = Settings(**{"seed": 1, "error_prob": 0, **settings})
+        given = {"seed": 1, "error_prob": 0, **settings}
+        self.settings = Settings.model_validate(given, context={"links": self.topology.links})
         with State(self.folder / "state.db") as state:
             dumped, hashed = self.settings.dump(), self.settings.hash
             state.insert_run(self.run_id, "lab", 0, dumped, hashed, self.settings.seed, 1.0)
@@ -89,10 +91,16 @@ def _message_of(context: dict[str, Any]) -> str:
 
 @contextmanager
 def gateway(
-    folder: Path, *, model: Address | None = None, head_timeout: float = PATIENCE_S, **upstreams: Address
+    folder: Path,
+    *,
+    model: Address | None = None,
+    head_timeout: float = PATIENCE_S,
+    links: Links | None = None,
+    **upstreams: Address,
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections."""
-    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in lab_links()), "control"]}
+    links = lab_links() if links is None else links
+    sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in links), "control"]}
     closed = bind(FREE)
     nobody = address_of(closed)
     closed.close()
@@ -103,7 +111,8 @@ def gateway(
         lane=0,
         services=services,
         proxies=base.proxies,
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in lab_links()},
+        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in links},
+        links=links,
         manager=base.manager,
         control=address_of(sockets["control"]),
         toxiproxy=base.toxiproxy,

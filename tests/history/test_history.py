@@ -38,6 +38,7 @@ from windtunnel.history.events import (
     ToolCallRefused,
     ToolTry,
     ToxicsChanged,
+    WorldProbed,
     WorldRead,
 )
 from windtunnel.history.logs import strip_control
@@ -65,6 +66,8 @@ EVENTS = [
     AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "exception", None, "", "KeyError", "'x'"),
     AttemptHealed(1.0, "1-1", 1, None, "not armed in time"),
     WorldRead(1.0, "1-1", [{"kind": "message_sent", "fields": {"to": "Bob"}}]),
+    WorldProbed(1.0, "1-1", "after", 1e12),
+    WorldProbed(1.0, "1-1", "before", None, "the reset failed: no"),
     EpisodeJudged(
         1.0, "1-1", "success", "as_asked", "done", "right", ["late"], 1, "success", [{"kind": "down"}]
     ),

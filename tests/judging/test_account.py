@@ -17,7 +17,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.history.events import FaultMet, FaultsSet
+from windtunnel.history.events import EpisodeStarted, FaultMet, FaultsSet
 from windtunnel.judging.account import account
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.summary import summarise
@@ -168,3 +168,11 @@ def test_a_row_says_whose_record_its_figures_are():
     [row] = accounted({"fault": "duplicate_request"}, *events).rows
     assert (row.injected, row.observed, row.delivered) == (3, 1, 2)
     assert row.delivered_by == {"upstream": 2, "injection": 1}
+
+
+def test_of_toxics_whose_callers_keep_no_record_the_account_says_unknown():
+    opaque = EpisodeStarted(101.0, "001", "Order tea", None, recorded=False)
+    events = [opaque, armed(timeout("search"))]
+    (row,) = account(run_started(), events, gather(events).faults).rows
+    assert (row.drawn, row.met, row.observed, row.delivered) == (1, None, None, None)
+    assert row.why_not == {"no_record": 1}

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.history.events import ToxicsChanged
+from windtunnel.history.events import EpisodeStarted, ToxicsChanged
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import STAGES
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -25,6 +25,13 @@ def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
     fault = only_fault(armed(timeout("search")), tried("message"))
     assert stages(fault) == (True, True, False, False, False, False)
     assert (fault.stage, fault.why_not, fault.tries) == ("armed", "not_exercised", ())
+
+
+def test_whether_a_toxic_arrived_is_unknown_if_the_caller_keeps_no_record():
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    for crossed, stage in (([], "armed"), ([exchange("search")], "met")):
+        fault = only_fault(opaque, armed(timeout("search")), *crossed)
+        assert (fault.stage, fault.delivered, fault.why_not) == (stage, None, "no_record")
 
 
 @pytest.mark.parametrize(

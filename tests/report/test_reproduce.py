@@ -131,5 +131,9 @@ def test_a_switch_is_said_as_it_is_written():
 
 def test_a_run_of_a_wiring_is_repeated_with_it():
     settings = Settings(seed=7, error_prob=0.5, translator_backend="offline")
-    line = command(settings, PromptsSource("mine.json"), wiring="my agent.yaml")
-    assert line == ("windtunnel fly --wiring 'my agent.yaml' --seed 7 --error-prob 0.5 --prompts mine.json")
+    line = command(
+        settings, PromptsSource("mine.json"), wiring=["--wiring", "my agent.yaml", "--", "sh", "a.sh"]
+    )
+    assert line == (
+        "windtunnel fly --seed 7 --error-prob 0.5 --prompts mine.json --wiring 'my agent.yaml' -- sh a.sh"
+    )

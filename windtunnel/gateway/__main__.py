@@ -23,7 +23,7 @@ async def _serve() -> None:
     loop = asyncio.get_running_loop()
     state_db = Path(os.environ.get("STATE_DB") or "state/state.db")
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
-    gateway = Gateway(topology_from(os.environ), state_db, logs)
+    gateway = Gateway(topology_from(os.environ), state_db, logs, environ=os.environ)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, gateway.stop)
 

@@ -57,6 +57,7 @@ class Run:
         self._links = links
         self.settings = settings
         self.settings_hash = settings.hash
+        self.keeps_bodies = settings.bodies != "off"
         self.model = model
         self.matcher = self._armed_with(read_canonical(settings.faults, settings.chaos_level))
         self.configuration = 0
@@ -244,6 +245,7 @@ class LinkListener:
     """One link's listener: its lane, its upstream outside any run, and its time limits (s).
 
     A client has ``head_timeout`` for a header block, an upstream ``connect_timeout`` for its connection.
+    ``redact`` takes the keys that the lab knows out of what is recorded.
     """
 
     link: Link
@@ -251,6 +253,7 @@ class LinkListener:
     endpoint: Endpoint
     head_timeout: float = 10.0
     connect_timeout: float = 10.0
+    redact: Callable[[str], str] = str
 
     @cached_property
     def name(self) -> str:

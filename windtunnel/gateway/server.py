@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, m
 from windtunnel.gateway.lane import Lane, LinkListener
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
+from windtunnel.settings.configuration import redactor
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -45,7 +46,10 @@ class _ControlServer(uvicorn.Server):
 
 
 class Gateway:
-    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds."""
+    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds.
+
+    The keys in ``environ`` get into no record.
+    """
 
     def __init__(
         self,
@@ -55,7 +59,9 @@ class Gateway:
         *,
         listen: Listen = listen,
         head_timeout: float = 10,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
+        self._redact = redactor(environ or {})
         self._topology = topology
         self._listen = listen
         self._head_timeout = head_timeout
@@ -105,7 +111,7 @@ class Gateway:
             yield listeners
 
     def _listener(self, link: Link) -> LinkListener:
-        return LinkListener(link, self.lane, self._endpoint(link), self._head_timeout)
+        return LinkListener(link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact)
 
     def _endpoint(self, link: Link) -> Endpoint:
         if not link.is_of_lab:

@@ -91,13 +91,15 @@ class RunStarted:
 class EpisodeStarted:
     """``episode`` is the prompt's key: its ``id``, or a hash of its text.
 
-    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one. ``recorded``: the
+    subject keeps a record of its own calls and tries, so that what is not in it was not.
     """
 
     t: float
     episode: str
     prompt: str
     expect: Mapping[str, Any] | None
+    recorded: bool = True
     event: Literal["episode_started"] = "episode_started"
 
 
@@ -157,6 +159,21 @@ class WorldRead:
     effects: list[dict[str, Any]]
     error: str | None = None
     event: Literal["world_read"] = "world_read"
+
+
+@dataclass(frozen=True)
+class WorldProbed:
+    """What the wiring's probe read, as JSON, before the episode (and after its reset) or after it.
+
+    ``error``: why it could not be reset or read; ``state`` is None then.
+    """
+
+    t: float
+    episode: str
+    when: Literal["before", "after"]
+    state: Any = None
+    error: str | None = None
+    event: Literal["world_probed"] = "world_probed"
 
 
 @dataclass(frozen=True)
@@ -366,7 +383,8 @@ class Exchange:
     authorised itself with. ``retry_after``: the seconds of the reply's Retry-After. ``sdk_retry``: how often
     the client's SDK says that it sent the request before. ``request_body`` and ``reply_body``: their first
     part as it crossed the client's side, without secrets; None where none is kept, and cut off where
-    ``request_cut`` or ``reply_cut`` says so.
+    ``request_cut`` or ``reply_cut`` says so; of one that is no text only its length is said, as one cut off.
+    ``upstream_status``: what the upstream answered, where the client got another status or none.
     """
 
     start: float
@@ -403,7 +421,15 @@ class Exchange:
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    upstream_status: int | None = None
     event: Literal["exchange"] = "exchange"
+
+    @property
+    def answered(self) -> int | None:
+        """The status that the upstream itself answered, whatever the client got; None if none is known."""
+        if not self.forwarded:
+            return None
+        return self.status if self.upstream_status is None else self.upstream_status
 
     @property
     def of_model(self) -> bool:
@@ -458,6 +484,7 @@ Event = (
     | AttemptEnded
     | AttemptHealed
     | WorldRead
+    | WorldProbed
     | EpisodeJudged
     | RunFinished
     | RunSealed

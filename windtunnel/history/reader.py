@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from windtunnel.core.shared_files import open_shared, read_end_of_shared, read_shared
 from windtunnel.history.chain import line_hash
-from windtunnel.history.events import Event, SealedFile, WorldRead
+from windtunnel.history.events import Event, SealedFile, WorldProbed, WorldRead
 from windtunnel.history.logs import strip_control
 from windtunnel.history.seal import Integrity, examine
 from windtunnel.history.writer import LARGEST_HISTORY, logs_of
@@ -69,6 +69,8 @@ def parse_line(line: bytes, path: Path, number: int) -> Event:
 def _implausible(event: Event) -> str:
     """Which number no clock shows, in words. An axis that reached to it would never be drawn to its end."""
     clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
+    if isinstance(event, WorldProbed):
+        clocks.pop("state", None)  # what a user's probe has read may be any number
     if isinstance(event, WorldRead):
         clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
     for name, value in clocks.items():

@@ -33,8 +33,9 @@ class FaultAccount:
     """How many faults of one entry, or of one kind without an entry, reached each stage.
 
     ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic; it
-    is None where the fault set cannot be read. ``delivered_by``: how many of the injected (of toxics, met)
-    were to be shown by which side; see ``FaultRecord``. ``why_not``: why some were not observed.
+    is None where the fault set cannot be read. ``met`` and what comes after it is None for toxics whose
+    callers kept no record: nobody can tell. ``delivered_by``: how many of the injected (of toxics, met) were
+    to be shown by which side; see ``FaultRecord``. ``why_not``: why some were not observed.
     ``canary``: of an entry that every eligible request must meet, whether it did: ``unknown`` if there was
     none that it could change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did
     wrong.
@@ -48,10 +49,10 @@ class FaultAccount:
     eligible: int | None
     drawn: int
     armed: int
-    met: int
-    injected: int
-    observed: int
-    delivered: int
+    met: int | None
+    injected: int | None
+    observed: int | None
+    delivered: int | None
     delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
     why_not: dict[str, int] = field(default_factory=dict)
     canary: Canary | None = None
@@ -205,16 +206,17 @@ def _row(
     why_not = Counter[str](record.why_not for record in records if record.why_not)
     acted = [r for r in records if r.reached("met" if r.source == "toxic" else "injected")]
     delivered_by = Counter(record.delivered_by for record in acted)
+    known = not records or any(record.delivered is not None for record in records)
     return FaultAccount(
         *key,
         links=list(links),
         eligible=eligible,
         drawn=reached["drawn"],
         armed=reached["armed"],
-        met=reached["met"],
-        injected=reached["injected"],
-        observed=reached["observed"],
-        delivered=sum(record.delivered for record in records),
+        met=reached["met"] if known else None,
+        injected=reached["injected"] if known else None,
+        observed=reached["observed"] if known else None,
+        delivered=sum(record.delivered is True for record in records) if known else None,
         delivered_by={side: delivered_by[side] for side in DELIVERED_BY if delivered_by[side]},
         why_not=dict(sorted(why_not.items())),
         canary=canary,

@@ -20,6 +20,7 @@ from windtunnel.core.user_errors import InputError
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.prompt_keys import checked_id, numbered, text_key
+from windtunnel.links.links import Links
 
 _NAMES = ("prompt", "id", "expect")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
@@ -48,11 +49,14 @@ class Prompts:
     source: PromptsSource = field(default_factory=PromptsSource)
 
 
-def load_prompts(path: Path, only: Sequence[str] = (), match: str = "") -> Prompts:
+def load_prompts(
+    path: Path, only: Sequence[str] = (), match: str = "", links: Links | None = None
+) -> Prompts:
     """Reads the file; bad entries are left out and reported.
 
     ``only`` (keys or places) and ``match`` (words of the text) pick some of the entries, whose keys stay what
-    they are in the whole file. Raises ``PromptsError`` if no entry is good or one to be picked is not there.
+    they are in the whole file. Oracles may ask for requests on these ``links`` alone. Raises ``PromptsError``
+    if no entry is good or one to be picked is not there.
     """
     data = _bytes(path)
     loaded = Prompts([], source=PromptsSource(str(path), sha256(data).hexdigest(), list(only), match))
@@ -61,7 +65,7 @@ def load_prompts(path: Path, only: Sequence[str] = (), match: str = "") -> Promp
     keys = _Keys(entries)
     for place, (entry, line) in enumerate(zip(entries, lines, strict=True), start=1):
         try:
-            loaded.entries.append(_prompt(entry, place, keys))
+            loaded.entries.append(_prompt(entry, place, keys, links))
         except ValueError as error:
             loaded.problems.append(f"{path}:{line}: entry {place} is left out: {error}")
     try:
@@ -137,7 +141,7 @@ def _unnamed(entry: object) -> str:
     return text.strip() if isinstance(text, str) else ""
 
 
-def _prompt(entry: object, place: int, keys: _Keys) -> Prompt:
+def _prompt(entry: object, place: int, keys: _Keys, links: Links | None) -> Prompt:
     if not isinstance(entry, dict):
         raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
     for name in entry:
@@ -153,7 +157,7 @@ def _prompt(entry: object, place: int, keys: _Keys) -> Prompt:
     if expect is not None:
         if not isinstance(expect, dict):
             raise ValueError('"expect" must be an object')
-        parse_expect(expect)
+        parse_expect(expect, links)
     return Prompt(key, text.strip(), expect, place)
 
 

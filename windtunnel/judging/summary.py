@@ -47,7 +47,8 @@ class Summary:
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
     ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
     ``flown_by``: the words of the command line that give the run's wiring.
-    ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` the others.
+    ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
+    was; of others it is not known.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
     """
@@ -126,7 +127,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=rate_of_first_attempts(started, judgement.episodes),
         exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),
-        unexposed=success_share(episode.outcome for episode in judgement.episodes if not _exposed(episode)),
+        unexposed=success_share(episode.outcome for episode in judgement.episodes if _unexposed(episode)),
         faults=faults.rows,
         invalid_because=faults.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
@@ -143,6 +144,11 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
 
 def _exposed(episode: EpisodeJudgement) -> bool:
     return any(fault.delivered for fault in episode.faults)
+
+
+def _unexposed(episode: EpisodeJudgement) -> bool:
+    """Whether none was delivered, for all that is known."""
+    return all(fault.delivered is False for fault in episode.faults)
 
 
 def _episode(judgement: EpisodeJudgement) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from windtunnel.links.links import Links
 from windtunnel.links.spec import Spec
 from windtunnel.links.subject_spec import SubjectSpec, check_subject
 from windtunnel.links.wiring_file import WiringError, WiringFile, read_wiring_file
-from windtunnel.links.world_spec import WorldSpec
+from windtunnel.links.world_spec import WorldSpec, check_world
 
 MOST_LINKS = 64
 # Servers to which a model link may lead without being listed under ``allow``.
@@ -137,6 +137,8 @@ def build_wiring(file: WiringFile, folder: Path) -> Wiring:
     allowed = frozenset(host.lower() for host in spec.allow)
     links = Links(_link(file, name, link, allowed) for name, link in spec.links.items())
     _check_variables(file, links)
+    if spec.world is not None:
+        check_world(file, spec.world, allowed)
     prompts = folder / spec.prompts if spec.prompts else None
     if prompts is not None and not prompts.is_file():
         raise file.error(("prompts",), f"there is no file {prompts}")

@@ -106,7 +106,8 @@ def _fault(fault: FaultRecord) -> str:
         what = " ".join(str(part) for part in parts if part)
     else:
         what = fault.kind
-    return one_line(what if fault.delivered else f"{what} (not seen)")
+    seen = {True: "", False: " (not seen)", None: " (unknown whether it arrived)"}
+    return one_line(what + seen[fault.delivered])
 
 
 def _rows(parts: Sequence[str], room: int) -> list[str]:

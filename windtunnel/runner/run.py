@@ -10,13 +10,22 @@ from typing import Protocol
 from windtunnel.core.interrupts import INTERRUPTED_LINE
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet
-from windtunnel.history.events import AttemptEnded, EpisodeStarted, Level, RunFinished, RunStarted
+from windtunnel.history.events import (
+    AttemptEnded,
+    EpisodeStarted,
+    Level,
+    RunFinished,
+    RunStarted,
+    WorldProbed,
+)
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt, Prompts
+from windtunnel.links.world_spec import WorldSpec
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
+from windtunnel.runner.world_probe import WorldProbe
 from windtunnel.settings.configuration import Configuration, redactor
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
@@ -40,7 +49,8 @@ class Runner:
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
     ) -> None:
-        self.settings = configuration.settings
+        self._recorded = bool(getattr(subject, "keeps_record", False))  # which a plain function has not
+        self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
         self._wiring = configuration.wiring
@@ -52,6 +62,8 @@ class Runner:
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
         self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
+        wiring = configuration.wiring
+        self._world = WorldProbe(wiring.world or WorldSpec(), wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
@@ -120,9 +132,10 @@ class Runner:
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = prompt.key
-        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect))
+        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect, self._recorded))
         ended: list[AttemptEnded] = []
-        for attempt in range(1, self.settings.prompt_limit + 1):
+        ready = self._probed(self._world.before(episode))
+        for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
             self._listener.attempt_started(index, total, prompt.text, attempt)
             result = self._attempts.carry_out(self.settings, self._faults, episode, attempt, prompt.text)
             if result is not None:
@@ -130,11 +143,19 @@ class Runner:
             if result is None or not worth_another(result):
                 break
         self._judge.read_world(episode)
+        if ready:
+            self._probed(self._world.after(episode))
         judgement = self._judge.judge(episode)
         for attempt_ended in ended:
             outcome = judgement.outcome if attempt_ended is ended[-1] else None
             self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
         self._listener.episode_judged(index, total, judgement)
+
+    def _probed(self, probed: WorldProbed | None) -> bool:
+        """Records what a probe read; False if the world could not be reset or read."""
+        if probed is not None:
+            self._recorder.emit(probed)
+        return probed is None or probed.error is None
 
     def _finish(self) -> None:
         record = self._record
@@ -161,6 +182,13 @@ class Runner:
 def new_run_id() -> str:
     """Sorts by time; the end keeps runs apart that start in the same second."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
+    """The settings with ``auto`` replaced: a subject that records its calls needs no bodies kept of them."""
+    if settings.bodies != "auto":
+        return settings
+    return settings.model_copy(update={"bodies": "off" if recorded else "on"})
 
 
 def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:

@@ -79,6 +79,11 @@ class Settings(BaseModel):
     )
     groq_model: str = Field("openai/gpt-oss-120b", min_length=1, description="the model's name at the server")
     model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible or record")
+    bodies: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="keep the first 64 KiB of each request's and reply's body, to judge by; auto: unless the"
+        " subject keeps a record of its own, as the lab's agent does",
+    )
     cassettes: str = Field(
         "state/cassettes", min_length=1, description="the folder of what MODEL=record keeps and replay gives"
     )

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.judging.oracle.histories import called, sent, tried
+from windtunnel.judging.evidence.told import told_by_tools
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.oracle.flags import is_late, is_ungrounded
 from windtunnel.judging.oracle.value import judge_value
@@ -55,8 +56,8 @@ def test_an_effect_without_a_key_is_judged_by_time(tries, at, late):
     ],
 )
 def test_a_right_value_that_no_tool_returned_is_ungrounded(slot, value, result, ungrounded):
-    assert is_ungrounded(filled(slot, value), [called(result)]) is ungrounded
+    assert is_ungrounded(filled(slot, value), told_by_tools([called(result)])) is ungrounded
 
 
 def test_the_result_of_a_failed_call_grounds_nothing():
-    assert is_ungrounded(filled(PARIS, 11.3), [called("error after 11.3 s", ok=False)])
+    assert is_ungrounded(filled(PARIS, 11.3), told_by_tools([called("error after 11.3 s", ok=False)]))

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.judging.oracle.histories import called, created, exchange, met, sent
+from windtunnel.judging.evidence.told import told_by_tools
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.oracle.misled import Results, is_misled
 from windtunnel.judging.oracle.value import judge_value
@@ -28,7 +29,7 @@ def misled(expect, values=(), effects=(), fault=None, told=TOLD, natural=(), **c
     return is_misled(
         judge_world(oracle, list(effects), settled=True),
         judge_value(oracle.values, [{"value": value, "unit": "celsius"} for value in values]),
-        Results.of(calls, [exchange("weather", fault=fault, **crossed)]),
+        Results.of(told_by_tools([*calls, exchange("weather", fault=fault, **crossed)])),
     )
 
 
@@ -104,4 +105,4 @@ def test_a_wrong_value_beside_a_wrong_world_of_its_own_is_no_excuse():
 
 def test_the_last_try_of_a_call_is_the_one_that_told():
     crossed = [exchange("weather", fault=content(**LEAF)), exchange("weather", try_=2, start=104)]
-    assert Results.of([called(TOLD)], crossed).faulted == []
+    assert Results.of(told_by_tools([called(TOLD), *crossed])).faulted == []

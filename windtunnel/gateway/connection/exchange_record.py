@@ -13,7 +13,10 @@ from pydantic_core import from_json
 
 from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
+from windtunnel.gateway.connection.bodies import target_without_secrets
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.wire_fields import wire_fields
+from windtunnel.gateway.lane import LinkListener
 from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
@@ -21,7 +24,7 @@ _BOOL = ("false", "true")
 _CLIENT_LEFT = ',"client_left":true'
 
 
-def record_exchange(request: RequestInProgress) -> None:
+def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
     """Writes the exchange into its run's history, once."""
     if request.run is None or request.recorded:
         return
@@ -30,17 +33,20 @@ def record_exchange(request: RequestInProgress) -> None:
         request.ended = time.perf_counter()
     if request.request_done:
         request.settle_key()
-    request.run.write(_exchange_line(request))
+    request.run.write(_exchange_line(request, wire_fields(request, listener)))
 
 
-def _exchange_line(request: RequestInProgress) -> str:
-    """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it."""
+def _exchange_line(request: RequestInProgress, more: str) -> str:
+    """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it.
+
+    ``more``: the members that seldom or never are the same, each after a comma.
+    """
     head, started = request.head, time.time() - (time.perf_counter() - request.began)
     faults = _faults(request.plan, request.began) if request.plan else "[]"
     eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
-        f',"target":{_quote(head.target)},"fingerprint":"{request.fingerprint}"'
+        f',"target":{_quote(target_without_secrets(head.target))},"fingerprint":"{request.fingerprint}"'
         f',"call":{request.call},"try_":{request.try_},"identity":"{request.identity}"'
         f',"ms":{(request.ended - request.began) * 1000:.3f},"status":{request.status or "null"}'
         f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
@@ -48,7 +54,7 @@ def _exchange_line(request: RequestInProgress) -> str:
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
         f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
-        ',"event":"exchange"}'
+        f'{more},"event":"exchange"}}'
     )
 
 

@@ -59,7 +59,9 @@ class ReplyDelivery:
         """Gets ready for the upstream's reply to that head."""
         candidates = request.plan.reply_candidates if request.plan else []
         if not candidates and not request.reply_is_remembered:
-            self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue)
+            self.reader = ReplyReader(
+                head.method, head.upgrade, request.swallow_continue, request.reply_sink()
+            )
             return
         self.changes = ReplyChanges(
             candidates,
@@ -122,6 +124,9 @@ class ReplyDelivery:
         self.writer = self.changes = None
         request.status = reply.status
         request.reply_done = True
+        sink = request.reply_sink()
+        if sink is not None:
+            sink(reply.body)
         self.write(request, _rendered(request, reply))
 
     def answer_by_fault(
@@ -161,7 +166,7 @@ class ReplyDelivery:
             self._on_backlog()
 
         return ReplyWriter(
-            SentReply(request.head.method),
+            SentReply(request.head.method, request.reply_sink()),
             write,
             lambda: self._client.full,
             lambda: request.attempt_is_over,
@@ -175,9 +180,14 @@ class ReplyDelivery:
 
         ``client_was_gone``: of what was written since the client said that it sends no more, it got nothing.
         """
+        writer, changes, reader = self.writer, self.changes, self.reader
         self.reader = None
-        writer, changes = self.writer, self.changes
+        upstream = changes.reader if changes is not None else reader
+        if upstream is not None and upstream.head is not None:
+            request.upstream_status = upstream.head.status
+            request.reply_block = upstream.block
         if writer is not None:
+            request.reply_block = writer.sent.block
             self.writer = self.changes = None
             self.hanging = False
             writer.stop()

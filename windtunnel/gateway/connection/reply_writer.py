@@ -10,18 +10,20 @@ from typing import Any
 
 from windtunnel.core.digest import body_hash
 from windtunnel.dialects.http import Ending, Step
+from windtunnel.gateway.http1.framing import Sink
 from windtunnel.gateway.http1.reply_reader import ReplyReader
 
 _BACKLOG = 64 * 1024
 
 
 class SentReply:
-    """What a client was sent of one reply. ``surplus``: more was sent after its end."""
+    """What a client was sent of one reply; ``keep`` gets its body. ``surplus``: more was sent after it."""
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, keep: Sink | None = None) -> None:
         self._hash = body_hash()
+        self._keep = keep
         self._head_only = method == "HEAD"
-        self._reader = ReplyReader(method, False, True, self._hash.update)
+        self._reader = ReplyReader(method, False, True, self._take_body)
         self._ended_by_close = self._broken_off = False
         self.surplus = False
 
@@ -30,6 +32,16 @@ class SentReply:
         passed, surplus = self._reader.feed(data)
         self.surplus = self.surplus or (bool(surplus) and not self._head_only)
         return passed if self._head_only else data
+
+    def _take_body(self, data: bytes) -> None:
+        self._hash.update(data)
+        if self._keep is not None:
+            self._keep(data)
+
+    @property
+    def block(self) -> bytes:
+        """The header block."""
+        return self._reader.block
 
     def end(self, ending: Ending, *, keep_alive: bool) -> None:
         """Takes note of how the reply ends for the client. ``keep_alive``: the connection goes on."""

@@ -11,7 +11,8 @@ from windtunnel.core.identity import Identity, parse_baggage
 from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
-from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
+from windtunnel.gateway.connection.bodies import BodyStart
+from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
 
@@ -25,19 +26,6 @@ def _identity_of(baggage: bytes) -> Identity | None:
     return parse_baggage(baggage.decode("latin-1"))
 
 
-class BodyStart(bytearray):
-    """The first ``limit`` bytes of what a request's body carries. ``cut``: there were more."""
-
-    limit = MAX_FINGERPRINTED
-    cut = False
-
-    def keep(self, data: bytes) -> None:
-        room = self.limit - len(self)
-        self.cut = self.cut or len(data) > room
-        if room > 0:
-            self.extend(data[:room])
-
-
 class RequestInProgress:
     """A request and its reply on one client connection.
 
@@ -46,7 +34,8 @@ class RequestInProgress:
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
-    256 KiB of what the body carries.
+    256 KiB of what the body carries. ``reply_block`` is the header block of the reply that the client got and
+    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered.
     """
 
     # Class attributes stand for the defaults here and in the heads and readers of ``http1``: setting each on
@@ -79,6 +68,9 @@ class RequestInProgress:
     swallow_continue = False
     request_done = True
     body_start: BodyStart | None = None
+    reply_start: BodyStart | None = None
+    reply_block = b""
+    upstream_status: int | None = None
     _body: Body = NO_BODY
     _keyed = False
     recorded = False
@@ -94,6 +86,7 @@ class RequestInProgress:
         self.keep_alive = head.keep_alive
         if head.chunked or head.length:
             self.body_start = BodyStart()
+            self.body_start.limit = MAX_FINGERPRINTED
             keep = self.body_start.keep
             self._body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
             self.request_done = False
@@ -137,7 +130,7 @@ class RequestInProgress:
             self.configuration = self.run.configuration
 
     def settle_key(self) -> None:
-        """Fills in fingerprint, call and try, once; the body's start is not needed any more."""
+        """Fills in fingerprint, call and try, once; of the body's start only the record needs some more."""
         if self._keyed:
             return
         self._keyed = True
@@ -146,7 +139,7 @@ class RequestInProgress:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
             self.fingerprint = fingerprint(self.head.method, self.head.target, body)
         if start:
-            start.clear()
+            start.shorten()
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
         self.try_ = self.try_ or 1
@@ -155,6 +148,13 @@ class RequestInProgress:
     def eof_at(self) -> float:
         """When a client that sends no more said so; the request's begin if it was before."""
         return self.began if self.client_eof_at is None else self.client_eof_at
+
+    def reply_sink(self) -> Sink | None:
+        """Takes what the reply's body carries, for the record; None if no bodies are kept."""
+        if self.run is None or not self.run.keeps_bodies:
+            return None
+        self.reply_start = BodyStart()
+        return self.reply_start.keep
 
     # its faults
 

@@ -293,4 +293,4 @@ class RequestRelay:
             request.error = request.error or CLIENT_LEFT
         if request.unavailable and ours_may_be_the_cause(request):
             request.unavailable = False
-        record_exchange(request)
+        record_exchange(request, self._listener)

@@ -46,8 +46,12 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
     met = bool(crossing) or any(exchange.start < end.gone for exchange in there)
     tries = [_toxic_evidence(planned, tried, end) for tried in crossing]
     observed = any(tried.shows for tried in tries if tried)
+    # a try that never came through leaves no trace at the gateway: only its caller could tell of it
+    unknown = not records.recorded and not crossing
     why_not: WhyNotObserved | None = None
-    if None in tries:
+    if unknown:
+        why_not = "no_record"
+    elif None in tries:
         why_not = "unknown_kind"
     elif not observed:
         why_not = "not_seen" if met else "not_exercised"
@@ -59,7 +63,7 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
         link=planned.link,
         attempt=attempt,
         stage="observed" if observed else "met" if met else "armed",
-        delivered=observed,
+        delivered=None if unknown else observed,
         delivered_by="caller",
         why_not=why_not,
         stream=planned.stream,

@@ -16,6 +16,7 @@ WhyNotObserved = (
     | Literal[
         "not_exercised",  # no connection crossed the toxic
         "not_seen",  # the caller's record does not show it
+        "no_record",  # the caller keeps no record, so nobody can tell
         "unknown_kind",  # this version knows no such toxic, so it cannot tell
     ]
 )
@@ -49,9 +50,9 @@ class FaultRecord:
     ``entry`` is the id of the fault set's entry, and ``configuration`` the number of that set; what the run's
     own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``) or a
     fault set's ``fault``. ``stage`` is the last that it reached, and so it reached all before it.
-    ``delivered``: observed by the side that ``delivered_by`` names. ``why_not`` says why it was not observed;
-    ``detail``: of a fault that failed, the exception's type. ``attributes``: a toxic's, or the
-    evidence of what the gateway did.
+    ``delivered``: observed by the side that ``delivered_by`` names; None if that cannot be known. ``why_not``
+    says why it was not observed; ``detail``: of a fault that failed, the exception's type. ``attributes``: a
+    toxic's, or the evidence of what the gateway did.
     """
 
     configuration: int
@@ -61,7 +62,7 @@ class FaultRecord:
     link: str
     attempt: int
     stage: FaultStage
-    delivered: bool
+    delivered: bool | None
     delivered_by: DeliveredBy
     why_not: WhyNotObserved | None = None
     detail: str = ""

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windtunnel.core.caller_errors import error_kind, error_word
-from windtunnel.history.events import LAB_MODEL, AttemptArmed, Event, Exchange, FaultMet, ModelCall, ToolTry
+from windtunnel.history.events import (
+    LAB_MODEL,
+    AttemptArmed,
+    EpisodeStarted,
+    Event,
+    Exchange,
+    FaultMet,
+    ModelCall,
+    ToolTry,
+)
 from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
 from windtunnel.toxiproxy.toxics.base import ObservedTry
@@ -99,12 +108,16 @@ class RecordedTry:
 
 @dataclass
 class EpisodeRecords:
-    """The records of one episode: what was armed, and the callers' tries, matched with the exchanges."""
+    """The records of one episode: what was armed, and the callers' tries, matched with the exchanges.
+
+    ``recorded``: the callers keep a record of their tries.
+    """
 
     armed: list[AttemptArmed] = field(default_factory=list)
     tries: list[RecordedTry] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     ends: ToxicEnds = field(default_factory=ToxicEnds)
+    recorded: bool = True
 
     def crossing(self, attempt: int, link: str) -> list[RecordedTry]:
         """The tries of that attempt that went through the link's proxy."""
@@ -118,6 +131,7 @@ def records_of(events: Sequence[Event]) -> EpisodeRecords:
     by_try = {(e.attempt, e.link, _fingerprint(e), e.call, e.try_): e for e in exchanges}
     records = EpisodeRecords([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
     records.ends = ToxicEnds(events)
+    records.recorded = all(event.recorded for event in events if isinstance(event, EpisodeStarted))
     for event in events:
         if isinstance(event, (ToolTry, ModelCall)):
             records.tries.append(_recorded(event, by_try))

@@ -8,6 +8,7 @@ from typing import Any
 
 from windtunnel.judging.oracle.expect import ExpectedEffect
 from windtunnel.judging.oracle.field import field_matches
+from windtunnel.judging.oracle.pairing import largest_assignment
 
 EffectRow = Mapping[str, Any]
 
@@ -40,25 +41,8 @@ def in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
 
 
 def assign(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInWorld]) -> dict[int, int]:
-    """The largest assignment of expected effects to actual ones, by index (augmenting paths).
-
-    Of several effects that fit, the first ones are taken.
-    """
-    owner: dict[int, int] = {}
-
-    def place(slot: int, seen: set[int]) -> bool:
-        for index, effect in enumerate(effects):
-            if index in seen or not matches(expected[slot], effect):
-                continue
-            seen.add(index)
-            if index not in owner or place(owner[index], seen):
-                owner[index] = slot
-                return True
-        return False
-
-    for slot in range(len(expected)):
-        place(slot, set())
-    return {slot: index for index, slot in owner.items()}
+    """The largest assignment of expected effects to actual ones, by index."""
+    return largest_assignment(expected, effects, matches)
 
 
 def matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:

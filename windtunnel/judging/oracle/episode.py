@@ -14,10 +14,11 @@ from windtunnel.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
-    ToolCalled,
     ToolTry,
+    WorldProbed,
     WorldRead,
 )
+from windtunnel.judging.evidence.told import Told, told_by_tools
 from windtunnel.judging.oracle.answer import judge_answer
 from windtunnel.judging.oracle.assignment import EffectRow
 from windtunnel.judging.oracle.claim import is_exact_text, judge_claim
@@ -25,9 +26,12 @@ from windtunnel.judging.oracle.expect import Oracle, parse_expect
 from windtunnel.judging.oracle.flags import is_late, is_ungrounded
 from windtunnel.judging.oracle.misled import Results, is_misled
 from windtunnel.judging.oracle.outcome import Axes, Outcome, outcome_of
+from windtunnel.judging.oracle.state_world import judge_state
 from windtunnel.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
 from windtunnel.judging.oracle.whose_fault import invalid_because
-from windtunnel.judging.oracle.world import WorldJudgement, judge_world
+from windtunnel.judging.oracle.wire_duplicates import proven_duplicates
+from windtunnel.judging.oracle.wire_world import judge_requests
+from windtunnel.judging.oracle.world import WorldJudgement, combined, judge_world
 
 _E = TypeVar("_E")
 _WRONG_VALUES: Mapping[ValueAxis, str] = {
@@ -78,6 +82,8 @@ class Episode:
         """This episode as if it had ended with its first attempt."""
         first = self.attempts[0]
         kept = [event for event in self.events if getattr(event, "attempt", first) == first]
+        # a probe after the last attempt shows what the later ones did, too
+        kept = [event for event in kept if not (isinstance(event, WorldProbed) and event.when == "after")]
         events = [self._world_after_first(e) if isinstance(e, WorldRead) else e for e in kept]
         return Episode(self.started, self.oracle, self.oracle_error, events, [first], self.finished)
 
@@ -92,6 +98,7 @@ class Episode:
         ended = last(self.events, AttemptEnded)
         world, value = self._world(), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
+        told = told_by_tools(self.events)
         axes = Axes(
             world=world.axis,
             claim=claim,
@@ -99,11 +106,11 @@ class Episode:
             ended_by=ended.ended_by if ended else "empty",
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
-            misled=claim == "done" and is_misled(world, value, self._results()),
+            misled=claim == "done" and is_misled(world, value, Results.of(told)),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
-        return Verdict(axes, outcome, self._flags(world, value), why)
+        return Verdict(axes, outcome, self._flags(world, value, told), why)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or the empty text."""
@@ -112,14 +119,27 @@ class Episode:
         return "its end is not in the history: still going, or the run was killed"
 
     def _world(self) -> WorldJudgement:
-        """Without an oracle nothing was asked for: the axis does not apply."""
-        if self.oracle is None:
-            return WorldJudgement("not_applicable")
-        read = last(self.events, WorldRead)
-        effects = read.effects if read and read.error is None else None
+        """Where no world was asked for, the axis applies only if the wire alone proves a duplicate."""
+        world = self._world_asked_for(self.oracle) if self.oracle else WorldJudgement("not_applicable")
+        if world.axis != "not_applicable":
+            return world
+        exchanges = [event for event in self.events if isinstance(event, Exchange)]
+        return proven_duplicates(exchanges, [e for e in self.events if isinstance(e, AttemptArmed)])
+
+    def _world_asked_for(self, oracle: Oracle) -> WorldJudgement:
         healed = [event for event in self.events if isinstance(event, AttemptHealed)]
         settled = all(event.settled is True for event in healed)
-        return judge_world(self.oracle, effects, settled)
+        worlds = []
+        if oracle.asks_of_effects:
+            read = last(self.events, WorldRead)
+            worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
+        if oracle.requests is not None:
+            exchanges = [event for event in self.events if isinstance(event, Exchange)]
+            worlds.append(judge_requests(oracle, exchanges, settled))
+        if oracle.asks_of_state:
+            probes = [event for event in self.events if isinstance(event, WorldProbed)]
+            worlds.append(judge_state(oracle, probes, settled))
+        return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
         """From the report; else, or where no values are asked of a report, by the oracle's answer rule."""
@@ -136,18 +156,13 @@ class Episode:
             return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
         return ValueJudgement("unreadable")
 
-    def _results(self) -> Results:
-        calls = (event for event in self.events if isinstance(event, ToolCalled))
-        return Results.of(calls, (event for event in self.events if isinstance(event, Exchange)))
-
-    def _flags(self, world: WorldJudgement, value: ValueJudgement) -> list[str]:
+    def _flags(self, world: WorldJudgement, value: ValueJudgement, told: Told) -> list[str]:
         tries = [event for event in self.events if isinstance(event, ToolTry)]
-        calls = [event for event in self.events if isinstance(event, ToolCalled)]
         read = last(self.events, WorldRead)
         flags: set[str] = set(world.flags)
         if any(is_late(effect, tries) for effect in (read.effects if read else [])):
             flags.add("late")
-        if value.axis == "right" and is_ungrounded(value.slots, calls):
+        if value.axis == "right" and is_ungrounded(value.slots, told):
             flags.add("ungrounded")
         return sorted(flags)
 

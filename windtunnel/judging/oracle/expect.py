@@ -6,6 +6,7 @@
                   "fields": {"to": "Bob", "body": {"number": 11.3, "tolerance": 0.5}}}],
      "values": [{"number": 11.3, "unit": "celsius", "tolerance": 0.1}, {"text": "bonjour"},
                 {"any_of": ["a", "b"]}],
+     "requests": [{"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}, "times": 1}],
      "answer": {"number": 11.3, "unit": "celsius"},
      "done_if_text": "exact text"}
 
@@ -13,6 +14,11 @@ No ``effects``: none are expected, and any is one too many. ``"in_order": true``
 in this order. ``none_of``: effects that must not be, not even for a time or within one that is asked for. A
 field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
 ``{"any_of": [...]}``; fields that are not named may hold anything.
+
+``requests`` are for worlds that are not the lab's: the declared writes that upstreams must have executed, and
+no others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` speak of what the wiring's
+probe reads (``oracle.state_world``). Where any of these is given, ``effects`` are judged only if there are
+some.
 
 No ``values`` and no ``answer``: the value axis does not apply. ``"grounded": false`` on a value says that no
 tool is needed for it. ``answer`` is a rule for prose (``oracle.answer``): it reads the answer of a subject
@@ -26,6 +32,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -38,8 +45,13 @@ from pydantic import (
 
 from windtunnel.core.spelling import nearest
 from windtunnel.judging.oracle.answer import AnswerRule
+from windtunnel.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
+from windtunnel.judging.oracle.json_match import checked_json
 from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
+from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
+
+ChangedRows = list[Any] | dict[str, list[Any]]
 
 
 class ExpectedEffect(OraclePart):
@@ -71,16 +83,50 @@ class Oracle(OraclePart):
     effects: list[ExpectedEffect] = Field(default_factory=list)
     in_order: StrictBool = False
     none_of: list[ExpectedEffect] = Field(default_factory=list)
+    requests: list[ExpectedRequest] | None = None
+    others: Others = "forbidden"
+    state: Annotated[Any, AfterValidator(checked_json)] = None
+    added: Annotated[ChangedRows | None, AfterValidator(checked_json)] = None
+    removed: Annotated[ChangedRows | None, AfterValidator(checked_json)] = None
     values: list[Slot] = Field(default_factory=list)
     answer: AnswerRule | None = None
     done_if_text: Annotated[StrictStr, Field(min_length=1)] | None = None
 
+    @property
+    def asks_of_effects(self) -> bool:
+        """Whether the lab's own side effects are judged: they are unless it speaks of another world."""
+        return bool(self.effects or self.none_of) or (self.requests is None and not self.asks_of_state)
 
-_PARTS: Mapping[int | str, type[BaseModel]] = {"values": Slot, "answer": AnswerRule}
+    @property
+    def asks_of_state(self) -> bool:
+        """Whether it speaks of what the wiring's probe reads."""
+        return self.state is not None or self.asks_of_changes
+
+    @property
+    def asks_of_changes(self) -> bool:
+        """Whether it speaks of what the episode changed."""
+        return self.added is not None or self.removed is not None
 
 
-def parse_expect(expect: Mapping[str, Any]) -> Oracle:
-    """The oracle; raises ``ValueError`` that names the key's path and the nearest valid name."""
+_PARTS: Mapping[int | str, type[BaseModel]] = {
+    "values": Slot,
+    "answer": AnswerRule,
+    "requests": ExpectedRequest,
+}
+
+
+def parse_expect(expect: Mapping[str, Any], links: Links | None = None) -> Oracle:
+    """The oracle; raises ``ValueError`` that names the key's path and the nearest valid name.
+
+    With the ``links`` of a wiring, what it asks of requests must be writes that these declare.
+    """
+    oracle = _validated(expect)
+    if links is not None:
+        check_requests(oracle.requests or (), links)
+    return oracle
+
+
+def _validated(expect: Mapping[str, Any]) -> Oracle:
     try:
         return Oracle.model_validate(dict(expect))
     except ValidationError as error:

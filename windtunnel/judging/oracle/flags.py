@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 
-from windtunnel.history.events import ToolCalled, ToolTry
+from windtunnel.history.events import ToolTry
+from windtunnel.judging.evidence.told import Told
 from windtunnel.judging.oracle.assignment import EffectRow
 from windtunnel.judging.oracle.reported import Reported
 from windtunnel.judging.oracle.slots import Slot
@@ -32,21 +32,11 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     return not in_progress and any(tried.end < at and tried.error is not None for tried in writes)
 
 
-def is_ungrounded(slots: Iterable[FilledSlot], calls: Iterable[ToolCalled]) -> bool:
-    """Whether a right value, for which a tool is needed, is in no tool's result."""
-    results = [readable_result(call.result) for call in calls if call.ok]
+def is_ungrounded(slots: Iterable[FilledSlot], told: Told) -> bool:
+    """Whether a right value, for which a tool is needed, is in no result; never where not all are known."""
+    results = [*(result.text for result in told.results), *told.repeated]
     wanting = [filled for filled in slots if filled.right and filled.slot.grounded]
-    return any(not any(_holds_option(filled, text) for text in results) for filled in wanting)
-
-
-def readable_result(result: str) -> str:
-    """A tool's result without the escapes that JSON may hide its letters behind."""
-    if "\\u" not in result:
-        return result
-    try:
-        return json.dumps(json.loads(result), ensure_ascii=False)
-    except ValueError:
-        return result
+    return told.whole and any(not any(_holds_option(filled, text) for text in results) for filled in wanting)
 
 
 def _holds_option(filled: FilledSlot, text: str) -> bool:

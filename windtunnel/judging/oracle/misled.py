@@ -8,12 +8,13 @@ record does not (a result that was cut off), nobody is said to be misled.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.history.events import Exchange, FaultMet, ToolCalled
-from windtunnel.judging.oracle.flags import holds_reported, readable_result
+from windtunnel.history.events import FaultMet
+from windtunnel.judging.evidence.told import Told, readable_result
+from windtunnel.judging.oracle.flags import holds_reported
 from windtunnel.judging.oracle.reported import Reported
 from windtunnel.judging.oracle.slots import Matcher, Slot
 from windtunnel.judging.oracle.value import ValueJudgement
@@ -41,22 +42,15 @@ class Results:
     natural: Sequence[str]
 
     @classmethod
-    def of(cls, calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]) -> Results:
-        """A call's result is that of its last try."""
-        last_tries = {
-            (exchange.attempt, exchange.link, exchange.fingerprint, exchange.call): exchange
-            for exchange in sorted(exchanges, key=lambda exchange: exchange.try_)
-        }
-        faulted, natural = [], []
-        for call in calls:
-            if not call.ok:
-                continue
-            told = readable_result(call.result)
-            exchange = last_tries.get((call.attempt, call.link, call.fingerprint, call.call))
-            changes = [met for met in exchange.faults if met.injected and met.content] if exchange else []
-            faulted += [_faulted(told, met) for met in changes if "changed" in met.evidence]
-            natural += [] if changes else [told]
-        return cls(faulted, natural)
+    def of(cls, told: Told) -> Results:
+        """What a fault's record does not show as changed counts as neither."""
+        faulted = [
+            _faulted(result.text, met)
+            for result in told.results
+            for met in result.changes
+            if "changed" in met.evidence
+        ]
+        return cls(faulted, [result.text for result in told.results if not result.changes])
 
     def planted(self, slot: Slot, reported: Reported) -> bool:
         """Whether a fault put the value there, and no other result holds it."""

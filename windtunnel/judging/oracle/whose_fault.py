@@ -1,5 +1,7 @@
 """What makes an episode invalid: that the lab, the model or a tool's server failed by itself. Pure.
 
+A world that could not be reset or read (``oracle_failed``) is the lab's failure, too.
+
 The gateway marks what an upstream did by itself (``Exchange.unavailable``). It does not count
 
 - where a toxic was armed on that link and the request had reached the upstream: it may be the cause;
@@ -12,7 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed, Event, Exchange, ToolTry
+from windtunnel.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    AttemptHealed,
+    Event,
+    Exchange,
+    ToolTry,
+    WorldProbed,
+)
 
 
 def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
@@ -23,6 +33,7 @@ def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
     exchanges = [event for event in events if isinstance(event, Exchange)]
     if any(exchange.identity == "mismatch" for exchange in exchanges):
         reasons.append("a request named another attempt than the one in progress")
+    reasons += [f"oracle_failed: {e.error}" for e in events if isinstance(e, WorldProbed) and e.error]
     reasons += [_upstream_failure(exchange) for exchange in _unanswered(events, exchanges)]
     return "; ".join(dict.fromkeys(reasons))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from windtunnel.judging.oracle.assignment import (
@@ -27,6 +27,9 @@ from windtunnel.judging.oracle.final_state import FinalState, final_state
 
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
 WorldFlag = Literal["repaired", "unasked"]
+_WORST_FIRST: tuple[World, ...] = (
+    *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
+)
 FINE_WORLDS: frozenset[World] = frozenset({"as_asked", "not_applicable"})
 
 
@@ -68,6 +71,14 @@ def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bo
     else:
         state = final_state(oracle.effects, effects)
     return _Comparison(oracle, state, in_log(effects)).judgement()
+
+
+def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:
+    """One judgement of several worlds: the worst, which no other makes good. At least one."""
+    worst = min(judgements, key=lambda judgement: _WORST_FIRST.index(judgement.axis))
+    flags = frozenset[WorldFlag]().union(*(judgement.flags for judgement in judgements))
+    others_fine = all(each is worst or each.axis in FINE_WORLDS for each in judgements)
+    return replace(worst, flags=flags, wrong_effects=worst.wrong_effects if others_fine else ())
 
 
 class _Comparison:
@@ -123,7 +134,9 @@ class _Comparison:
         asked = Counter(slot.kind for slot in self._oracle.effects)
         done = Counter(effect.kind for effect in self._state.effects if self._is_asked_for(effect))
         kinds = dict.fromkeys(effect.kind for effect in self._again)
-        return "; ".join(f"{kind} {_times(done[kind])}, asked {_times(asked[kind])}" for kind in kinds)
+        return "; ".join(
+            f"{kind} {times_in_words(done[kind])}, asked {times_in_words(asked[kind])}" for kind in kinds
+        )
 
     def _flags(self, axis: World) -> frozenset[WorldFlag]:
         flags: set[WorldFlag] = set()
@@ -155,8 +168,11 @@ def _paired(missing: Iterable[ExpectedEffect], left: Sequence[EffectInWorld]) ->
 def _counted(effects: Iterable[EffectInWorld]) -> str:
     """``message_sent (3 times), event_created``."""
     counts = Counter(effect.kind for effect in effects)
-    return ", ".join(kind if count == 1 else f"{kind} ({_times(count)})" for kind, count in counts.items())
+    return ", ".join(
+        kind if count == 1 else f"{kind} ({times_in_words(count)})" for kind, count in counts.items()
+    )
 
 
-def _times(count: int) -> str:
+def times_in_words(count: int) -> str:
+    """``once``, ``2 times``."""
     return "once" if count == 1 else f"{count} times"

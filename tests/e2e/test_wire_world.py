@@ -1,0 +1,156 @@
+"""A shop of one's own behind the gateway: what it executed is known from the wire; its books agree."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import waitress
+from flask import Flask, request
+
+from tests.gateway.lab import Lab, gateway
+from tests.judging.oracle.histories import armed, ended, healed, world
+from tests.support import PATIENCE_S
+from tests.upstream import FREE
+from windtunnel.core.sockets import Address, address_of, bind
+from windtunnel.history.events import EpisodeStarted
+from windtunnel.judging.judge import EpisodeJudgement, judge_episode
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
+
+TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
+
+
+@dataclass
+class Shop:
+    """Keeps its books; a key that it has seen is no new order."""
+
+    address: Address
+    orders: list[Any] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+
+    def app(self) -> Flask:
+        app = Flask("shop")
+
+        @app.post("/orders")
+        def order() -> Any:
+            order, key = request.get_json(), request.headers.get("Idempotency-Key", "")
+            if order.get("count", 1) < 1:
+                return {"error": "nothing ordered"}, 422
+            if not key or key not in self.keys:
+                self.orders.append(order)
+                self.keys.add(key)
+            return {"ordered": len(self.orders)}, 201
+
+        return app
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    listener = bind(FREE)
+    kept = Shop(address_of(listener))
+    server = waitress.create_server(kept.app(), sockets=[listener], threads=2)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield kept
+    server.close()
+    with pytest.raises(requests.RequestException):  # wakes its select
+        requests.get(kept.address.url, timeout=0.2)
+    thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, shop: Shop) -> Iterator[Lab]:
+    link = Link("shop", upstream=shop.address.url, writes=("POST /orders", "DELETE /orders/*"))
+    with gateway(tmp_path, links=Links([link])) as lab:
+        yield lab
+
+
+def order(lab: Lab, tries: int = 3, item: str = "tea", count: int = 2, **headers: str) -> None:
+    """An agent that orders, and tries again while it gets no answer or an error of the server's."""
+    for _ in range(tries):
+        try:
+            reply = requests.post(
+                lab.url("shop", "/orders"),
+                json={"item": item, "count": count},
+                headers=headers,
+                timeout=PATIENCE_S,
+            )
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            continue
+        if reply.status_code < 500:
+            return
+
+
+def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudgement:
+    """The verdict on the episode e1, whose agent says that it is done."""
+    lab.settle()
+    started = EpisodeStarted(
+        101.0, "e1", "Order tea", {"requests": list(expected), **more} if expected else None
+    )
+    around = [armed(episode="e1"), ended(episode="e1"), healed(episode="e1"), world(episode="e1")]
+    return judge_episode([started, *around, *lab.recorded()])
+
+
+def faulted(name: str, n: int = 1, **parameters: Any) -> str:
+    entry = {"fault": name, "links": "shop", "with": parameters, "when": {"at_most": n}}
+    return json.dumps({"faults": [entry]})
+
+
+def test_an_order_that_arrives_once_is_as_asked(lab: Lab, shop: Shop) -> None:
+    lab.begin()
+    order(lab)
+    verdict = judged(lab, TEA)
+    assert (verdict.world, verdict.outcome, len(shop.orders)) == ("as_asked", "success", 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters", "orders", "outcome"),
+    [
+        ("lose_reply", {}, 2, "duplicate"),
+        ("lose_request", {}, 1, "success"),
+        ("unavailable", {}, 1, "success"),
+        ("truncate", {}, 2, "duplicate"),
+        ("duplicate_request", {}, 2, "duplicate"),
+    ],
+)
+def test_what_the_shop_executed_is_known_from_the_wire_alone(
+    lab: Lab, shop: Shop, fault: str, parameters: dict[str, Any], orders: int, outcome: str
+) -> None:
+    lab.begin(faults=faulted(fault, **parameters))
+    order(lab)
+    verdict = judged(lab, TEA)
+    assert (len(shop.orders), verdict.outcome) == (orders, outcome), verdict.why
+
+
+@pytest.mark.parametrize("fault", ["lose_reply", "duplicate_request"])
+def test_with_a_key_that_the_shop_honours_nobody_is_accused(lab: Lab, shop: Shop, fault: str) -> None:
+    lab.begin(faults=faulted(fault))
+    order(lab, **{"Idempotency-Key": "order-1"})
+    verdict = judged(lab, TEA)
+    assert (len(shop.orders), verdict.outcome) == (1, "success")
+
+
+def test_an_order_that_the_shop_refused_is_lost(lab: Lab, shop: Shop) -> None:
+    lab.begin()
+    order(lab, count=0)
+    verdict = judged(lab, TEA)
+    assert (verdict.world, shop.orders) == ("lost", [])
+    assert verdict.why == "POST /orders of shop missing (refused: POST /orders of shop with 422)"
+
+
+def test_another_order_than_the_one_asked_for_is_wrong_and_one_more_is_extra(lab: Lab) -> None:
+    lab.begin()
+    order(lab, item="coffee")
+    assert judged(lab, TEA).world == "wrong"
+    lab.begin()
+    order(lab)
+    order(lab, item="coffee")
+    assert judged(lab, TEA).world == "extra"
+    assert judged(lab, TEA, others="allowed").world == "as_asked"

@@ -1,0 +1,147 @@
+"""What an exchange says of the wire: writes, keys, credentials, retries, bodies, the upstream's answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.gateway.lab import gateway
+from tests.gateway.scripted import ScriptedUpstream, armed, ask, sized
+from tests.support import PATIENCE_S
+from windtunnel.core.digest import text_digest
+from windtunnel.history.events import Exchange
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
+
+
+@pytest.fixture
+def shop(tmp_path: Path, service: ScriptedUpstream) -> Any:
+    """A gateway to whose search link a shop is wired."""
+    writes = ("POST /orders", "DELETE /orders/*")
+    link = Link("search", upstream=service.upstream.address.url, writes=writes, key="id")
+    with gateway(tmp_path, links=Links([link])) as lab:
+        yield lab
+
+
+def order(shop: Any, method: str = "POST", path: str = "/orders", **more: Any) -> Exchange:
+    """What is recorded of that request."""
+    before = len(shop.recorded())
+    requests.request(method, shop.url("search", path), timeout=PATIENCE_S, **more)
+    exchange: Exchange = shop.exchanges(before + 1)[-1]
+    return exchange
+
+
+def test_a_declared_write_is_known_by_method_and_path(shop: Any) -> None:
+    shop.begin()
+    assert order(shop, path="/orders?dry=1").write
+    assert order(shop, "DELETE", "/orders/7").write
+    assert not order(shop, "GET").write
+    assert order(shop).dialect == "http"
+
+
+def test_a_write_has_its_key_from_the_header_or_from_the_field_that_the_wiring_names(shop: Any) -> None:
+    shop.begin()
+    assert order(shop, json={"id": 7}).key == "7"
+    assert order(shop, json={"id": 7}, headers={"Idempotency-Key": "k"}).key == "k"
+    assert order(shop, json=["id"]).key == ""
+
+
+def test_a_credential_is_known_by_its_digest_alone(shop: Any) -> None:
+    secret = "s3cret-that-nobody-may-read"
+    shop.begin()
+    ways = [
+        {"headers": {"Authorization": f"Bearer {secret}"}},
+        {"headers": {"x-api-key": secret}, "data": f"my key is {secret}"},
+        {"path": f"/orders?key={secret}&a=b"},
+    ]
+    assert {order(shop, **way).credential for way in ways} == {text_digest(secret).hex()}
+    assert secret not in "".join(map(repr, shop.recorded()))
+    assert shop.exchange().target == "/orders?key=[secret]&a=b"
+
+
+def test_what_an_sdk_says_of_its_retries_is_kept(shop: Any) -> None:
+    shop.begin()
+    assert order(shop, headers={"x-stainless-retry-count": "2"}).sdk_retry == 2
+    assert order(shop, headers={"amz-sdk-request": "attempt=2; max=3"}).sdk_retry == 1
+    assert order(shop).sdk_retry is None
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("Retry-After: 3", 3.0), ("retry-after-ms: 1500", 1.5)])
+def test_retry_after_is_what_the_client_was_told(
+    shop: Any, service: ScriptedUpstream, header: str, seconds: float
+) -> None:
+    service.reply = sized(b"{}", header.encode()).replace(b"200 OK", b"429 Too Many Requests")
+    shop.begin()
+    assert order(shop).retry_after == seconds
+
+
+def test_bodies_are_kept_as_they_crossed_the_clients_side(shop: Any, service: ScriptedUpstream) -> None:
+    body = gzip.compress(b'{"ordered": "tea"}')
+    service.reply = sized(body, b"Content-Encoding: gzip")
+    shop.begin()
+    exchange = order(shop, data=json.dumps({"item": "tea"}))
+    assert (exchange.request_body, exchange.reply_body) == ('{"item": "tea"}', '{"ordered": "tea"}')
+    assert not exchange.request_cut
+    assert not exchange.reply_cut
+
+
+def test_of_a_long_body_the_first_part_is_kept_and_of_a_binary_one_its_length(
+    shop: Any, service: ScriptedUpstream
+) -> None:
+    service.reply = sized(b"\xff\x00" * 4)
+    shop.begin()
+    exchange = order(shop, data="x" * 100_000)
+    assert (len(exchange.request_body or ""), exchange.request_cut) == (65536, True)
+    assert (exchange.reply_body, exchange.reply_cut) == ("[binary, 8 bytes]", True)
+
+
+@pytest.mark.parametrize(
+    "secret", ["sk-abcdefghijklmnop1234", "AIza" + "x" * 35, "Bearer abc.def-123456", "ghp_" + "a1" * 15]
+)
+def test_what_looks_like_a_key_gets_into_no_record(shop: Any, secret: str) -> None:
+    shop.begin()
+    exchange = order(shop, json={"note": f"use {secret} for it"})
+    assert secret.split()[-1] not in (exchange.request_body or "")
+    assert "[secret] for it" in (exchange.request_body or "")
+
+
+def test_words_are_no_secret(shop: Any) -> None:
+    note = "Basic internationalization of the bearer certificates at low risk-management"
+    shop.begin()
+    assert order(shop, data=note).request_body == note
+
+
+def test_with_bodies_off_none_is_kept(shop: Any) -> None:
+    shop.begin(bodies="off")
+    exchange = order(shop, json={"id": 7})
+    assert (exchange.request_body, exchange.reply_body, exchange.key) == (None, None, "7")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "upstream_status"),
+    [("lose reply", None, 200), ("answer", 418, None), ("upper", 200, None), ("nothing", 200, None)],
+)
+def test_what_the_upstream_answered_is_known_whatever_the_client_got(
+    lab_of_service: Any, scripted_faults: None, fault: str, status: int | None, upstream_status: int | None
+) -> None:
+    lab_of_service.begin(faults=armed(fault))
+    try:
+        ask(lab_of_service)
+    except requests.ConnectionError:
+        assert fault == "lose reply"
+    exchange = lab_of_service.exchange()
+    assert (exchange.status, exchange.upstream_status) == (status, upstream_status)
+    assert exchange.answered == (None if fault == "answer" else 200)
+
+
+def test_the_body_of_a_reply_that_a_fault_changed_is_the_one_that_the_client_got(
+    lab_of_service: Any, scripted_faults: None
+) -> None:
+    lab_of_service.begin(faults=armed("upper"))
+    ask(lab_of_service)
+    assert lab_of_service.exchange().reply_body == '{"N": 1}'

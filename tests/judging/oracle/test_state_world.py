@@ -1,0 +1,99 @@
+"""What a probe read of the world, against the state or the changes that were asked for."""
+
+import pytest
+
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, healed
+from windtunnel.history.events import WorldProbed
+from windtunnel.judging.judge import judge_episode
+from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.oracle.state_world import judge_state
+
+TEA, COFFEE, MILK = {"item": "tea", "id": 1}, {"item": "coffee", "id": 2}, {"item": "milk", "id": 3}
+
+
+def probed(state, when="after", error=None):
+    return WorldProbed(100.0, "001", when, state, error)
+
+
+def judged(expect, after, before=(), settled=True):
+    probes = [probed(list(before) if before == () else before, "before"), probed(after)]
+    return judge_state(parse_expect(expect), probes, settled)
+
+
+@pytest.mark.parametrize(
+    ("state", "axis"),
+    [
+        ([TEA, COFFEE], "as_asked"),
+        ([COFFEE, TEA], "as_asked"),
+        ([TEA, TEA, COFFEE], "duplicated"),
+        ([TEA], "lost"),
+        ([TEA, COFFEE, MILK], "extra"),
+        ([TEA, {"item": "cofee", "kind": "drink"}], "wrong"),
+    ],
+)
+def test_a_list_is_a_multiset_whose_elements_have_the_fields_given(state, axis):
+    expect = {"state": {"orders": [{"item": "coffee", "kind": "drink"}, {"item": "tea"}]}}
+    there = [row | {"kind": "drink"} for row in state]
+    assert judged(expect, {"orders": there, "more": 1}).axis == axis
+
+
+@pytest.mark.parametrize(
+    ("expect", "axis"),
+    [
+        ({"stock": {"tea": 5}}, "as_asked"),
+        ({"stock": {"tea": {"number": 5.2, "tolerance": 0.5}}}, "as_asked"),
+        ({"stock": {"tea": 4}}, "wrong"),
+        ({"stock": {"milk": 1}}, "lost"),
+    ],
+)
+def test_an_object_is_matched_by_the_fields_given(expect, axis):
+    assert judged({"state": expect}, {"stock": {"tea": 5}}).axis == axis
+
+
+@pytest.mark.parametrize(
+    ("after", "axis", "why"),
+    [
+        ([MILK, TEA], "as_asked", ""),
+        ([MILK, TEA, TEA], "duplicated", 'added: {"item": "tea", "id": 1} there more often than asked'),
+        ([MILK], "lost", 'added: {"item": "tea"} missing'),
+        ([MILK, TEA, COFFEE], "extra", 'added: {"item": "coffee", "id": 2} not asked for'),
+        ([TEA], "extra", 'removed: {"item": "milk", "id": 3} not asked for'),
+    ],
+)
+def test_what_was_added_is_the_difference_to_the_state_before(after, axis, why):
+    judgement = judged({"added": [{"item": "tea"}]}, after, before=[MILK])
+    assert (judgement.axis, judgement.why) == (axis, why)
+
+
+def test_a_row_that_changed_is_one_removed_and_one_added():
+    expect = {"added": {"orders": [{"id": 3, "item": "oat milk"}]}, "removed": {"orders": [{"id": 3}]}}
+    after = {"orders": [MILK | {"item": "oat milk"}], "n": 1}
+    assert judged(expect, after, before={"orders": [MILK], "n": 0}).axis == "as_asked"
+
+
+def test_the_world_is_unknown_without_what_the_oracle_needs():
+    added = parse_expect({"added": [TEA]})
+    assert judge_state(added, [probed([TEA])], True).axis == "unknown"
+    assert judge_state(added, [], True).why == "no probe has read the world's state"
+    assert judged({"added": [TEA]}, [TEA], settled=False).axis == "unknown"
+    assert judged({"added": [TEA]}, 5).why == "the state is neither a list nor an object with lists"
+    assert judged({"added": {"ordres": [TEA]}}, {"orders": []}, before={"orders": []}).axis == "unknown"
+
+
+def test_an_episode_is_judged_by_its_probes_and_by_the_labs_effects_only_where_it_names_some():
+    probes = [probed([], "before"), probed([TEA])]
+    assert judge_episode(episode(*probes, expect={"added": [TEA]})).world == "as_asked"
+    assert judge_episode(episode(*probes, expect={"added": [TEA]} | ASK_BOB)).world == "lost"
+
+
+def test_a_world_that_could_not_be_reset_or_read_makes_the_episode_invalid():
+    failed = episode(probed(None, "before", "the reset failed: no"), expect={"added": [TEA]})
+    verdict = judge_episode(failed)
+    assert (verdict.outcome, verdict.why) == ("invalid", "oracle_failed: the reset failed: no")
+
+
+def test_of_several_attempts_the_state_after_the_first_is_unknown():
+    attempts = [ended("failed"), healed(), ended(attempt=2), healed(attempt=2)]
+    events = episode(*attempts, probed([], "before"), probed([TEA]), expect={"added": [TEA]})
+    verdict = judge_episode(events)
+    assert (verdict.outcome, verdict.first_attempt_outcome) == ("success", "unjudged")

@@ -1,0 +1,92 @@
+"""Duplicates that the wire alone proves."""
+
+import pytest
+
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    armed,
+    episode,
+    exchange,
+    latency,
+    met,
+    sent,
+    timeout,
+    world,
+)
+from windtunnel.judging.judge import judge_episode
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+LOST = {"status": None, "upstream_status": 201, "complete": (True, False)}
+
+
+def write(start, **more):
+    known = {"method": "POST", "target": "/orders", "write": True, "forwarded": True, "status": 201}
+    return exchange("shop", **known | {"start": start} | more)
+
+
+def world_of(*events):
+    return judge_episode(episode(*events)).world
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [LOST, {"client_left": True}, {"status": 503, "upstream_status": 201}],
+)
+def test_a_write_again_after_its_reply_was_lost_is_one(lost):
+    verdict = judge_episode(episode(write(103.0, **lost), write(104.0)))
+    assert (verdict.world, verdict.outcome) == ("duplicated", "duplicate")
+    assert (
+        verdict.why
+        == "POST /orders of shop executed again after the reply to the first had not reached the caller"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {}),
+        (LOST, {"fingerprint": "f2"}),
+        (LOST, {"status": 409}),
+        (LOST, {"status": 500}),
+        (LOST, {"forwarded": False}),
+        (LOST | {"upstream_status": 503}, {}),
+        (LOST | {"upstream_status": None}, {}),
+        (LOST | {"key": "k"}, {"key": "k"}),
+        (LOST | {"method": "PUT"}, {"method": "PUT"}),
+        (LOST | {"method": "DELETE"}, {"method": "DELETE"}),
+        (LOST | {"write": False}, {"write": False}),
+    ],
+)
+def test_anything_else_is_not_proven(first, second):
+    assert world_of(write(103.0, **first), write(104.0, **second)) == "not_applicable"
+
+
+def test_another_key_is_another_order():
+    assert world_of(write(103.0, key="a", **LOST), write(104.0, key="b")) == "duplicated"
+
+
+@pytest.mark.parametrize(
+    ("toxic", "axis"),
+    [
+        (timeout("shop"), "duplicated"),
+        (timeout("shop", stream="upstream"), "not_applicable"),
+        (timeout("search"), "not_applicable"),
+        (latency("shop"), "not_applicable"),
+        (PlannedToxic("shop", "limit_data", "downstream", {"bytes": 10}), "duplicated"),
+        (PlannedToxic("shop", "limit_data", "downstream", {"bytes": 1000}), "not_applicable"),
+        (PlannedToxic("shop", "timeout", "downstream", {"timeout": 0}, seconds=1.0), "not_applicable"),
+    ],
+)
+def test_a_toxic_that_certainly_swallows_replies_proves_it(toxic, axis):
+    assert world_of(armed(toxic), write(103.0), write(104.0)) == axis
+
+
+def test_a_request_that_a_fault_delivered_twice_is_one_unless_a_key_is_shared():
+    copies = met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
+    assert world_of(write(103.0, fault=copies)) == "duplicated"
+    assert world_of(write(103.0, fault=copies, key="k")) == "not_applicable"
+
+
+def test_where_the_labs_own_world_is_known_it_decides():
+    twice = [write(103.0, **LOST), write(104.0)]
+    assert judge_episode(episode(*twice, world(sent()), expect=ASK_BOB)).world == "as_asked"

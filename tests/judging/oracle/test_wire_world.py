@@ -1,0 +1,148 @@
+"""Declared writes by the gateway's record: what became of each, against what was asked for."""
+
+import pytest
+
+from tests.judging.oracle.histories import exchange, met
+from windtunnel.judging.oracle.expect import parse_expect
+from windtunnel.judging.oracle.wire_world import judge_requests
+from windtunnel.judging.oracle.wire_writes import fate_of, world_writes
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
+
+TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}}
+LINKS = Links([Link("shop", writes=("POST /orders", "DELETE /orders/*")), Link("news")])
+
+
+def write(status=201, body='{"item": "tea", "n": 1}', start=103.0, **more):
+    known = {"method": "POST", "target": "/orders", "write": True, "forwarded": True, "request_body": body}
+    return exchange("shop", status=status, **known | {"start": start} | more)
+
+
+def judged(*writes, asked=(TEA,), settled=True, **more):
+    return judge_requests(parse_expect({"requests": list(asked), **more}), writes, settled)
+
+
+@pytest.mark.parametrize(
+    ("status", "fate"),
+    [(200, "executed"), (303, "executed"), (404, "refused"), (500, "maybe"), (None, "maybe")],
+)
+def test_the_upstreams_answer_says_what_became_of_a_write(status, fate):
+    assert fate_of(status) == fate
+
+
+def test_what_the_client_got_does_not_count_but_what_the_upstream_answered():
+    assert [w.fate for w in world_writes([write(503, upstream_status=201)])] == ["executed"]
+    assert [w.fate for w in world_writes([write(None, upstream_status=422)])] == ["refused"]
+
+
+def test_what_was_not_forwarded_whole_or_is_no_declared_write_is_none():
+    assert world_writes([write(503, forwarded=False), write(write=False)]) == []
+
+
+def test_a_request_that_a_fault_repeated_counts_as_often_as_it_was_delivered():
+    def repeated(*statuses):
+        copies = met("duplicate_request", evidence={"copies": 2, "statuses": list(statuses)})
+        return write(fault=copies, forwarded=True)
+
+    assert [w.fate for w in world_writes([repeated(201, 201)])] == ["executed", "executed"]
+    assert [w.fate for w in world_writes([repeated(201)])] == ["executed", "maybe"]
+
+
+SEVENTH = {"target": "/orders/7"}
+
+
+@pytest.mark.parametrize("more", [{"key": "k"}, {"method": "PUT"} | SEVENTH, {"method": "DELETE"} | SEVENTH])
+def test_a_shared_key_and_methods_that_may_be_repeated_count_once(more):
+    assert len(world_writes([write(start=1.0, **more), write(None, start=2.0, **more)])) == 1
+    assert world_writes([write(None, start=1.0, **more), write(start=2.0, **more)])[0].fate == "executed"
+    other = more | {"target": "/orders/8"}
+    assert len(world_writes([write(start=1.0, **more), write(start=2.0, **other)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("writes", "axis"),
+    [
+        ([write()], "as_asked"),
+        ([write(), write()], "duplicated"),
+        ([write(), write(), write(500)], "duplicated"),
+        ([write(500)], "unknown"),
+        ([write(), write(None)], "unknown"),
+        ([], "lost"),
+        ([write(422)], "lost"),
+        ([write(422), write()], "as_asked"),
+        ([write(body='{"item": "coffee"}')], "wrong"),
+        ([write(), write(body='{"item": "coffee"}')], "extra"),
+        ([write(), write(method="DELETE", target="/orders/1")], "extra"),
+        ([write(body=None)], "unknown"),
+        ([write(request_cut=True)], "unknown"),
+    ],
+)
+def test_the_axis(writes, axis):
+    assert judged(*writes).axis == axis
+
+
+def test_nothing_asked_for_and_nothing_done_is_no_world_and_held_requests_make_it_unknown():
+    assert judged(asked=()).axis == "not_applicable"
+    assert judged(write(), asked=()).axis == "extra"
+    assert judged(write(), settled=False).axis == "unknown"
+
+
+def test_other_writes_may_be_allowed():
+    assert judged(write(), write(body="{}"), others="allowed").axis == "as_asked"
+    assert judged(write(), write(500, body="{}"), others="allowed").axis == "as_asked"
+
+
+def test_so_many_times_as_asked():
+    assert judged(write(), write(), asked=[TEA | {"times": 2}]).axis == "as_asked"
+    assert judged(write(), write(), write(), asked=[TEA | {"times": 2}]).why == (
+        "POST /orders of shop executed 3 times, asked 2 times"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        ({"item": "Tea"}, True),
+        ({"n": 1}, True),
+        ({"n": {"number": 1.2, "tolerance": 0.5}}, True),
+        ({"to": {"street": {"contains": "Main"}}}, True),
+        ({"to": {"equals": {"number": "7a"}}}, True),
+        ({"tags": ["a", "b"]}, True),
+        ({"tags": ["b"]}, False),
+        ({"n": 2}, False),
+        ({"missing": None}, False),
+    ],
+)
+def test_a_body_is_matched_by_the_fields_that_are_named(asked, fits):
+    body = '{"item": "tea", "n": 1, "to": {"street": "Main street", "number": "7a"}, "tags": ["a", "b"]}'
+    assert judged(write(body=body), asked=[TEA | {"json": asked}]).axis == ("as_asked" if fits else "wrong")
+
+
+def test_a_form_is_read_as_json_is_and_a_query_can_be_asked_for():
+    assert judged(write(body="item=tea&n=1")).axis == "as_asked"
+    delete = {"link": "shop", "method": "DELETE", "path": "/orders/*", "query": {"why": "late"}}
+    gone = write(method="DELETE", target="/orders/7?why=late", body="")
+    assert judged(gone, asked=[delete]).axis == "as_asked"
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"link": "shpo"}, "expect.requests[0].link: no link is called 'shpo'; did you mean 'shop'?"),
+        ({"link": "news"}, "expect.requests[0]: the link news declares no `writes` in the wiring"),
+        ({"method": "PSOT"}, "method: shop declares no write by PSOT; did you mean 'POST'?"),
+        ({"path": "/order"}, "POST /order is no declared write of shop; did you mean 'POST /orders'?"),
+        ({"jsn": {}}, "expect.requests[0].jsn: is no key here; did you mean 'json'?"),
+        ({"json": {"n": {"number": "x"}}}, "expect.requests[0].json: number: must be a number"),
+        ({"times": 0}, "times"),
+    ],
+)
+def test_a_request_that_no_link_declares_is_said_when_it_is_read(change, error):
+    with pytest.raises(ValueError) as caught:
+        parse_expect({"requests": [TEA | change]}, LINKS)
+    assert error in str(caught.value)
+
+
+def test_a_declared_write_with_a_star_can_be_asked_for_by_its_path():
+    for path in ("/orders/7", "/orders/*"):
+        parse_expect({"requests": [{"link": "shop", "method": "delete", "path": path}]}, LINKS)

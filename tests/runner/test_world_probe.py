@@ -1,0 +1,137 @@
+"""Resets and probes of a world, each by what they really speak to."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.upstream import Upstream, requests_of
+from windtunnel.links.wiring import build_wiring
+from windtunnel.links.wiring_file import WiringError, WiringFile
+from windtunnel.links.world_spec import HookSpec, WorldSpec
+from windtunnel.runner.world_probe import HookFailed, WorldProbe, run_hook
+
+
+def hook(**given: Any) -> HookSpec:
+    return HookSpec.model_validate(given)
+
+
+def state(folder: Path, **given: Any) -> Any:
+    return run_hook(hook(**given), folder, as_json=True)
+
+
+def failure(folder: Path, **given: Any) -> str:
+    with pytest.raises(HookFailed) as caught:
+        state(folder, **given)
+    return str(caught.value)
+
+
+@pytest.fixture
+def service() -> Iterator[Upstream]:
+    """Answers its n-th request with ``[n]``, and one for /broken with 500."""
+    asked: list[str] = []
+
+    def serve(connection: Any) -> None:
+        for request in requests_of(connection):
+            asked.append(f"{request.method} {request.target}")
+            body = json.dumps([len(asked)]).encode()
+            status = b"500 Broken" if request.target == "/broken" else b"200 OK"
+            head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n"
+            connection.sendall(head % (status, len(body)) + body)
+
+    with Upstream(serve) as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with an SQLite database and a module."""
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE orders (item, count)")
+        database.execute("INSERT INTO orders VALUES ('tea', 2)")
+    database.close()
+    (tmp_path / "books.py").write_text("def read():\n    print('noise')\n    return {'n': 1}\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_state_is_read_in_each_way(shop: Path, service: Upstream) -> None:
+    assert state(shop, http=f"GET {service.address.url}/orders") == [1]
+    assert state(shop, command=[sys.executable, "-c", "print('[2]')"]) == [2]
+    query = {"database": "shop.db", "query": "SELECT item, count FROM orders"}
+    assert state(shop, sql=query) == [{"item": "tea", "count": 2}]
+    assert state(shop, python="books:read") == {"n": 1}
+
+
+def test_a_reset_by_sql_is_there_for_good(shop: Path) -> None:
+    delete = hook(sql={"database": "shop.db", "query": "DELETE FROM orders"})
+    run_hook(delete, shop, as_json=False)
+    assert state(shop, sql={"database": "shop.db", "query": "SELECT * FROM orders"}) == []
+
+
+@pytest.mark.slow
+def test_what_fails_says_why(shop: Path, service: Upstream) -> None:
+    url = service.address.url
+    assert failure(shop, http=f"GET {url}/broken") == f"GET {url}/broken: 500 [1]"
+    assert "ConnectionError" in failure(shop, http="GET http://127.0.0.1:1/")
+    assert failure(shop, command=["no-such-program"]) == "no-such-program: No such file or directory"
+    program = [sys.executable, "-c", "import sys; sys.exit('it is late')"]
+    assert failure(shop, command=program).endswith("exit code 1: it is late")
+    assert failure(shop, command=["echo", "hello"]) == "its answer is no JSON: 'hello'"
+    assert failure(shop, command=["echo", "NaN"]) == "its answer is no JSON: 'NaN'"
+    assert failure(shop, command=["sleep", "60"], timeout=0.1) == "sleep: not done within 0.1 s"
+    assert "no such table" in failure(shop, sql={"database": "shop.db", "query": "SELECT * FROM stock"})
+    assert failure(shop, sql={"database": "no.db", "query": "SELECT 1"}) == "there is no file no.db"
+    assert "no attribute 'write'" in failure(shop, python="books:write")
+
+
+def test_postgresql_without_a_driver_says_what_to_install(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    told = failure(shop, sql={"database": "postgresql://127.0.0.1/shop", "query": "SELECT 1"})
+    assert told == "PostgreSQL needs a driver: pip install 'windtunnel[postgresql]'"
+
+
+def test_the_world_is_reset_then_read_and_a_failure_is_recorded(shop: Path, service: Upstream) -> None:
+    url = service.address.url
+    spec = {"reset": {"http": f"POST {url}/reset"}, "probe": {"http": f"GET {url}/orders"}}
+    world = WorldProbe(WorldSpec.model_validate(spec), shop, lambda: 100.0)
+    before, after = world.before("e1"), world.after("e1")
+    assert before and (before.when, before.state, before.error) == ("before", [2], None)
+    assert after and (after.when, after.state) == ("after", [3])
+    broken = WorldProbe(WorldSpec(reset=hook(http=f"POST {url}/broken")), shop, lambda: 100.0)
+    failed = broken.before("e1")
+    assert failed and failed.error == f"the reset failed: POST {url}/broken: 500 [4]"
+
+
+def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
+    world = WorldProbe(WorldSpec(), shop, lambda: 100.0)
+    assert (world.before("e1"), world.after("e1")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("world", "problem"),
+    [
+        ({"prob": {}}, "world.prob: no such key; did you mean 'probe'?"),
+        ({"probe": {"http": "GET /orders"}}, "'GET /orders' is no call: write METHOD URL"),
+        ({"probe": {}}, "needs exactly one of http, command, sql, python"),
+        ({"probe": {"python": "books"}}, "'books' is no callable: write MODULE:CALLABLE"),
+        ({"reset": {"http": "POST http://shop.example/"}}, "shop.example is not this machine"),
+        (
+            {"probe": {"sql": {"database": "postgresql://me:pass@localhost/shop", "query": "SELECT 1"}}},
+            "must hold no password",
+        ),
+    ],
+)
+def test_a_wrong_world_names_its_place(world: Any, problem: str, tmp_path: Path) -> None:
+    links = {"shop": {"upstream": "http://127.0.0.1:9000"}}
+    with pytest.raises(WiringError) as caught:
+        build_wiring(WiringFile("windtunnel.yaml", {"links": links, "world": world}), tmp_path)
+    assert problem in str(caught.value)
