@@ -13,9 +13,10 @@ from windtunnel.dialects.anthropic import ANTHROPIC
 from windtunnel.dialects.errors import LinkDialect
 from windtunnel.dialects.model_dialect import ModelDialect
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.dialects.openai_responses import OPENAI_RESPONSES
 from windtunnel.dialects.tool import TOOL
 
-_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, ANTHROPIC)
+_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC)
 _GROUP = "windtunnel.dialects"
 
 
