@@ -1,5 +1,7 @@
 """The messages in a request to the model, as chat completions and Anthropic's messages API have them. Pure.
 
+Another dialect's come in that form, each of their parts with its ``text`` or, of a result, its ``content``.
+
 A *unit* is what must stay together for the API to accept it: a message, or an assistant's message with
 tool calls and all the results that answer them.
 """
@@ -12,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects import Dialect
+from windtunnel.dialects.gemini_contents import GEMINI_NAME, from_messages, to_messages
 from windtunnel.dialects.http import Request
-from windtunnel.dialects.json_values import as_objects
+from windtunnel.dialects.json_values import as_object, as_objects
 
 ChatMessage = dict[str, Any]
 
@@ -46,6 +49,12 @@ class Conversation:
         """Makes these units, in this order, the conversation's messages."""
         self.messages = [message for units in parts for unit in units for message in unit]
 
+    def as_body(self) -> dict[str, Any]:
+        """The request's JSON with these messages."""
+        if self.dialect == GEMINI_NAME:
+            return from_messages(self.body, self.messages)
+        return self.body | {"messages": self.messages}
+
     def indexed(self, *roles: str) -> Iterator[tuple[int, ChatMessage]]:
         """The messages of these roles that hold text, with their indexes; ``tool`` is a tool's result."""
         for at, message in enumerate(self.messages):
@@ -56,6 +65,8 @@ class Conversation:
 def read_conversation(request: Request, dialect: Dialect) -> Conversation:
     """The conversation in a request to the model. Raises ``ValueError`` for what is none."""
     body = request.json()
+    if dialect == GEMINI_NAME:
+        return Conversation(dialect, as_object(body), copy.deepcopy(to_messages(as_object(body))))
     messages = body.get("messages") if isinstance(body, dict) else None
     if not isinstance(messages, list) or len(as_objects(messages)) < len(messages):
         raise ValueError("no list of messages")
