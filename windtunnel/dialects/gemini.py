@@ -15,7 +15,7 @@ from windtunnel.dialects.conversation import last_user_text
 from windtunnel.dialects.errors import TOOL_USE_FAILED, ErrorForm
 from windtunnel.dialects.event_stream import value_of, with_data, write_event
 from windtunnel.dialects.gemini_contents import (
-    GEMINI_NAME,
+    CONTENTS,
     Part,
     call_in,
     field_of,
@@ -80,7 +80,7 @@ _Candidate = dict[str, Any]
 class Gemini:
     """Implements ``ModelDialect``; of a reply's candidates the first is read and written."""
 
-    name: Dialect = GEMINI_NAME
+    name: Dialect = "gemini"
     id_header = ""
     errors: Mapping[str, ErrorForm] = _ERRORS
     path_end = (":generateContent", ":streamGenerateContent")
@@ -98,7 +98,7 @@ class Gemini:
 
     def read_request(self, request: Request) -> ModelRequest:
         body = request.json_object()
-        contents = as_objects(body.get("contents"))
+        contents = as_objects(body.get(CONTENTS))
         calls = [call for content in contents for part in parts_of(content) if (call := call_in(part))]
         declared = [
             function
@@ -106,7 +106,7 @@ class Gemini:
             for function in as_objects(field_of(tool, "functionDeclarations"))
         ]
         return ModelRequest(
-            last_user_text(to_messages({"contents": contents})),
+            last_user_text(to_messages({CONTENTS: contents})),
             tuple(map(read_call, calls)),
             tuple(map(_offered, declared)),
             model=request.path.rpartition("/")[2].partition(":")[0],

@@ -9,11 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from windtunnel.dialects import Dialect
 from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, compact, parsed
 from windtunnel.dialects.model_messages import ToolCall
 
-GEMINI_NAME: Dialect = "gemini"
+CONTENTS = "contents"
 Part = dict[str, Any]
 _CAPITAL = re.compile("[A-Z]")
 _ROLES = {"model": "assistant", "function": "tool"}
@@ -58,7 +57,7 @@ def write_call(part: Part, call: ToolCall, arguments: dict[str, Any]) -> Part:
 
 def to_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The system instruction and the contents as messages. Raises ``ValueError`` for what is none."""
-    contents = body.get("contents")
+    contents = body.get(CONTENTS)
     if not isinstance(contents, list) or len(as_objects(contents)) < len(contents):
         raise ValueError("no list of contents")
     system = as_object(field_of(body, "systemInstruction"))
@@ -68,11 +67,11 @@ def to_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def from_messages(body: dict[str, Any], messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The request's body with these messages; those of the system are its instruction, in their order."""
-    own = ("contents", "systemInstruction", "system_instruction")
+    own = (CONTENTS, "systemInstruction", "system_instruction")
     rest = {key: value for key, value in body.items() if key not in own}
     system = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
     contents = [_to_content(message) for message in messages if message.get("role") != "system"]
-    return {**rest, **({"systemInstruction": {"parts": system}} if system else {}), "contents": contents}
+    return {**rest, **({"systemInstruction": {"parts": system}} if system else {}), CONTENTS: contents}
 
 
 def _to_message(content: dict[str, Any]) -> dict[str, Any]:

@@ -118,7 +118,10 @@ class EarlyEnd(_Stop):
     name = "early_end"
 
     at: _Place = Field("finish", description=_PLACES)
-    terminator: bool = Field(False, description="still send the event that ends a stream")
+    terminator: bool = Field(
+        False,
+        description="still send the event that ends a stream, if that is not the one with the finish reason",
+    )
 
     def lets_pass(self, kind: EventKind) -> bool:
         return self.terminator and kind == "end"
