@@ -1,9 +1,10 @@
-"""The messages in a request to the model, as chat completions, Anthropic's messages API and OpenAI's
-Responses API have them. Pure.
+"""The messages in a request to the model, as chat completions, Anthropic's messages API, OpenAI's Responses
+API and Gemini's have them. Pure.
 
 A message is told by its shape. In the Responses API it is an item of the ``input``, and tool calls, their
-results and the model's reasoning are items too. A *unit* is what must stay together for the API to accept it:
-a message, or an assistant's message with tool calls and all the results that answer them.
+results and the model's reasoning are items too. Gemini's contents come in Anthropic's form here. A *unit* is
+what must stay together for the API to accept it: a message, or an assistant's message with tool calls and all
+the results that answer them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects import Dialect
+from windtunnel.dialects.gemini_contents import CONTENTS, from_messages, to_messages
 from windtunnel.dialects.http import Request
 from windtunnel.dialects.json_values import as_object, as_objects
 
 ChatMessage = dict[str, Any]
-_KEYS = ("messages", "input")
+_KEYS = ("messages", "input", CONTENTS)
 _CALL_ITEM, _RESULT_ITEM = "function_call", "function_call_output"
 
 
@@ -36,6 +38,8 @@ class Conversation:
 
     def as_body(self) -> dict[str, Any]:
         """The request's JSON with these messages."""
+        if self.key == CONTENTS:
+            return from_messages(self.body, self.messages)
         return {**self.body, self.key: self.messages}
 
     def units(self) -> list[list[ChatMessage]]:
@@ -71,6 +75,8 @@ def read_conversation(request: Request, dialect: Dialect) -> Conversation:
     key = next((key for key in _KEYS if key in as_object(body)), None)
     if key is None:
         raise ValueError("no messages")
+    if key == CONTENTS:
+        return Conversation(dialect, body, to_messages(body), key)
     messages = body.pop(key)
     if key == "input" and isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
