@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects.anthropic import ANTHROPIC
-from windtunnel.dialects.chat_form import body_of
+from windtunnel.dialects.chat_form import checked_body
 from windtunnel.dialects.chat_of_anthropic import anthropic_as_chat
 from windtunnel.dialects.chat_of_gemini import gemini_as_chat
 from windtunnel.dialects.chat_of_responses import responses_as_chat
@@ -45,7 +45,7 @@ class ChatApi:
         return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
 
 
-CHAT_API = ChatApi(OPENAI_CHAT, lambda request: body_of(request, {}), "chatcmpl-")
+CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, {}), "chatcmpl-")
 _GEMINI_API = ChatApi(GEMINI, gemini_as_chat, usage_key="usageMetadata")
 _BASES = ("/openai/v1", "/v1")
 _V1_APIS = {

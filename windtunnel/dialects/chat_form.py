@@ -16,7 +16,7 @@ from windtunnel.dialects.model_messages import OfferedTool, ToolCall
 ChatPart = dict[str, Any]
 
 
-def body_of(request: Request, refused: Mapping[str, str]) -> dict[str, Any]:
+def checked_body(request: Request, refused: Mapping[str, str]) -> dict[str, Any]:
     """The request's JSON object. ``refused``: fields that it may not set, and why."""
     body = request.json()
     if not isinstance(body, dict):

@@ -21,7 +21,7 @@ _Block = dict[str, Any]
 
 def anthropic_as_chat(request: Request) -> dict[str, Any]:
     """Raises ``ValueError`` that names what chat completions cannot say."""
-    body = chat.body_of(request, _REFUSED)
+    body = chat.checked_body(request, _REFUSED)
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("'max_tokens': is missing")
     given = chat.objects_at("messages", body.get("messages"))

@@ -20,7 +20,7 @@ _UNKNOWN_CHOICE = "is AUTO, ANY, NONE or VALIDATED"
 
 def gemini_as_chat(request: Request) -> dict[str, Any]:
     """Raises ``ValueError`` that names what chat completions cannot say."""
-    body = chat.body_of(request, _REFUSED)
+    body = chat.checked_body(request, _REFUSED)
     asked, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
     if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
         raise ValueError("'alt': only event streams are supported: send alt=sse")

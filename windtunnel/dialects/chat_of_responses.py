@@ -22,7 +22,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 def responses_as_chat(request: Request) -> dict[str, Any]:
     """Raises ``ValueError`` that names what chat completions cannot say."""
-    body = chat.body_of(request, _REFUSED)
+    body = chat.checked_body(request, _REFUSED)
     given = body.get("input")
     items = (
         [{"role": "user", "content": given}] if isinstance(given, str) else chat.objects_at("input", given)
