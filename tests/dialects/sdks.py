@@ -111,12 +111,35 @@ def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
     return ModelReply(text, calls, message.stop_reason or ""), message.usage.output_tokens
 
 
+def _ask_responses(client: Any, body: dict[str, Any]) -> Answer:
+    """A stream as the client itself joins it: its last event has all of the reply."""
+    given = {key: value for key, value in body.items() if key not in ("stream", "max_tokens")}
+    if body["stream"]:
+        with client.responses.stream(**given) as stream:
+            response = stream.get_final_response()
+    else:
+        response = client.responses.create(**given)
+    calls = tuple(
+        ToolCall(item.name, item.arguments, item.call_id)
+        for item in response.output
+        if item.type == "function_call"
+    )
+    reply = ModelReply(response.output_text, calls, response.status)
+    return reply, response.usage.total_tokens if response.usage else None
+
+
 SDKS = [
     Sdk("groq", "openai_chat", "", groq.Groq, _ask_chat),
     Sdk("openai", "openai_chat", "/v1", openai.OpenAI, _ask_chat),
+    Sdk("openai responses", "openai_responses", "/v1", openai.OpenAI, _ask_responses),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
+
+
+def column(client: str, stream: bool) -> str:
+    """The client's column in the table of what clients saw."""
+    return f"{client}, stream" if stream else client
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.dialects.forms import CALL, CALLS, TEXT, ZURICH, Form
-from tests.dialects.sdks import CLIENTS, open_clients
+from tests.dialects.sdks import CLIENTS, column, open_clients
 from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
 from tests.faults.catalogue.model.subject import script, subject
@@ -63,10 +63,6 @@ def clients(lab) -> Iterator[dict[str, Any]]:
 def agent(lab, request) -> Iterator[Any]:
     with subject(lab.url("model", ""), request.param) as agent:
         yield agent, column("ChatGroq agent", request.param)
-
-
-def column(client: str, stream: bool) -> str:
-    return f"{client}, stream" if stream else client
 
 
 def armed(name: str, parameters: dict[str, Any], when: dict[str, Any]) -> str:
