@@ -69,9 +69,10 @@ def from_messages(body: dict[str, Any], messages: Sequence[dict[str, Any]]) -> d
     """The request's body with these messages; those of the system are its instruction, in their order."""
     own = (CONTENTS, "systemInstruction", "system_instruction")
     rest = {key: value for key, value in body.items() if key not in own}
-    system = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
+    said = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
+    system = {**as_object(named_field(body, "systemInstruction")), "parts": said}
     contents = [_to_content(message) for message in messages if message.get("role") != "system"]
-    return {**rest, **({"systemInstruction": {"parts": system}} if system else {}), CONTENTS: contents}
+    return {**rest, **({"systemInstruction": system} if said else {}), CONTENTS: contents}
 
 
 def _to_message(content: dict[str, Any]) -> dict[str, Any]:
