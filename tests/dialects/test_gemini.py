@@ -121,7 +121,9 @@ def test_a_request_is_read_in_either_spelling(path):
 
 
 def test_the_conversation_is_the_system_instruction_and_the_contents():
-    body = gemini_request(USER, (ZURICH,), {}) | {"systemInstruction": {"parts": [{"text": "Be brief."}]}}
+    body = gemini_request(USER, (ZURICH,), {}) | {
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]}
+    }
     chat = read_conversation(Request((), json.dumps(body).encode()), "gemini")
     assert [role_of(message) for message in chat.messages] == ["system", "user", "assistant", "tool"]
     assert text_of(chat.messages[0]) == "Be brief." and text_of(chat.messages[3]) == '{"temperature": 21.5}'

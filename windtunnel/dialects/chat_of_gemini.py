@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 from windtunnel.dialects import chat_form as chat
 from windtunnel.dialects.gemini import GEMINI, json_schema
-from windtunnel.dialects.gemini_contents import call_in, field_of, read_call, to_messages
+from windtunnel.dialects.gemini_contents import call_in, named_field, read_call, to_messages
 from windtunnel.dialects.http import Request
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 
@@ -25,10 +25,10 @@ def gemini_as_chat(request: Request) -> dict[str, Any]:
     if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
         raise ValueError("'alt': only event streams are supported: send alt=sse")
     for at, tool in enumerate(chat.objects_at("tools", body.get("tools"))):
-        if field_of(tool, "functionDeclarations") is None:
+        if named_field(tool, "functionDeclarations") is None:
             raise ValueError(f"'tools.{at}': only functionDeclarations are supported, not {', '.join(tool)}")
-    config = as_object(field_of(body, "generationConfig"))
-    names = {"n": field_of(config, "candidateCount"), "logprobs": field_of(config, "responseLogprobs")}
+    config = as_object(named_field(body, "generationConfig"))
+    names = {"n": named_field(config, "candidateCount"), "logprobs": named_field(config, "responseLogprobs")}
     wishes = {
         "tools": [chat.function_tool(tool) for tool in asked.tools],
         "tool_choice": _choice(body, [tool.name for tool in asked.tools]),
@@ -66,16 +66,16 @@ def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _answered(result: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
     """The id of the call that a result answers."""
-    name = as_text(as_object(field_of(as_object(result.get("part")), "functionResponse")).get("name"))
+    name = as_text(as_object(named_field(as_object(result.get("part")), "functionResponse")).get("name"))
     own = result.get("tool_use_id")
     at = next((at for at, call in enumerate(waiting) if (call[1] == own if own else call[0] == name)), None)
     return as_text(own) if at is None else waiting.pop(at)[1]
 
 
 def _choice(body: dict[str, Any], names: list[str]) -> Any:
-    tooling = as_object(field_of(body, "toolConfig"))
-    config = as_object(field_of(tooling, "functionCallingConfig"))
-    mode, allowed = config.get("mode", "AUTO"), as_list(field_of(config, "allowedFunctionNames"))
+    tooling = as_object(named_field(body, "toolConfig"))
+    config = as_object(named_field(tooling, "functionCallingConfig"))
+    mode, allowed = config.get("mode", "AUTO"), as_list(named_field(config, "allowedFunctionNames"))
     if mode not in _CHOICES:
         raise ValueError(f"'toolConfig.functionCallingConfig.mode': {_UNKNOWN_CHOICE}, not {mode}")
     if len(allowed) == 1:
@@ -88,8 +88,8 @@ def _choice(body: dict[str, Any], names: list[str]) -> Any:
 
 
 def _form(config: dict[str, Any]) -> dict[str, Any] | None:
-    kind = field_of(config, "responseMimeType") or "text/plain"
-    schema = field_of(config, "responseJsonSchema") or field_of(config, "responseSchema")
+    kind = named_field(config, "responseMimeType") or "text/plain"
+    schema = named_field(config, "responseJsonSchema") or named_field(config, "responseSchema")
     if kind not in ("text/plain", "application/json"):
         raise ValueError(f"'generationConfig.responseMimeType': {kind} is not supported")
     if kind == "text/plain":

@@ -16,9 +16,9 @@ from windtunnel.dialects.errors import TOOL_USE_FAILED, ErrorForm
 from windtunnel.dialects.event_stream import value_of, with_data, write_event
 from windtunnel.dialects.gemini_contents import (
     CONTENTS,
-    Part,
+    ContentPart,
     call_in,
-    field_of,
+    named_field,
     parts_of,
     read_call,
     to_messages,
@@ -103,7 +103,7 @@ class Gemini:
         declared = [
             function
             for tool in as_objects(body.get("tools"))
-            for function in as_objects(field_of(tool, "functionDeclarations"))
+            for function in as_objects(named_field(tool, "functionDeclarations"))
         ]
         return ModelRequest(
             last_user_text(to_messages({CONTENTS: contents})),
@@ -121,7 +121,7 @@ class Gemini:
         candidate = _first(body)
         parts = parts_of(candidate.get("content"))
         calls = tuple(read_call(call_in(part)) for part in parts if call_in(part))
-        reason = as_text(field_of(candidate, "finishReason"))
+        reason = as_text(named_field(candidate, "finishReason"))
         finish = "tool_calls" if calls and reason == "STOP" else _FINISH.get(reason, reason)
         return ModelReply("".join(map(_said, parts)), calls, finish)
 
@@ -134,7 +134,7 @@ class Gemini:
         same_text = reply.text == self.read_reply(body).text
         calls, malformed = _up_to_malformed(reply.calls)
         waiting, text = list(calls), reply.text
-        parts: list[Part] = []
+        parts: list[ContentPart] = []
         for part in parts_of(candidate.get("content")):
             if call_in(part):
                 parts += [_written(part, waiting.pop(0))] if waiting else []
@@ -193,7 +193,7 @@ class Gemini:
             return "call"
         if any(as_text(part.get("text")) for part in parts):
             return "text"
-        return "finish" if field_of(candidate, "finishReason") else "other"
+        return "finish" if named_field(candidate, "finishReason") else "other"
 
     def calls_begun(self, event: bytes) -> int:
         return sum(1 for part in parts_of(_chunk_candidate(value_of(event)).get("content")) if call_in(part))
@@ -207,7 +207,7 @@ class Gemini:
         value = as_object(value_of(event))
         candidate = _chunk_candidate(value)
         content = as_object(candidate.get("content"))
-        before: list[Part] = []
+        before: list[ContentPart] = []
         for part in parts_of(content):
             if not call_in(part):
                 before.append(part)
@@ -225,7 +225,7 @@ class Gemini:
         """The event without the reason for the end; None if it has no such reason."""
         value = as_object(value_of(event))
         candidate = _chunk_candidate(value)
-        if not field_of(candidate, "finishReason"):
+        if not named_field(candidate, "finishReason"):
             return None
         rest = {key: candidate[key] for key in ("content", "index") if key in candidate}
         said = self.kind_of(event) != "finish"
@@ -253,18 +253,18 @@ def _chunk_candidate(chunk: Any) -> _Candidate:
     return next(iter(as_objects(as_object(chunk).get("candidates"))), {})
 
 
-def _is_text(part: Part) -> bool:
+def _is_text(part: ContentPart) -> bool:
     """Whether the part is what the model says; a thought is not."""
     return "text" in part and not part.get("thought")
 
 
-def _said(part: Part) -> str:
+def _said(part: ContentPart) -> str:
     return as_text(part.get("text")) if _is_text(part) else ""
 
 
 def _offered(function: dict[str, Any]) -> OfferedTool:
     """A declaration has a JSON schema, or the API's own, whose types are in capitals."""
-    schema = field_of(function, "parametersJsonSchema")
+    schema = named_field(function, "parametersJsonSchema")
     plain = schema if schema is not None else json_schema(function.get("parameters"))
     return OfferedTool.read({**function, "schema": plain}, schema="schema")
 
@@ -287,7 +287,7 @@ def _up_to_malformed(calls: Sequence[ToolCall]) -> tuple[Sequence[ToolCall], Too
     return (calls, None) if at is None else (calls[:at], calls[at])
 
 
-def _written(part: Part, call: ToolCall) -> Part:
+def _written(part: ContentPart, call: ToolCall) -> ContentPart:
     return write_call(part, call, call.values() or {})
 
 
@@ -306,11 +306,11 @@ def _add(candidate: _Candidate, piece: _Candidate) -> None:
     candidate.update({key: value for key, value in piece.items() if key != "content"})
 
 
-def _alike(last: Part, part: Part) -> bool:
+def _alike(last: ContentPart, part: ContentPart) -> bool:
     return set(last) <= {"text", "thought"} and bool(last.get("thought")) == bool(part.get("thought"))
 
 
-def _cut(part: Part) -> Iterator[Part]:
+def _cut(part: ContentPart) -> Iterator[ContentPart]:
     """A plain text in pieces; any other part as it is."""
     if set(part) <= {"text", "thought"} and as_text(part.get("text")):
         yield from ({**part, "text": piece} for piece in pieces(part["text"]))

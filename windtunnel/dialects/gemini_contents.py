@@ -13,7 +13,7 @@ from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_t
 from windtunnel.dialects.model_messages import ToolCall
 
 CONTENTS = "contents"
-Part = dict[str, Any]
+ContentPart = dict[str, Any]
 _CAPITAL = re.compile("[A-Z]")
 _ROLES = {"model": "assistant", "function": "tool"}
 _NAMES = {role: name for name, role in _ROLES.items()}
@@ -21,7 +21,7 @@ _NAMES = {role: name for name, role in _ROLES.items()}
 _RESULT_KEYS = ("result", "output", "error", "content")
 
 
-def field_of(value: dict[str, Any], name: str) -> Any:
+def named_field(value: dict[str, Any], name: str) -> Any:
     """The field of that camel-case name, in either spelling; None without one."""
     return value[name] if name in value else value.get(_snake(name))
 
@@ -30,13 +30,13 @@ def _snake(name: str) -> str:
     return _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
 
 
-def parts_of(content: Any) -> list[Part]:
+def parts_of(content: Any) -> list[ContentPart]:
     return as_objects(as_object(content).get("parts"))
 
 
-def call_in(part: Part) -> dict[str, Any]:
+def call_in(part: ContentPart) -> dict[str, Any]:
     """A part's function call; empty without one."""
-    return as_object(field_of(part, "functionCall"))
+    return as_object(named_field(part, "functionCall"))
 
 
 def read_call(call: dict[str, Any]) -> ToolCall:
@@ -47,7 +47,7 @@ def read_call(call: dict[str, Any]) -> ToolCall:
     )
 
 
-def write_call(part: Part, call: ToolCall, arguments: dict[str, Any]) -> Part:
+def write_call(part: ContentPart, call: ToolCall, arguments: dict[str, Any]) -> ContentPart:
     """The part with that call in the place of its own; what else the part holds stays, a signature say."""
     rest = {key: value for key, value in call_in(part).items() if key != "id"}
     identity = {"id": call.id} if call.id else {}
@@ -60,7 +60,7 @@ def to_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
     contents = body.get(CONTENTS)
     if not isinstance(contents, list) or len(as_objects(contents)) < len(contents):
         raise ValueError("no list of contents")
-    system = as_object(field_of(body, "systemInstruction"))
+    system = as_object(named_field(body, "systemInstruction"))
     first = [{"role": "system", "content": [*map(_to_message_part, parts_of(system))]}] if system else []
     return first + [_to_message(content) for content in contents]
 
@@ -69,9 +69,10 @@ def from_messages(body: dict[str, Any], messages: Sequence[dict[str, Any]]) -> d
     """The request's body with these messages; those of the system are its instruction, in their order."""
     own = (CONTENTS, "systemInstruction", "system_instruction")
     rest = {key: value for key, value in body.items() if key not in own}
-    system = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
+    said = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
+    system = {**as_object(named_field(body, "systemInstruction")), "parts": said}
     contents = [_to_content(message) for message in messages if message.get("role") != "system"]
-    return {**rest, **({"systemInstruction": {"parts": system}} if system else {}), CONTENTS: contents}
+    return {**rest, **({"systemInstruction": system} if said else {}), CONTENTS: contents}
 
 
 def _to_message(content: dict[str, Any]) -> dict[str, Any]:
@@ -87,9 +88,9 @@ def _to_content(message: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "role": _NAMES.get(role, role), "parts": _to_parts(message.get("content"))}
 
 
-def _to_message_part(part: Part) -> dict[str, Any]:
+def _to_message_part(part: ContentPart) -> dict[str, Any]:
     """Calls and results are marked as such; the part as it came is kept beside."""
-    call, result = call_in(part), as_object(field_of(part, "functionResponse"))
+    call, result = call_in(part), as_object(named_field(part, "functionResponse"))
     if call:
         return {"type": "tool_use", "id": call.get("id"), "part": part}
     if result:
@@ -98,25 +99,25 @@ def _to_message_part(part: Part) -> dict[str, Any]:
     return part
 
 
-def _to_parts(content: Any) -> list[Part]:
+def _to_parts(content: Any) -> list[ContentPart]:
     if isinstance(content, str):
         return [{"text": content}]
     return [_to_part(part) for part in as_list(content) if isinstance(part, dict)]
 
 
-def _to_part(part: dict[str, Any]) -> Part:
+def _to_part(part: dict[str, Any]) -> ContentPart:
     original = as_object(part.get("part"))
     if part.get("type") == "tool_use":
         return _with_field(original, "functionCall", call_in(original), part.get("id"))
     if part.get("type") == "tool_result":
-        result = as_object(field_of(original, "functionResponse"))
+        result = as_object(named_field(original, "functionResponse"))
         response = _with_result_text(result.get("response"), as_text(part.get("content")))
         changed = {**result, "response": response} if response is not None else result
         return _with_field(original, "functionResponse", changed, part.get("tool_use_id"))
     return part
 
 
-def _with_field(part: Part, name: str, value: dict[str, Any], id: Any) -> Part:
+def _with_field(part: ContentPart, name: str, value: dict[str, Any], id: Any) -> ContentPart:
     key = name if name in part else _snake(name)
     return {**part, key: {**value, "id": id} if id is not None else value}
 

@@ -337,6 +337,9 @@ class Exchange:
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
+    Of a model's reply: ``model`` is its name there, ``tokens_in`` and ``tokens_out`` are its usage as the
+    upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
+    first text or tool call went out to the client. What the reply does not tell is None.
     """
 
     start: float
@@ -363,6 +366,10 @@ class Exchange:
     eligible: list[str] = field(default_factory=list)
     unavailable: bool = False
     client_left: bool = False
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    first_token_ms: float | None = None
     event: Literal["exchange"] = "exchange"
 
 

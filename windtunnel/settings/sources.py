@@ -18,6 +18,7 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from windtunnel.core.spelling import nearest
+from windtunnel.settings.prices import prices_in_full
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
 
 # Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
@@ -50,6 +51,8 @@ def merge_sources(sources: Iterable[Source]) -> Settings:
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
         merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"])
+    if isinstance(merged.get("prices"), str):
+        merged["prices"] = _prices_in_full(merged["prices"], origin["prices"])
     merged.setdefault("seed", secrets.randbelow(2**31))
     merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
     settings = _validate(merged, origin)
@@ -70,6 +73,15 @@ def _fault_set_in_full(given: str, where: str) -> str:
         return find_set(given).dump()
     except FaultSetError as error:
         raise SettingsError(f"{where}: FAULTS: {error}") from None
+
+
+def _prices_in_full(given: str, where: str) -> str:
+    try:
+        return prices_in_full(given)
+    except OSError as error:
+        raise SettingsError(f"{where}: PRICES: {given[:80]}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{where}: PRICES: {error}") from None
 
 
 def _validate(merged: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.usage import usage_fields
 from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
@@ -48,6 +49,7 @@ def _exchange_line(request: RequestInProgress) -> str:
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
         f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
+        f"{usage_fields(request, request.kept) if request.kept else ''}"
         ',"event":"exchange"}'
     )
 
