@@ -385,6 +385,9 @@ class Exchange:
     part as it crossed the client's side, without secrets; None where none is kept, and cut off where
     ``request_cut`` or ``reply_cut`` says so; of one that is no text only its length is said, as one cut off.
     ``upstream_status``: what the upstream answered, where the client got another status or none.
+    Of a model's reply: ``model`` is its name there, ``tokens_in`` and ``tokens_out`` are its usage as the
+    upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
+    first text or tool call went out to the client. What the reply does not tell is None.
     """
 
     start: float
@@ -422,6 +425,10 @@ class Exchange:
     request_cut: bool = False
     reply_cut: bool = False
     upstream_status: int | None = None
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    first_token_ms: float | None = None
     event: Literal["exchange"] = "exchange"
 
     @property

@@ -22,6 +22,7 @@ from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
+from windtunnel.judging.usage import ModelUsage, model_usage
 from windtunnel.stats.intervals import percentile
 
 
@@ -72,6 +73,7 @@ class Summary:
     unexplained: int
     refused_calls: dict[str, int]
     latency_ms: dict[str, LinkLatency]
+    model_usage: ModelUsage
     arming_ms: dict[str, float | int | None]
     duration_s: float | None
     toxics_left: int | None
@@ -96,6 +98,7 @@ class Summary:
             "unexposed": asdict(self.unexposed),
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
+            "model_usage": asdict(self.model_usage),
             "reproducible": self.reproducible,
         }
 
@@ -133,6 +136,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         refused_calls=refused,
         latency_ms=_latencies(events, started.wired.names),
+        model_usage=model_usage(events, str(started.settings.get("prices", ""))),
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,

@@ -15,6 +15,7 @@ from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.gateway.connection.bodies import target_without_secrets
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.usage import usage_fields
 from windtunnel.gateway.connection.wire_fields import wire_fields
 from windtunnel.gateway.lane import LinkListener
 from windtunnel.history.events import FaultMet
@@ -54,7 +55,8 @@ def _exchange_line(request: RequestInProgress, more: str) -> str:
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
         f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
-        f'{more},"event":"exchange"}}'
+        f"{more}{usage_fields(request, request.kept) if request.kept else ''}"
+        ',"event":"exchange"}'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Literal
@@ -12,6 +13,7 @@ from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
 from windtunnel.gateway.connection.bodies import BodyStart
+from windtunnel.gateway.connection.sent_pieces import SentPieces
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
@@ -30,7 +32,8 @@ class RequestInProgress:
     """A request and its reply on one client connection.
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
-    are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
+    are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any;
+    ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -75,13 +78,14 @@ class RequestInProgress:
     _keyed = False
     recorded = False
     of_model = False
+    kept: SentPieces | None = None
 
     def __init__(self, link: str, head: RequestHead, began: float, of_model: bool = False) -> None:
         self.link = link
         if of_model:
             self.of_model = True
         self.head = head
-        self.began = self.ended = began
+        self.began = self.ended = self.whole_at = began
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         if head.chunked or head.length:
@@ -96,6 +100,8 @@ class RequestInProgress:
         used = self._body.feed(data)
         self.request_bytes += used
         self.request_done = self._body.done
+        if self.request_done:
+            self.whole_at = time.perf_counter()
         return used
 
     def take_held(self) -> bytes:
