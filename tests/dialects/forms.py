@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
@@ -69,7 +70,8 @@ class Form:
         """A request that has those calls in its conversation, answered by the tools."""
         writer = WRITERS[self.dialect]
         body = {**writer.request(earlier, tools), "stream": self.stream}
-        return Request(JSON_TYPE, json.dumps(body).encode(), "POST", writer.path)
+        path = (self.stream and writer.stream_path) or writer.path
+        return Request(JSON_TYPE, json.dumps(body).encode(), "POST", path)
 
 
 def streamed(dialect: Dialect, body: dict[str, Any]) -> Reply:
@@ -165,16 +167,26 @@ def _response_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, A
 
 @dataclass(frozen=True)
 class Writer:
-    """How a dialect writes what the neutral form says, by no code of the project."""
+    """How a dialect writes what the neutral form says, by no code of the project.
+
+    ``stream_path`` is that of a request for a stream, if it has another.
+    """
 
     path: str
     reply: Callable[[ModelReply], dict[str, Any]]
     request: Callable[[tuple[ToolCall, ...], bool], dict[str, Any]]
+    stream_path: str = ""
 
 
 WRITERS: dict[Dialect, Writer] = {
     "openai_chat": Writer("/openai/v1/chat/completions", _completion, _chat_request),
     "anthropic": Writer("/v1/messages", _message, _messages_request),
+    "gemini": Writer(
+        "/v1beta/models/m:generateContent",
+        gemini_reply,
+        lambda earlier, tools: gemini_request(USER, earlier, TOOLS if tools else {}),
+        "/v1beta/models/m:streamGenerateContent?alt=sse",
+    ),
     "openai_responses": Writer("/v1/responses", _response, _response_request),
 }
 FORMS = [Form(dialect, stream) for dialect in WRITERS for stream in (False, True)]

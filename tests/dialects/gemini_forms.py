@@ -10,6 +10,7 @@ from typing import Any
 from google import genai
 from google.genai import types
 
+from tests.support import PATIENCE_S
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 
 USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}
@@ -45,6 +46,7 @@ class GeminiClient:
 
     def __init__(self, url: str) -> None:
         options = types.HttpOptions(base_url=url, api_version="v1beta", headers={"Connection": "close"})
+        self.timeout = PATIENCE_S  # seconds
         self.client = genai.Client(api_key="k", http_options=options)
 
     def ask(self, body: dict[str, Any], *, stream: bool) -> tuple[ModelReply, int | None]:
@@ -52,6 +54,7 @@ class GeminiClient:
         config = types.GenerateContentConfig(
             tools=body.get("tools"),
             system_instruction=body.get("systemInstruction"),
+            http_options=types.HttpOptions(timeout=int(self.timeout * 1000)),
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         )
         asked = {"model": "m", "contents": body["contents"], "config": config}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import groq
 import openai
 
 from tests.dialects.forms import Form
+from tests.dialects.gemini_forms import GeminiClient, gemini_client
 from tests.support import PATIENCE_S
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
@@ -128,10 +129,19 @@ def _ask_responses(client: Any, body: dict[str, Any]) -> Answer:
     return reply, response.usage.total_tokens if response.usage else None
 
 
+def _ask_gemini(client: GeminiClient, body: dict[str, Any]) -> Answer:
+    return client.ask(body, stream=body["stream"])
+
+
+def _open_gemini(base_url: str, **_: Any) -> AbstractContextManager[GeminiClient]:
+    return gemini_client(base_url)
+
+
 SDKS = [
     Sdk("groq", "openai_chat", "", groq.Groq, _ask_chat),
     Sdk("openai", "openai_chat", "/v1", openai.OpenAI, _ask_chat),
     Sdk("openai responses", "openai_responses", "/v1", openai.OpenAI, _ask_responses),
+    Sdk("google-genai", "gemini", "", _open_gemini, _ask_gemini),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]

@@ -32,7 +32,9 @@ class ModelServer:
         for request in requests_of(connection):
             body = request.json
             self.bodies.append(body)
-            form = Form(dialect_of(request.target, of_model=True), bool(body.get("stream")))
+            path = request.target.partition("?")[0]
+            streams = bool(body.get("stream")) or ":stream" in path
+            form = Form(dialect_of(path, of_model=True), streams)
             reply = self.rewrite(form, form.reply(self.script(body)))
             for part in _events(reply) if form.stream else whole(reply):
                 connection.sendall(part)

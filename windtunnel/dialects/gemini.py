@@ -265,17 +265,18 @@ def _said(part: ContentPart) -> str:
 def _offered(function: dict[str, Any]) -> OfferedTool:
     """A declaration has a JSON schema, or the API's own, whose types are in capitals."""
     schema = named_field(function, "parametersJsonSchema")
-    plain = schema if schema is not None else _json_schema(function.get("parameters"), depth=0)
+    plain = schema if schema is not None else json_schema(function.get("parameters"))
     return OfferedTool.read({**function, "schema": plain}, schema="schema")
 
 
-def _json_schema(schema: Any, depth: int) -> Any:
+def json_schema(schema: Any, depth: int = 0) -> Any:
+    """A schema in the API's own form as JSON schema has it: the names of types are in small letters."""
     if isinstance(schema, list):
-        return [_json_schema(item, depth + 1) for item in schema]
+        return [json_schema(item, depth + 1) for item in schema]
     if not isinstance(schema, dict) or depth > 32:
         return schema
     return {
-        key: value.lower() if key == "type" and isinstance(value, str) else _json_schema(value, depth + 1)
+        key: value.lower() if key == "type" and isinstance(value, str) else json_schema(value, depth + 1)
         for key, value in schema.items()
     }
 

@@ -46,5 +46,6 @@ def test_what_an_official_client_sees(lab, model, clients, sdk, form, fault):
     [met] = lab.exchange().faults
     assert met.injected and answer.text == TEXT.text
     assert model.bodies[0][key] != sent and accepted(model.bodies[0][key])
-    assert {"stream": False, "max_tokens": 9} | model.bodies[0] | {key: sent} == body
+    same = model.bodies[0].keys() & body.keys() - {key}
+    assert {name: model.bodies[0][name] for name in same} == {name: body[name] for name in same}
     SEEN.note(fault.name, column(sdk.name, form.stream), "silent: the answer is to another request")

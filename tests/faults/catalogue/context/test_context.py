@@ -52,10 +52,24 @@ RESPONSES = [
     {"type": "function_call", "id": "fc_3", "call_id": "c3", "name": "send_message", "arguments": "{}"},
     {"type": "function_call_output", "call_id": "c3", "output": '{"sent": "é"}'},
 ]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "What is the weather in Zürich, and send it to Bob"}]},
+    {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": {}}}]},
+    {
+        "role": "user",
+        "parts": [{"functionResponse": {"id": "c1", "name": "get_weather", "response": {"temp": 12}}}],
+    },
+    {"role": "model", "parts": [{"functionCall": {"id": "c2", "name": "send", "args": {}}}]},
+    {
+        "role": "user",
+        "parts": [{"functionResponse": {"id": "c2", "name": "send", "response": {"result": "é"}}}],
+    },
+]
 CONVERSATIONS = {
     "openai_chat": ("messages", OPENAI),
     "anthropic": ("messages", ANTHROPIC),
     "openai_responses": ("input", RESPONSES),
+    "gemini": ("contents", GEMINI),
 }
 
 
@@ -79,12 +93,14 @@ def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai_chat"
 
 def tool_ids(message: dict[str, Any]) -> list[str]:
     """The ids of the tool calls that a message makes or answers."""
-    content = message.get("content")
+    content = message.get("content", message.get("parts"))
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     ids = [call.get("id") for call in message.get("tool_calls") or ()]
     ids += [message.get("tool_call_id"), message.get("call_id")]
     calls = [part for part in parts if part.get("type") in ("tool_use", "tool_result")]
     ids += [part.get("id", part.get("tool_use_id")) for part in calls]
+    tooled = [part.get("functionCall", part.get("functionResponse")) for part in parts]
+    ids += [each["id"] for each in tooled if each]
     return [id for id in ids if isinstance(id, str)]
 
 
@@ -94,7 +110,7 @@ def accepted(messages: list[Any]) -> bool:
     for message in messages:
         if message.get("type") == "reasoning":
             continue
-        if message.get("role") == "assistant":
+        if message.get("role") in ("assistant", "model"):
             if open_:
                 return False
             open_ = set(tool_ids(message))

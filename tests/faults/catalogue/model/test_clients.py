@@ -26,6 +26,8 @@ pytestmark = pytest.mark.slow  # its clients wait for their time limits
 CASES = [(name, {}) for name in (*TOOL.errors, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
 # parameters that keep the tests short or fixed, and do not show in the row
 QUIETLY: dict[str, dict[str, Any]] = {
+    "stream_cut": {"after": 2},
+    "stream_hang": {"after": 2},
     "slow_first_token": {"ms": 50},
     "slow_tokens": {"ms": 5},
     "duplicate_event": {"nth": 2},

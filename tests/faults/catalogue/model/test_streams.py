@@ -54,6 +54,9 @@ def test_a_stream_is_cut_after_n_events(form, ending):
 @FORM
 def test_a_stream_is_cut_inside_a_tool_calls_arguments(form):
     steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
+    if form.dialect == "gemini":  # whose calls come whole: the event itself breaks off
+        assert value_of(steps[-1]) is None and ZURICH.arguments[:8].encode() in steps[-1]
+        return
     arguments = said(steps, form).calls[0].arguments
     assert editor.ending == "close" and ZURICH.arguments.startswith(arguments) and not is_json(arguments)
     assert arguments
