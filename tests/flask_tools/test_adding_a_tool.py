@@ -23,7 +23,7 @@ COPIED = ("agent", "experiments", "flask_tools", "tests", "windtunnel", "docker-
 # the page's own tests, and those of the project that a tool which is not complete would fail
 RUN = (
     *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),
-    *("tests/links/test_catalog.py", "tests/project/test_compose_file.py"),
+    *("tests/links/test_links.py", "tests/project/test_compose_file.py"),
 )
 
 

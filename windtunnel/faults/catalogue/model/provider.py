@@ -66,8 +66,9 @@ class ToolUseFailed(Fault):
     """The API refuses what the model generated, since it could not read a tool call in it.
 
     Groq's 400 with ``tool_use_failed``: ``failed_generation`` holds the reply's own tool calls as models
-    write them when they miss the form, or its text. Anthropic's API has no such error; there it is an
-    ``invalid_request_error`` that says the same. A request that offers no tool passes.
+    write them when they miss the form, or its text. Anthropic's API and Gemini's have no such error; there
+    it is an ``invalid_request_error`` or ``INVALID_ARGUMENT`` that says the same. A request that offers no
+    tool passes.
     """
 
     name = "tool_use_failed"
