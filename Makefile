@@ -58,9 +58,9 @@ dist: setup      ## the source distribution, and the wheel made from that
 release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown
 	@WINDTUNNEL_DIST=dist WINDTUNNEL_REQUIRE=index $(BIN)/python -m pytest tests/package $(ARGS)
 
-lock:            ## renew the lock files (needs uv)
-	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab pyproject.toml -o requirements.lock
+lock:            ## renew the lock files (needs uv); what is tested is what is locked to be run
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra dev pyproject.toml -o requirements-dev.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:           ## remove what setup and the tools made; logs and state stay
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

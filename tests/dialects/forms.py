@@ -54,7 +54,7 @@ class Form:
         return f"{self.dialect}-{'stream' if self.stream else 'json'}"
 
     def reply(self, reply: ModelReply) -> Reply:
-        body = (_completion if self.dialect == "openai" else _message)(reply)
+        body = (_completion if self.dialect == "openai_chat" else _message)(reply)
         return streamed(self.dialect, body) if self.stream else json_reply(200, body)
 
     @property
@@ -66,12 +66,12 @@ class Form:
 
     def request(self, *earlier: ToolCall, tools: bool = True) -> Request:
         """A request that has those calls in its conversation, answered by the tools."""
-        body = (_chat_request if self.dialect == "openai" else _messages_request)(earlier, tools)
-        path = "/openai/v1/chat/completions" if self.dialect == "openai" else "/v1/messages"
+        body = (_chat_request if self.dialect == "openai_chat" else _messages_request)(earlier, tools)
+        path = "/openai/v1/chat/completions" if self.dialect == "openai_chat" else "/v1/messages"
         return Request(JSON_TYPE, json.dumps({**body, "stream": self.stream}).encode(), "POST", path)
 
 
-FORMS = [Form(dialect, stream) for dialect in ("openai", "anthropic") for stream in (False, True)]
+FORMS = [Form(dialect, stream) for dialect in ("openai_chat", "anthropic") for stream in (False, True)]
 STREAMS = [form for form in FORMS if form.stream]
 
 

@@ -112,8 +112,8 @@ def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
 
 
 SDKS = [
-    Sdk("groq", "openai", "", groq.Groq, _ask_chat),
-    Sdk("openai", "openai", "/v1", openai.OpenAI, _ask_chat),
+    Sdk("groq", "openai_chat", "", groq.Groq, _ask_chat),
+    Sdk("openai", "openai_chat", "/v1", openai.OpenAI, _ask_chat),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]

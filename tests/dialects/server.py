@@ -31,7 +31,7 @@ class ModelServer:
         for request in requests_of(connection):
             body = request.json
             self.bodies.append(body)
-            dialect = "anthropic" if request.target.endswith("/messages") else "openai"
+            dialect = "anthropic" if request.target.endswith("/messages") else "openai_chat"
             form = Form(dialect, bool(body.get("stream")))
             reply = self.rewrite(form, form.reply(self.script(body)))
             for part in _events(reply) if form.stream else whole(reply):

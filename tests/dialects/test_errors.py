@@ -25,7 +25,7 @@ def test_every_model_api_has_the_same_errors_and_those_of_tools():
 
 @pytest.mark.parametrize("kind", [name for name in OPENAI_CHAT.errors if name != "bad_gateway"])
 def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
-    openai, anthropic = reply("openai", kind), reply("anthropic", kind)
+    openai, anthropic = reply("openai_chat", kind), reply("anthropic", kind)
     assert set(openai.json()["error"]) >= {"message", "type", "param", "code"}
     assert openai.header("x-request-id") == "req_1"
     assert anthropic.json()["type"] == "error" and anthropic.json()["request_id"] == "req_1"
@@ -37,8 +37,8 @@ def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
     [
         ("anthropic", "overloaded", 529, "overloaded_error"),
         ("anthropic", "quota", 402, "billing_error"),
-        ("openai", "quota", 429, "insufficient_quota"),
-        ("openai", "overloaded", 503, "server_error"),
+        ("openai_chat", "quota", 429, "insufficient_quota"),
+        ("openai_chat", "overloaded", 503, "server_error"),
     ],
 )
 def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
@@ -47,10 +47,10 @@ def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
 
 
 def test_a_bad_gateway_before_a_model_is_a_page_not_json():
-    error = reply("openai", "bad_gateway")
+    error = reply("openai_chat", "bad_gateway")
     assert error.header("content-type") == "text/html" and error.body.startswith(b"<html>")
 
 
 def test_what_a_model_generated_is_quoted_as_it_is():
-    assert reply("openai", "tool_use_failed").json()["error"]["failed_generation"] == "<{x}>"
+    assert reply("openai_chat", "tool_use_failed").json()["error"]["failed_generation"] == "<{x}>"
     assert reply("anthropic", "tool_use_failed").json()["error"]["message"].endswith(" <{x}>")

@@ -25,7 +25,7 @@ def test_events_are_split_at_blank_lines_whatever_the_line_end(line_end):
 @pytest.mark.parametrize("name", ["groq_calls", "openai_text", "anthropic_calls"])
 def test_streams_as_the_providers_write_them_are_read(name):
     sample = Path(__file__).with_name("samples") / f"{name}.txt"
-    dialect = MODEL_DIALECTS["anthropic" if name.startswith("anthropic") else "openai"]
+    dialect = MODEL_DIALECTS["anthropic" if name.startswith("anthropic") else "openai_chat"]
     body = dialect.collect(split_events(sample.read_bytes()))
     model_reply = dialect.read_reply(body)
     assert dialect.read_reply(dialect.collect(dialect.spread(body))) == model_reply

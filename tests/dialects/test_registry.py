@@ -9,7 +9,7 @@ from windtunnel.dialects.registry import dialect_of
 
 @pytest.mark.parametrize(
     ("of_model", "path", "dialect"),
-    [(False, "/v1/messages", "tool"), (True, "/v1/messages", "anthropic"), (True, "/x", "openai")],
+    [(False, "/v1/messages", "tool"), (True, "/v1/messages", "anthropic"), (True, "/x", "openai_chat")],
 )
 def test_the_link_and_the_path_tell_the_dialect(of_model, path, dialect):
     assert dialect_of(path, of_model=of_model) == dialect

@@ -59,7 +59,7 @@ def test_further_choices_stay_as_they_are():
     body["choices"].append({"index": 1, "message": {"role": "assistant", "content": "b"}})
     written = form.model_dialect.write_reply(body, ModelReply("a"))
     assert [choice["message"]["content"] for choice in written["choices"]] == ["a", "b"]
-    again = reply_body(form.model_dialect, streamed("openai", written))
+    again = reply_body(form.model_dialect, streamed("openai_chat", written))
     assert [choice["message"]["content"] for choice in again["choices"]] == ["a", "b"]
 
 

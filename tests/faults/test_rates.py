@@ -22,7 +22,7 @@ from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
 from windtunnel.faults.sets.presets import find_set, preset_names
 
 TRIES = 3000
-CHAT = Form("openai", stream=False)
+CHAT = Form("openai_chat", stream=False)
 POST = Request(JSON_TYPE, b'{"to": "Bob", "text": "hi"}', "POST", "/message")
 EXCHANGES = {
     "weather": (WEATHER, json_reply(200, {"city": "Zurich", "temperature_c": 8.4, "date": "2026-11-22"})),

@@ -61,7 +61,7 @@ _ERRORS = {
 class OpenAIChat:
     """Implements ``ModelDialect``; a reply is a completion, of which the first choice is read and written."""
 
-    name: Dialect = "openai"
+    name: Dialect = "openai_chat"
     id_header = "x-request-id"
     errors: Mapping[str, ErrorForm] = _ERRORS
     path_end = "/chat/completions"

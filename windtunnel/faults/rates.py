@@ -100,7 +100,7 @@ def _chances(entry: Entry) -> tuple[float, float]:
 def _effect_of(entry: Entry) -> _Effect:
     """Found by a trial on a plain request and a reply of JSON, such as tools send."""
     fault = entry.fault
-    act = fault.act(Try("model", "openai", Request(), "", 1, 1, 1, 1, lambda _: 0.5))
+    act = fault.act(Try("model", "openai_chat", Request(), "", 1, 1, 1, 1, lambda _: 0.5))
     if isinstance(act, Act) and act.only_delays:
         return "delay"
     if not isinstance(act, Act) or fault.chooses or conditions_of(entry.when, entry.only):

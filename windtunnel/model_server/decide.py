@@ -171,7 +171,7 @@ class Engine:
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
     """The tool calls of each reply since the last user message, with their tool messages' contents."""
     last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
-    for reply, *results in Conversation("openai", {}, [*messages[last:]]).units():
+    for reply, *results in Conversation("openai_chat", {}, [*messages[last:]]).units():
         contents = {result.get("tool_call_id"): result.get("content") for result in results}
         calls = OPENAI_CHAT.read_reply({"choices": [{"message": reply}]}).calls
         yield [(call, contents.get(call.id)) for call in calls]

@@ -16,7 +16,7 @@ from tests.faults.catalogue.context.test_context import ANTHROPIC, OPENAI, accep
 from tests.gateway.lab import Lab, gateway
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
 
-MESSAGES = {"openai": OPENAI, "anthropic": ANTHROPIC}
+MESSAGES = {"openai_chat": OPENAI, "anthropic": ANTHROPIC}
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ ANTHROPIC = [
 ]
 
 
-def act_of(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) -> Act | Miss | None:
+def act_of(fault: Fault, body: Any, dialect: Dialect = "openai_chat", seed: int = 1) -> Act | Miss | None:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = Request(JSON_TYPE, raw, "POST", "/v1/chat/completions")
 
@@ -54,7 +54,7 @@ def act_of(fault: Fault, body: Any, dialect: Dialect = "openai", seed: int = 1) 
     return fault.act(Try("model", dialect, request, "e", 1, 1, 1, 1, chance))
 
 
-def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai", seed: int = 1) -> list[Any]:
+def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai_chat", seed: int = 1) -> list[Any]:
     """The messages that the model gets."""
     act = act_of(fault, {"model": "m", "messages": messages}, dialect, seed)
     assert isinstance(act, Act) and act.request is not None
@@ -88,7 +88,7 @@ def accepted(messages: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-@pytest.mark.parametrize(("dialect", "messages"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
+@pytest.mark.parametrize(("dialect", "messages"), [("openai_chat", OPENAI), ("anthropic", ANTHROPIC)])
 def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect, messages):
     assert accepted(messages)
     for seed in range(5):
@@ -120,7 +120,7 @@ MESSAGE = st.dictionaries(KEYS, WORDS | JSON | st.lists(st.dictionaries(KEYS, WO
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 @given(body=st.binary() | JSON | st.fixed_dictionaries({"messages": st.lists(MESSAGE, max_size=6)}))
 def test_nothing_makes_them_raise(kind, body):
-    for dialect in ("openai", "anthropic"):
+    for dialect in ("openai_chat", "anthropic"):
         act = act_of(kind(), body, dialect)
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
 

@@ -36,7 +36,7 @@ REQUESTS = st.builds(
     st.text(),
     BODIES,
 )
-DIALECTS = st.sampled_from(["tool", "openai", "anthropic"])
+DIALECTS = st.sampled_from(["tool", "openai_chat", "anthropic"])
 CASES = st.tuples(st.integers(0, 99), REQUESTS, REPLIES, REPLIES, DIALECTS)
 STILL_JSON: list[Fault] = [
     Partial(),

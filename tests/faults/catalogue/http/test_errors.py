@@ -36,7 +36,7 @@ def test_a_named_error_is_plain_json_at_a_tool(kind):
 
 
 def test_the_message_names_the_model_that_was_asked_for():
-    reply = answer(NotFoundError(), dialect="openai", request=model_request(model="gpt {0} \ud800"))
+    reply = answer(NotFoundError(), dialect="openai_chat", request=model_request(model="gpt {0} \ud800"))
     assert "`gpt {0} \ud800`" in reply.json()["error"]["message"]
 
 

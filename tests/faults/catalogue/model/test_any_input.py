@@ -80,7 +80,7 @@ SAID = st.builds(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(["tool", "openai", "anthropic"]))
+@given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(["tool", "openai_chat", "anthropic"]))
 def test_no_input_breaks_a_fault(seed, request, reply, dialect):
     for fault in EVERY:
         act = fault.act(a_try(dialect=dialect, request=request, chance=keyed(seed)))

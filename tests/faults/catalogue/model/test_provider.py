@@ -10,7 +10,7 @@ from windtunnel.dialects.http import RawReply, Reply
 from windtunnel.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
-CHAT, MESSAGES = Form("openai", False), Form("anthropic", False)
+CHAT, MESSAGES = Form("openai_chat", False), Form("anthropic", False)
 
 
 def error(fault, form):
@@ -43,7 +43,7 @@ def test_a_failed_tool_use_holds_the_calls_at_hand(form):
     found = reply.json()["error"]
     assert generation in found.get("failed_generation", found["message"])
     assert evidence["failed_generation"].startswith(generation)
-    assert found.get("code") == ("tool_use_failed" if form.dialect == "openai" else None)
+    assert found.get("code") == ("tool_use_failed" if form.dialect == "openai_chat" else None)
 
 
 @FORM
