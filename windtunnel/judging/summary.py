@@ -9,6 +9,8 @@ from typing import Any
 
 from windtunnel.history.events import AttemptArmed, Event, ModelCall, PromptsSource, ToolCallRefused, ToolTry
 from windtunnel.judging.account import FaultAccount, account
+from windtunnel.judging.findings.finding import Finding
+from windtunnel.judging.findings.rules import findings_in
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
@@ -42,6 +44,7 @@ class Summary:
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` the others.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
+    ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
     """
 
     run_id: str
@@ -68,6 +71,7 @@ class Summary:
     not_reproducible_because: list[str]
     remarks: list[str]
     differences: list[str]
+    findings: list[Finding]
 
     @property
     def reproducible(self) -> bool:
@@ -86,6 +90,7 @@ class Summary:
             "unexposed": asdict(self.unexposed),
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
+            "findings": [asdict(finding) for finding in self.findings],
             "reproducible": self.reproducible,
         }
 
@@ -128,6 +133,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
         differences=judgement.differences,
+        findings=findings_in(events),
     )
 
 
