@@ -32,7 +32,7 @@ def asked(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **
 
 def asked_model(at=0.0, body='{"messages": []}', **more):
     fields = {"target": "/v1/chat/completions", "dialect": "openai_chat", "fingerprint": ""}
-    return asked(at, link="model", **{"request_body": body} | fields | more)
+    return asked(at, **{"link": "model", "request_body": body} | fields | more)
 
 
 def lost(at=0.0, **more):
