@@ -19,9 +19,8 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
         if len(layers) > 1:
             up_to = "" if prod(count for _, count in layers) == len(group) else "up to "
             product = " x ".join(f"{up_to}{count} by {who}" for who, count in layers)
-            text = (
-                f"{group[0].name} was sent {len(group)} times, none before the last with success: {product}"
-            )
+            failed = "until the last" if group[-1].succeeded else "each time"
+            text = f"{group[0].name} was sent {len(group)} times and failed {failed}: {product}"
             yield Observation(text, tuple(id for sent in group for id in sent.ids))
 
 
