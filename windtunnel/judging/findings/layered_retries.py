@@ -15,8 +15,9 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
         if any(sent.succeeded or sent.reply_lost is None for sent in group[:-1]):
             continue
-        layers = [(who, count) for who, count in _layers(trace, group) if count > 1]
-        if len(layers) > 1:
+        asked = _asked(trace, group)
+        layers = [(who, count) for who, count in _counted(asked) if count > 1]
+        if len(layers) > 1 and _multiplied(asked):
             up_to = "" if prod(count for _, count in layers) == len(group) else "up to "
             product = " x ".join(f"{up_to}{count} by {who}" for who, count in layers)
             failed = "until the last" if group[-1].succeeded else "each time"
@@ -24,13 +25,24 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
             yield Observation(text, tuple(id for sent in group for id in sent.ids))
 
 
-def _layers(trace: EpisodeTrace, group: Sequence[Sent]) -> Iterator[tuple[str, int]]:
+def _asked(trace: EpisodeTrace, group: Sequence[Sent]) -> list[list[list[Sent]]]:
+    """The requests as the model asked for them, in these as the framework did, in these the SDK's tries."""
+    by_model = _split(group, lambda before, sent: _is_asked_anew(trace, before, sent))
+    return [_split(tries, lambda _, sent: not _is_sdk_retry(sent)) for tries in by_model]
+
+
+def _counted(asked: list[list[list[Sent]]]) -> Iterator[tuple[str, int]]:
     """Each layer from the outermost, and how often at most it asked the next."""
-    asked = _split(group, lambda before, sent: _is_asked_anew(trace, before, sent))
-    series = [_split(tries, lambda _, sent: not _is_sdk_retry(sent)) for tries in asked]
     yield "the model", len(asked)
-    yield "the framework", max(map(len, series))
-    yield "the SDK", max(len(tries) for one in series for tries in one)
+    yield "the framework", max(map(len, asked))
+    yield "the SDK", max(len(tries) for by_framework in asked for tries in by_framework)
+
+
+def _multiplied(asked: list[list[list[Sent]]]) -> bool:
+    """Whether an outer layer has made an inner one repeat itself at least twice."""
+    repeated = [by_framework for by_framework in asked if sum(map(len, by_framework)) > 1]
+    by_sdk = [tries for by_framework in asked for tries in by_framework if len(tries) > 1]
+    return len(repeated) > 1 or len(by_sdk) > 1
 
 
 def _split(group: Sequence[Sent], is_new: Callable[[Sent, Sent], bool]) -> list[list[Sent]]:
@@ -66,7 +78,7 @@ LAYERED_RETRIES = Rule(
         "between, or the subject's own count of its calls says so)."
     ),
     silent=(
-        "only one layer repeated it",
+        "only one layer repeated it, or the inner one only once: a call that passed at the second asking",
         "one of the tries before the last had succeeded",
         "it is not known whether a reply reached the caller",
         "a model's requests differ, or the history does not hold their bodies",
