@@ -23,6 +23,10 @@ def test_who_says_done_of_a_refused_write_is_told_with_the_errors():
     ]
 
 
+def test_of_a_refusal_that_was_lost_the_subject_knows_no_success():
+    assert "422, its reply was lost" in seen(REFUSED, lost(1, status=422), DONE)[0]
+
+
 def test_a_200_that_holds_an_error_alone_is_one():
     assert "a 200 with an error in it" in seen(asked(reply_body=ERROR), DONE)[0]
 
@@ -40,6 +44,7 @@ def test_a_write_that_found_nobody_is_one():
         pytest.param([REFUSED, ended(ended_by="text")], id="prose"),
         pytest.param([REFUSED, asked(1, status=201, fingerprint="f2"), DONE], id="corrected"),
         pytest.param([lost(), DONE], id="carried out, reply lost"),
+        pytest.param([lost(status=409), DONE], id="there already, reply lost"),
         pytest.param([lost(status=None), DONE], id="maybe carried out"),
         pytest.param([asked(status=500), DONE], id="failed, maybe carried out"),
         pytest.param([asked(status=409), DONE], id="there already"),

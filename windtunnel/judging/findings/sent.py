@@ -11,8 +11,6 @@ from windtunnel.links.link import Link
 
 Executed = Literal["yes", "no", "maybe"]
 SameKey = tuple[int, str, str]
-_NOT_SENT = "refused"
-_CONNECT_TIMEOUT = frozenset({"connect_timeout", "ConnectTimeout"})
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,6 @@ class Sent:
         return self.exchange.key if self.exchange and self.exchange.dialect else None
 
     @property
-    def reached_upstream_side(self) -> bool:
-        """Whether the caller had a connection at all."""
-        error = self.tried.error if self.tried else None
-        return error_kind(error) != _NOT_SENT and error not in _CONNECT_TIMEOUT
-
-    @property
     def reply_lost(self) -> bool | None:
         """Whether the caller got no whole reply; None where that is not known."""
         if self.tried is not None:
@@ -159,13 +151,18 @@ class Sent:
             return self._executed_past_gateway
         if not exchange.forwarded:
             return "no"
-        told = [
-            met.evidence["upstream_status"] for met in exchange.faults if "upstream_status" in met.evidence
-        ]
-        status = told[-1] if told else exchange.status
-        if not isinstance(status, int) or status >= 500:
+        status = self.answered
+        if status is None or status >= 500:
             return "maybe"
         return "yes" if status < 400 else "no"
+
+    @property
+    def answered(self) -> int | None:
+        """The status that the upstream gave, whatever came of it; None if it gave none, or nobody knows."""
+        if self.exchange is None or not self.exchange.forwarded:
+            return None
+        told = [met.evidence.get("upstream_status") for met in self.exchange.faults]
+        return next((status for status in told if isinstance(status, int)), self.exchange.status)
 
     @property
     def _executed_past_gateway(self) -> Executed:
