@@ -17,6 +17,8 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.judging.account import FaultAccount, account
+from windtunnel.judging.findings.finding import Finding
+from windtunnel.judging.findings.rules import findings_in
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
@@ -52,6 +54,7 @@ class Summary:
     was; of others it is not known.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
+    ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
     """
 
     run_id: str
@@ -80,6 +83,7 @@ class Summary:
     not_reproducible_because: list[str]
     remarks: list[str]
     differences: list[str]
+    findings: list[Finding]
 
     @property
     def reproducible(self) -> bool:
@@ -99,6 +103,7 @@ class Summary:
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "model_usage": asdict(self.model_usage),
+            "findings": [asdict(finding) for finding in self.findings],
             "reproducible": self.reproducible,
         }
 
@@ -143,6 +148,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
         differences=judgement.differences,
+        findings=findings_in(events),
     )
 
 

@@ -22,6 +22,7 @@ from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from windtunnel.judging.remarks import counted
 from windtunnel.judging.summary import Summary
+from windtunnel.report.findings import findings_table
 from windtunnel.report.headline import headline
 from windtunnel.report.model_usage import usage_lines
 from windtunnel.report.tables import fault_tables, new_table, one_line
@@ -144,6 +145,8 @@ def summary_table(summary: Summary) -> RenderableType:
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
+    if summary.findings:
+        blocks.append(findings_table(summary.findings, summary.run_id))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
