@@ -49,7 +49,7 @@ class ClientConnection(asyncio.Protocol):
         self.relay = RequestRelay(self.listener, self.client, self.queue, self)
         self.listener.lane.connections.add(self)
         self.membership.accept()
-        self._end_if_settling()
+        self._end_if_over()
 
     # what the client does
 
@@ -134,20 +134,22 @@ class ClientConnection(asyncio.Protocol):
                 self.end(_ATTEMPT_OVER)
             elif self._has_request_of(attempt) and self.relay.streams:
                 self.end(_STREAM_CLOSED)
-        elif self._idle and (self.membership.is_of(attempt) or not self.listener.is_tool):
+        elif self._idle and (self.membership.attempt is attempt or not self.listener.is_tool):
             self._drain(attempt)
 
     def cut_off(self, attempt: LaneAttempt) -> None:
         """The attempt waits no more: ends the connection if no request is unanswered on it."""
-        if self._drained and self.membership.is_of(attempt) and self.relay.request is None:
+        if self._drained and self.membership.attempt is attempt and self.relay.request is None:
             self.end(_ATTEMPT_OVER)
 
-    def _end_if_settling(self) -> None:
-        """Ends a connection without a request if its attempt is over."""
+    def _end_if_over(self) -> None:
+        """Ends the connection if it has no request and its attempt is over."""
+        attempt = self.membership.attempt
         if self._drained:
-            self.client.close()
-        elif self.membership.settling is not None:
-            self._drain(self.membership.settling)
+            if self._idle:
+                self.client.close()
+        elif attempt is not None and attempt.settling and self._idle:
+            self._drain(attempt)
 
     @property
     def _idle(self) -> bool:
@@ -168,8 +170,7 @@ class ClientConnection(asyncio.Protocol):
     def on_request_finished(self) -> None:
         if self.queue.waiting or self.client.half_closed:
             self._take_up_requests()
-        if self._idle:
-            self._end_if_settling()
+        self._end_if_over()
 
     def on_tunnel(self) -> None:
         if self.queue.waiting:  # what the client sent before its connection became a tunnel
