@@ -9,28 +9,35 @@ from windtunnel.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_re
 class ReplyReader:
     """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
 
-    ``head`` is the final reply's, ``tunnel`` is set once the connection changed its protocol, ``error``
-    says what could not be read. ``sink`` is given what the final reply's body carries; ``block`` is its
-    header block, and ``interim`` how much of what the last ``feed`` passed on came before it.
+    ``head`` is the final reply's, ``done`` is set at its end, ``tunnel`` once the connection changed its
+    protocol, ``error`` says what could not be read. ``sink`` is given what the final reply's body carries;
+    ``block`` is its header block, and ``interim`` how much of what the last ``feed`` passed on came before
+    it.
     """
 
-    block = b""
-    interim = 0
-    head: ReplyHead | None = None
-    tunnel = False
-    error: str | None = None
-    _start = b""
-    _body: Body | None = None
+    block: bytes
+    interim: int
+    head: ReplyHead | None
+    done: bool
+    tunnel: bool
+    error: str | None
+    _start: bytes
+    _body: Body | None
+    _method: str
+    _upgrade: bool
+    _swallow: bool
+    _sink: Sink | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, method: str, upgrade: bool, swallow_continue: bool, sink: Sink | None = None) -> None:
         self._method = method
         self._upgrade = upgrade
         self._swallow = swallow_continue
         self._sink = sink
-
-    @property
-    def done(self) -> bool:
-        return self._body is not None and self._body.done
+        self.block = self._start = b""
+        self.interim = 0
+        self.done = self.tunnel = False
+        self.head = self.error = self._body = None
 
     @property
     def begun(self) -> bool:
@@ -107,6 +114,7 @@ class ReplyReader:
             return block
         self.head, self.block = head, block
         self._body = self._framing(head)
+        self.done = self._body.done
         return None
 
     def _framing(self, head: ReplyHead) -> Body:
@@ -121,10 +129,12 @@ class ReplyReader:
 
     def _take(self, body: Body, data: bytes) -> int:
         try:
-            return body.feed(data)
+            used = body.feed(data)
         except BadBody as error:
             self._give_up(str(error))
             return len(data)
+        self.done = body.done
+        return used
 
     def _give_up(self, reason: str) -> None:
         self.error = f"bad reply: {reason}"
