@@ -18,7 +18,8 @@ def fingerprint(method: str, target: str, body: bytes = b"") -> str:
     """
     path, _, text = target.partition("?")
     query = str(sorted(_query(text))) if text else "[]"
-    canonical = f"[{quote(method.upper())}, {quote(path)}, {quote(query)}, {quote(_canonical(body))}]"
+    content = quote(_canonical(body)) if body else '""'
+    canonical = f"[{quote(method.upper())}, {quote(path)}, {quote(query)}, {content}]"
     return text_digest(canonical).hex()  # digest(method, path, query, body)
 
 
@@ -31,8 +32,6 @@ def _query(text: str) -> list[tuple[str, str]]:
 
 
 def _canonical(body: bytes) -> str:
-    if not body:
-        return ""
     try:
         return json.dumps(json.loads(body), sort_keys=True)
     except (ValueError, RecursionError):  # the latter: nested too deep
