@@ -28,7 +28,7 @@ def record_exchange(request: RequestInProgress) -> None:
     request.recorded = True
     if not request.reply_bytes:
         request.ended = time.perf_counter()
-    if request.request_done:
+    if request.request_done and not request.keyed:
         request.settle_key()
     request.run.write(_exchange_line(request))
 

@@ -44,6 +44,7 @@ class RequestInProgress:
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any.
+    ``keyed``: fingerprint, call and try are filled in.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -85,7 +86,7 @@ class RequestInProgress:
     request_done: bool
     body_start: BodyStart | None
     _body: Body
-    _keyed: bool
+    keyed: bool
     recorded: bool
     # Slots here and in the heads and readers of ``http1``: what every request reads costs a quarter of what a
     # class attribute in its place would, which ``python -m bench.gateway`` shows.
@@ -102,7 +103,7 @@ class RequestInProgress:
         self.attempt_number = self.call = self.try_ = self.configuration = 0
         self.reply_bytes = self.reply_bytes_before_eof = 0
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
-        self.decided = self.reply_is_remembered = self.swallow_continue = self._keyed = self.recorded = False
+        self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
         self.identity = "counted"
         self.eligible = ()
         if head.chunked or head.length:
@@ -131,7 +132,7 @@ class RequestInProgress:
         """Finds its attempt: the one of its connection (or lane), refined by the baggage that it sends."""
         if run is None and attempt is None:
             return
-        sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
+        sent = _identity_of(self.head.baggage) if self.head.baggage else None
         if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
@@ -139,23 +140,23 @@ class RequestInProgress:
             self.attempt_json = attempt_fields(run.run_id, sent.episode, sent.attempt)
             self.identity = "baggage"
         elif attempt is not None:
-            self.run, self.attempt = attempt.run, attempt
+            run = attempt.run
+            self.run, self.attempt = run, attempt
             self.episode, self.attempt_number = attempt.episode, attempt.number
             self.attempt_json = attempt.fields_json
             if sent:
-                agrees = sent.run == attempt.run.run_id and attempt.is_(sent.episode, sent.attempt)
+                agrees = sent.run == run.run_id and attempt.is_(sent.episode, sent.attempt)
                 self.identity = "baggage" if agrees else "mismatch"
-        if self.run is not None:
-            if sent:
-                self.call, self.try_ = sent.call, sent.try_
-            # the decision about faults replaces it by the configuration then in force
-            self.configuration = self.run.configuration
+        else:
+            return
+        if sent:
+            self.call, self.try_ = sent.call, sent.try_
+        # the decision about faults replaces it by the configuration then in force
+        self.configuration = run.configuration
 
     def settle_key(self) -> None:
-        """Fills in fingerprint, call and try, once; the body's start is not needed any more."""
-        if self._keyed:
-            return
-        self._keyed = True
+        """Fills in fingerprint, call and try: to be called once. The body's start is not needed any more."""
+        self.keyed = True
         start = self.body_start
         if self.link != MODEL_LINK.name:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
