@@ -54,9 +54,9 @@ class ClientConnection(asyncio.Protocol):
     # what the client does
 
     def data_received(self, data: bytes) -> None:
-        request = self.relay.request
         if self.client.closing:
             return
+        request = self.relay.request
         if request is None:
             self.queue.add(data, time.perf_counter())
             self._take_up_requests()
@@ -190,17 +190,18 @@ class ClientConnection(asyncio.Protocol):
         """Begins the requests that wait, one after the other, as far as they go."""
         if self._taking_up:
             return
+        queue, relay, client = self.queue, self.relay, self.client
         self._taking_up = True
         try:
-            while self.queue.waiting and self.relay.request is None and not self.client.closing:
+            while queue.waiting and relay.request is None and not client.closing:
                 if not self._take_up():
                     break
         finally:
             self._taking_up = False
-        if self.queue.waiting or self.client.pause_reasons:
-            self.client.pause(PauseReason.REQUESTS_WAIT, self.queue.is_long)
-        if self.client.half_closed and not self.client.closing and not self._client_wants_reply():
-            self.client.close()
+        if queue.waiting or client.pause_reasons:
+            client.pause(PauseReason.REQUESTS_WAIT, queue.is_long)
+        if client.half_closed and not client.closing and not self._client_wants_reply():
+            client.close()
 
     def _take_up(self) -> bool:
         """Begins the next request; False if its header block is not whole yet, or is refused."""
@@ -259,7 +260,7 @@ class ClientConnection(asyncio.Protocol):
                 decide(request)
                 self._carry_out_plan(request)
             return
-        if not request.answered_by_fault:
+        if request.plan is None or not request.plan.answers:
             if request.forwarding:
                 self.relay.upstream.send(data)
             else:

@@ -74,7 +74,7 @@ class RequestRelay:
         endpoint = self._listener.endpoint_in(request.run)
         upstream = self.upstream.open(endpoint)
         head, message = message_for(request, endpoint, body, is_tool=self._is_tool)
-        fault = request.plan.request_fault if request.plan else None
+        fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.copies > 1:
             self._copies = RequestCopies(fault, head, message)
         else:
@@ -83,15 +83,16 @@ class RequestRelay:
 
     def on_request_done(self, request: RequestInProgress) -> None:
         """All of the request is here, and has gone where it goes."""
-        fault = request.plan.request_fault if request.plan else None
+        fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.answer is not None:
             own_reply = self.reply.answer_by_fault(request, fault, fault.act.answer)
             if own_reply is not None:
                 self.reply.answer(request, own_reply)
                 self._finish(request)
             return
-        if self.upstream.connection is not None:
-            request.forwarded = not self.upstream.connection.connecting
+        connection = self.upstream.connection
+        if connection is not None:
+            request.forwarded = not connection.connecting
             if self._client.half_closed:
                 self.pass_on_eof()
         if request.reply_done:

@@ -85,10 +85,11 @@ class ReplyReader:
             if interim is not None:
                 passed, data = passed + interim, data[end:]
         self.interim = len(passed)
-        used = start = self.head.size if self.head else 0
-        if start < len(data):
-            used += self._take(self._body, data[start:])
-        if used == len(data) and not passed:
+        used = self.head.size if self.head is not None else 0
+        size = len(data)
+        if used < size:
+            used += self._take(self._body, data[used:])
+        if used == size and not passed:
             return data, b""
         return passed + data[:used], data[used:]
 
@@ -113,8 +114,8 @@ class ReplyReader:
             self._swallow = self._swallow or head.status == 100
             return block
         self.head, self.block = head, block
-        self._body = self._framing(head)
-        self.done = self._body.done
+        body = self._body = self._framing(head)
+        self.done = body.done
         return None
 
     def _framing(self, head: ReplyHead) -> Body:
