@@ -205,13 +205,14 @@ class ClientConnection(asyncio.Protocol):
 
     def _take_up(self) -> bool:
         """Begins the next request; False if its header block is not whole yet, or is refused."""
+        queue = self.queue
         try:
-            head = self.queue.next_head()
+            head = queue.next_head()
         except BadHead as error:
             self._refuse(error)
             return False
         if head is None:
-            if self.queue.waiting:
+            if queue.waiting:
                 self.client.start_timer(self.listener.head_timeout, self._on_head_timeout)
             return False
         self.client.stop_timer()
@@ -219,7 +220,7 @@ class ClientConnection(asyncio.Protocol):
         if self.membership.outlived:
             self._refuse(BadHead(_OUTLIVED, 421))
             return False
-        data = self.queue.take_all()
+        data = queue.take_all() if queue.waiting else b""
         if may_meet_fault(request):
             ask_faults(request)
             if request.held is not None and not request.decided and head.expects_continue:
@@ -227,7 +228,7 @@ class ClientConnection(asyncio.Protocol):
                 self.relay.reply.write(request, CONTINUE)
         if request.decided and request.held is not None:
             if data:
-                self.queue.add(data, time.perf_counter())
+                queue.add(data, time.perf_counter())
             self._carry_out_plan(request)
         else:
             self._on_body(request, data)

@@ -44,7 +44,8 @@ class RequestRelay:
         self, listener: LinkListener, client: ClientTransport, queue: RequestQueue, owner: RelayOwner
     ) -> None:
         self._listener = listener
-        self._is_tool = listener.is_tool
+        # a tool has one upstream in all runs
+        self._endpoint = listener.endpoint if listener.is_tool else None
         self._client = client
         self._queue = queue
         self._owner = owner
@@ -71,9 +72,9 @@ class RequestRelay:
     def forward(self, request: RequestInProgress, body: bytes) -> None:
         """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
         request.forwarding = True
-        endpoint = self._listener.endpoint_in(request.run)
+        endpoint = self._endpoint or self._listener.endpoint_in(request.run)
         upstream = self.upstream.open(endpoint)
-        head, message = message_for(request, endpoint, body, is_tool=self._is_tool)
+        head, message = message_for(request, endpoint, body, is_tool=self._endpoint is not None)
         fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.copies > 1:
             self._copies = RequestCopies(fault, head, message)

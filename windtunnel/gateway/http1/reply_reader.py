@@ -9,15 +9,16 @@ from windtunnel.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_re
 class ReplyReader:
     """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
 
-    ``head`` is the final reply's, ``done`` is set at its end, ``tunnel`` once the connection changed its
-    protocol, ``error`` says what could not be read. ``sink`` is given what the final reply's body carries;
-    ``block`` is its header block, and ``interim`` how much of what the last ``feed`` passed on came before
-    it.
+    ``head`` is the final reply's, and so is ``keep_alive``, False without one. ``done`` is set at its end,
+    ``tunnel`` once the connection changed its protocol, ``error`` says what could not be read. ``sink`` is
+    given what the final reply's body carries; ``block`` is its header block, and ``interim`` how much of what
+    the last ``feed`` passed on came before it.
     """
 
     block: bytes
     interim: int
     head: ReplyHead | None
+    keep_alive: bool
     done: bool
     tunnel: bool
     error: str | None
@@ -36,7 +37,7 @@ class ReplyReader:
         self._sink = sink
         self.block = self._start = b""
         self.interim = 0
-        self.done = self.tunnel = False
+        self.keep_alive = self.done = self.tunnel = False
         self.head = self.error = self._body = None
 
     @property
@@ -48,10 +49,6 @@ class ReplyReader:
     def ends_by_close(self) -> bool:
         """Whether the upstream's close is the reply's proper end."""
         return isinstance(self._body, EndlessBody) and self.error is None
-
-    @property
-    def keep_alive(self) -> bool:
-        return self.head is not None and self.head.keep_alive
 
     @property
     def continued(self) -> bool:
@@ -113,7 +110,7 @@ class ReplyReader:
                 return b""
             self._swallow = self._swallow or head.status == 100
             return block
-        self.head, self.block = head, block
+        self.head, self.block, self.keep_alive = head, block, head.keep_alive
         body = self._body = self._framing(head)
         self.done = body.done
         return None
