@@ -190,6 +190,8 @@ class ReplyDelivery:
         if upstream is not None and upstream.head is not None:
             request.upstream_status = upstream.head.status
             request.reply_block = upstream.block
+        if writer is None and request.plan is None and not client_was_gone:
+            return  # as most do: no fault, and the client was there
         if writer is not None:
             request.reply_block = writer.sent.block
             self.writer = self.changes = None
