@@ -6,11 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
-
-import anthropic
-import groq
-import openai
 
 from tests.dialects.forms import Form
 from tests.dialects.gemini_forms import GeminiClient, gemini_client
@@ -22,6 +19,22 @@ from windtunnel.dialects.model_messages import ModelReply, ToolCall
 CLOSE = {"Connection": "close"}
 Answer = tuple[ModelReply, int | None]
 """What was said, and the tokens that it took."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A client's package, imported when the first client is made: every worker reads this file, few make one.
+
+    Its attributes are the package's classes, to be called.
+    """
+
+    package: str
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        return lambda **given: getattr(import_module(self.package), kind)(**given)
+
+
+anthropic, groq, openai = Imported("anthropic"), Imported("groq"), Imported("openai")
 
 
 @dataclass(frozen=True)
