@@ -158,7 +158,7 @@ class RequestInProgress:
         self.configuration = run.configuration
 
     def settle_key(self) -> None:
-        """Fills in fingerprint, call and try: to be called once. Of the body's start the record needs more."""
+        """Fills in fingerprint, call and try: to be called once. The record needs the body's start, too."""
         self.keyed = True
         start = self.body_start
         if not self.of_model:
