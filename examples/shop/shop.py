@@ -1,0 +1,58 @@
+"""A small shop that keeps its orders in SQLite: python shop.py [PORT [FILE]]
+
+A repetition is known by the header Idempotency-Key, or by the order's own order_id: it is no second order.
+"""
+
+import sqlite3
+import sys
+from contextlib import closing
+
+from flask import Flask, request
+
+PRICES = {"green tea": 4.5, "teapot": 29.0, "honey": 6.25}
+COLUMNS = "id, item, count, customer"
+
+
+def create_app(file: str) -> Flask:
+    app = Flask("shop")
+
+    def run(statement: str, *values: object) -> list[dict[str, object]]:
+        with closing(sqlite3.connect(file, timeout=10)) as database, database:
+            database.row_factory = sqlite3.Row
+            return [dict(row) for row in database.execute(statement, values)]
+
+    columns = "id INTEGER PRIMARY KEY, item TEXT, count INTEGER, customer TEXT, key TEXT UNIQUE"
+    run(f"CREATE TABLE IF NOT EXISTS orders ({columns})")
+
+    @app.get("/price")
+    def price():
+        item = request.args.get("item", "")
+        if item not in PRICES:
+            return {"error": f"we do not sell {item!r}"}, 404
+        return {"item": item, "price": PRICES[item], "currency": "EUR"}
+
+    @app.get("/orders")
+    def orders():
+        return run(f"SELECT {COLUMNS} FROM orders ORDER BY id")
+
+    @app.post("/orders")
+    def order():
+        asked = request.get_json()
+        if asked.get("item") not in PRICES or int(asked.get("count", 1)) < 1:
+            return {"error": f"that cannot be ordered: {asked}"}, 422
+        key = request.headers.get("Idempotency-Key") or asked.get("order_id")
+        insert = f"INSERT OR IGNORE INTO orders VALUES (NULL, ?, ?, ?, ?) RETURNING {COLUMNS}"
+        added = run(insert, asked["item"], asked.get("count", 1), asked.get("customer"), key)
+        return (added or run(f"SELECT {COLUMNS} FROM orders WHERE key = ?", key))[0], 201
+
+    @app.delete("/orders/<int:number>")
+    def cancel(number: int):
+        gone = run("DELETE FROM orders WHERE id = ? RETURNING id", number)
+        return ("", 204) if gone else ({"error": f"there is no order {number}"}, 404)
+
+    return app
+
+
+if __name__ == "__main__":
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 9000
+    create_app(sys.argv[2] if len(sys.argv) > 2 else "shop.db").run(port=port)

@@ -1,0 +1,69 @@
+"""The shop's own books against the verdicts: what the wire proves is what the shop's database holds."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.examples.flying import fly
+from tests.examples.serving import EXAMPLES, shop
+
+pytestmark = pytest.mark.slow
+
+WIRING = EXAMPLES / "shop" / "windtunnel.yaml"
+ITEMS = ("green tea", "teapot", "honey")
+
+
+def prompts(folder: Path, episodes: int) -> Path:
+    """Each order many times, by ids; of each other episode nobody says what was wanted."""
+    entries: list[dict[str, Any]] = []
+    for number in range(episodes):
+        item, count = ITEMS[number % 3], number % 4 + 1
+        request = {
+            "link": "shop",
+            "method": "POST",
+            "path": "/orders",
+            "json": {"item": item, "count": count},
+        }
+        entries.append({"id": f"order-{number}", "prompt": f'Order {count} "{item}"'})
+        if number % 2:
+            entries[-1]["expect"] = {"requests": [request]}
+    file = folder / "prompts.json"
+    file.write_text(json.dumps(entries), encoding="utf-8")
+    return file
+
+
+def flown(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, str], Counter[str]]:
+    """The outcome of each episode under lost replies, and the rows that it left in the shop's database."""
+    database = folder / "shop.db"
+    with shop(database) as upstream:
+        words = ["--link", f"shop={upstream.url}", "--prompts", str(prompts(folder, episodes))]
+        words += ["--faults", "lost-replies", "--seed", "5"]
+        summary = fly(folder, WIRING, *words, environ={"ORDER_KEY": idempotency})
+    with closing(sqlite3.connect(database)) as connection:
+        rows = Counter(customer for (customer,) in connection.execute("SELECT customer FROM orders"))
+    outcomes = {episode["episode"]: episode["outcome"] for episode in summary["episodes"]}
+    assert len(outcomes) == episodes and rows.keys() <= outcomes.keys()
+    lost = [fault for each in summary["episodes"] for fault in each["faults"] if fault["delivered"]]
+    assert len(lost) >= episodes / 3
+    return outcomes, rows
+
+
+def test_duplicates_proven_from_the_wire_agree_with_the_database_in_every_episode(tmp_path: Path) -> None:
+    outcomes, rows = flown(tmp_path, 200, "none")
+    twice = {episode: rows[episode] > 1 for episode in outcomes}
+    assert {episode: outcome == "duplicate" for episode, outcome in outcomes.items()} == twice
+    assert 40 < sum(twice.values()) < 160
+
+
+@pytest.mark.parametrize("idempotency", ["header", "field"])
+def test_with_idempotency_keys_nobody_is_accused(tmp_path: Path, idempotency: str) -> None:
+    outcomes, rows = flown(tmp_path, 50, idempotency)
+    assert set(rows.values()) == {1}
+    assert "duplicate" not in outcomes.values()
