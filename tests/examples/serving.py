@@ -15,7 +15,10 @@ from typing import Any
 
 from werkzeug.serving import make_server
 
+from tests.model_server.conversations import ENGINE
+from tests.model_server.serving import serve
 from tests.support import ROOT
+from windtunnel.model_server.server import create_app
 
 EXAMPLES = ROOT / "examples"
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -68,3 +71,28 @@ def shop(database: Path) -> Iterator[Recorded]:
     """The shop of the examples."""
     with served(module_at(EXAMPLES / "shop" / "shop.py").create_app(str(database))) as record:
         yield record
+
+
+@contextmanager
+def scripted_model() -> Iterator[Recorded]:
+    """The scripted model as a server that is not the lab's."""
+    record, model = Recorded(""), create_app(ENGINE.decide)
+
+    async def recording(scope: Any, receive: Any, send: Any) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        record.requests.append((scope["method"], scope["raw_path"].decode()))
+        whole = [{"type": "http.request", "body": body}]
+        await model(scope, lambda: _next(whole, receive), send)
+
+    with serve(recording) as url:
+        record.url = url
+        yield record
+
+
+async def _next(messages: list[dict[str, Any]], receive: Any) -> Any:
+    return messages.pop(0) if messages else await receive()

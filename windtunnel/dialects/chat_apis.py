@@ -55,5 +55,9 @@ _V1_APIS = {
 }
 CHAT_APIS: Mapping[str, ChatApi] = {
     **{base + end: api for base in _BASES for end, api in _V1_APIS.items()},
-    **{f"/v1beta/models/{{model}}{end}": _GEMINI_API for end in GEMINI.path_end},
+    **{
+        f"{base}/models/{{model}}{end}": _GEMINI_API
+        for base in ("/v1beta", *_BASES)  # the official clients' usual version has changed
+        for end in GEMINI.path_end
+    },
 }

@@ -1,0 +1,66 @@
+"""Each example in an environment of its own: a virtual one, installed packages of Node, or a built program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.examples.serving import EXAMPLES
+from tests.package.installing import must
+from tests.support import ROOT, required
+
+# beside what pytest itself keeps from one session to the next; git ignores it, `make clean` removes it
+_CACHE = ROOT / ".pytest_cache" / "examples"
+_NEEDS = ("requirements.txt", "package.json", "go.mod")
+_READY = "ready"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A copy of an example, and the environment variables with which it finds what it needs."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+    @property
+    def wiring(self) -> Path:
+        return self.folder / "windtunnel.yaml"
+
+
+def installed(name: str) -> Installed:
+    """The example's environment, made where it is not there yet. Skips where it may not be made."""
+    source = EXAMPLES / name
+    needs = next(source / file for file in _NEEDS if (source / file).exists())
+    digest = sha256(needs.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    home = _CACHE / f"{name}-{digest}"
+    if not (home / _READY).exists():
+        if not required("index"):
+            pytest.skip(f"no environment for examples/{name}: WINDTUNNEL_REQUIRE=index makes one")
+        shutil.rmtree(home, ignore_errors=True)
+    folder = home / name
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    shutil.copy(EXAMPLES / "prompts.json", home)
+    if not (home / _READY).exists():
+        _install(needs.name, home, folder)
+        (home / _READY).touch()
+    if needs.name == "go.mod":
+        must(["go", "build", "-o", "agent", "."], folder, PATH=os.environ["PATH"])
+    node = shutil.which("node")
+    places = [str(home / "venv" / "bin"), *([str(Path(node).parent)] if node else []), "/usr/bin", "/bin"]
+    return Installed(folder, {"PATH": os.pathsep.join(places)})
+
+
+def _install(needs: str, home: Path, folder: Path) -> None:
+    if needs == "requirements.txt":
+        must([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], home)
+        pip = [sys.executable, "-m", "pip", "--python", str(home / "venv" / "bin" / "python")]
+        must([*pip, "install", "--quiet", "-r", needs], folder)
+    if needs == "package.json":
+        must(["npm", "install", "--no-audit", "--no-fund", "--silent"], folder, PATH=os.environ["PATH"])

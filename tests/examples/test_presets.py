@@ -1,0 +1,94 @@
+"""Every example under every preset that applies: it is struck, and the ledger is what the upstreams saw."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.flight import Silence, in_folder
+from tests.examples.environments import Installed, installed
+from tests.examples.serving import Recorded, scripted_model, shop
+from windtunnel.faults.sets.fault_set import FaultSet
+from windtunnel.faults.sets.presets import preset, preset_names
+from windtunnel.history.events import Exchange
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import Wiring, load_wiring, with_links
+from windtunnel.runner.flight import Flight, fly
+from windtunnel.runner.run import new_run_id
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.subjects.opening import open_wired_subject
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("openai_chat", "openai_responses", "anthropic", "google_genai", "requests_loop", "vercel_ai", "go")
+BASES = {"openai_chat": "/v1", "openai_responses": "/v1"}  # by dialect: what the client's address ends with
+KEYS = {name: "none-needed" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")}
+
+
+def stronger(faults: FaultSet, times: float) -> str:
+    """The same faults with so many times the chance: a few prompts then meet some for certain."""
+    entries = json.loads(faults.dump())
+    for entry in (*entries.get("faults", ()), *entries.get("toxics", ())):
+        when = entry.setdefault("when", {})
+        when["probability"] = min(1.0, when.get("probability", 1.0) * times)
+    return json.dumps(entries)
+
+
+@dataclass
+class ExampleLab:
+    """A lab with the wiring of an example, whose upstreams keep a record of their own."""
+
+    lab: Lab
+    configuration: Configuration
+    upstreams: dict[str, Recorded]
+
+    def fly(self, name: str) -> Flight:
+        """The example's order under that preset."""
+        wiring, folder = self.configuration.wiring, self.configuration.logs.parent
+        words = {"faults": stronger(preset(name, wiring.links), 6), "seed": "2", "attempt_time": "60"}
+        asked = in_folder(load_configuration(self.configuration.environ, words, wiring), folder)
+        asked = replace(asked, topology=self.lab.topology)
+        assert wiring.prompts
+        with open_wired_subject(wiring, asked) as subject:
+            return fly(new_run_id(), asked, subject, load_prompts(wiring.prompts, ["order"]), Silence())
+
+
+def wired(example: Installed, upstreams: dict[str, Recorded]) -> Wiring:
+    wiring = load_wiring(example.wiring)
+    model = wiring.links["model"]
+    model_url = upstreams["model"].url + BASES.get(model.dialect, "")
+    return with_links(wiring, [f"model={model_url}", f"shop={upstreams['shop'].url}"])
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLab]:
+    example = installed(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    with shop(folder / "shop.db") as goods, scripted_model() as model:
+        upstreams = {"shop": goods, "model": model}
+        environ = {**os.environ, **KEYS, **example.environ}
+        configuration = load_configuration(environ, {}, wired(example, upstreams))
+        configuration = in_folder(configuration, folder)
+        with Lab(configuration, Choice("embedded")) as lab:
+            yield ExampleLab(lab, configuration, upstreams)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: ExampleLab, name: str) -> None:
+    for upstream in lab.upstreams.values():
+        upstream.requests.clear()
+    flight = lab.fly(name)
+    assert not flight.failure
+    faults = [fault for episode in flight.summary.as_json()["episodes"] for fault in episode["faults"]]
+    assert any(fault["delivered"] for fault in faults), faults
+    exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
+    for link, upstream in lab.upstreams.items():
+        sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
+        assert sent == upstream.requests and sent
