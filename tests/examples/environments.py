@@ -1,4 +1,4 @@
-"""Each example in an environment of its own: a virtual one, installed packages of Node, or a built program."""
+"""Each example in an environment of its own: a virtual one, packages of Node, or a built program."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = ("openai_chat", "openai_responses", "anthropic", "google_genai", "requests_loop", "vercel_ai", "go")
 BASES = {"openai_chat": "/v1", "openai_responses": "/v1"}  # by dialect: what the client's address ends with
-KEYS = {name: "none-needed" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")}
+KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "none-needed")
 
 
 def stronger(faults: FaultSet, times: float) -> str:
@@ -49,10 +48,10 @@ class ExampleLab:
     configuration: Configuration
     upstreams: dict[str, Recorded]
 
-    def fly(self, name: str) -> Flight:
+    def fly(self, name: str, seed: int) -> Flight:
         """The example's order under that preset."""
         wiring, folder = self.configuration.wiring, self.configuration.logs.parent
-        words = {"faults": stronger(preset(name, wiring.links), 6), "seed": "2", "attempt_time": "60"}
+        words = {"faults": stronger(preset(name, wiring.links), 3), "seed": str(seed), "attempt_time": "60"}
         asked = in_folder(load_configuration(self.configuration.environ, words, wiring), folder)
         asked = replace(asked, topology=self.lab.topology)
         assert wiring.prompts
