@@ -158,7 +158,7 @@ def planned() -> set[int]:
     return planned
 
 
-# each number of clients and each kind of connection once: all pairs of them would show nothing more
+# each number of clients and each kind of connection once
 @pytest.mark.parametrize(("clients", "keep_alive"), [(1, True), (32, False)])
 def test_the_same_requests_meet_the_fault(
     requests_met: RequestsMet, planned: set[int], clients: int, keep_alive: bool
