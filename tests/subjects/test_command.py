@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -74,6 +75,25 @@ def test_a_failure_is_its_crash_with_its_last_words(wired: Wired) -> None:
     assert (result.ended_by, result.error_type) == ("exception", "ExitCode")
     assert result.error == "it ended with exit code 3: no such city"
     assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: "
+
+
+def test_of_a_trace_the_error_is_told_and_whose_it_was(wired: Wired) -> None:
+    wired.file("agent.py", "import urllib.request as web; web.urlopen('http://127.0.0.1:1')")
+    result = wired.ask(f"{{command: [{PYTHON}, agent.py]}}")
+    assert str(result.error).startswith("it ended with exit code 1: urllib.error.URLError: ")
+    assert result.error_class == "network"
+
+
+@pytest.mark.skipif(not which("node"), reason="no Node here")
+def test_a_program_of_node_says_what_ended_it(wired: Wired) -> None:
+    wired.file(
+        "agent.js", "console.log(process.argv[2]); if (process.argv[2] === 'x') throw new Error('no city')"
+    )
+    assert wired.ask("{command: [node, agent.js, '{prompt}']}", "hello").response == "hello"
+    assert (
+        wired.ask("{command: [node, agent.js, '{prompt}']}", "x").error
+        == "it ended with exit code 1: Error: no city"
+    )
 
 
 def test_nothing_said_is_no_answer(wired: Wired) -> None:

@@ -61,9 +61,9 @@ class Subject(Protocol):
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
 
 
-def crashed(error_type: str, error: str) -> SubjectResult:
+def crashed(error_type: str, error: str, error_class: ErrorClass = "agent") -> SubjectResult:
     """The result of an attempt that the subject's own failure ended; ``error`` in words."""
-    return SubjectResult("exception", error_type=error_type, error=error, error_class="agent")
+    return SubjectResult("exception", error_type=error_type, error=error, error_class=error_class)
 
 
 def limit_reached(seconds: float) -> SubjectResult:
