@@ -78,13 +78,15 @@ class RunStarted:
 class EpisodeStarted:
     """``episode`` is the prompt's key: its ``id``, or a hash of its text.
 
-    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one.
+    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one. ``turns``: those of
+    a conversation, which ``prompt`` has all in one.
     """
 
     t: float
     episode: str
     prompt: str
     expect: Mapping[str, Any] | None
+    turns: list[str] = field(default_factory=list)
     event: Literal["episode_started"] = "episode_started"
 
 
@@ -106,7 +108,8 @@ class AttemptEnded:
     """``ended_by``: report, text (an answer without a report), empty, limit or exception.
 
     ``error_class``: what failed where an error ended it: the agent itself, a server (it answered with an
-    error), or the network (no whole answer came).
+    error), or the network (no whole answer came). ``answers``: those to the turns of a conversation, the last
+    of which is ``response``.
     """
 
     episode: str
@@ -120,6 +123,7 @@ class AttemptEnded:
     error_type: str | None
     error: str | None
     error_class: ErrorClass = "none"
+    answers: list[str] = field(default_factory=list)
     event: Literal["attempt_ended"] = "attempt_ended"
 
 

@@ -35,7 +35,7 @@ class SubjectResult:
     """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
 
     ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
-    an error.
+    an error. ``answers``: those to each turn of a conversation.
     """
 
     ended_by: EndedBy
@@ -44,6 +44,7 @@ class SubjectResult:
     error_type: str | None = None
     error: str | None = None
     error_class: ErrorClass | None = None
+    answers: tuple[str, ...] = ()
 
 
 class Subject(Protocol):
