@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from shutil import which
@@ -12,7 +11,6 @@ from shutil import which
 import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
-from tests.support import until
 from windtunnel.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
@@ -147,25 +145,3 @@ def test_files_beside_the_wiring_are_found_from_its_folder(wired: Wired) -> None
 def test_what_is_not_there_is_said_before_anything_starts(wired: Wired, yaml: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said), wired.subject(yaml):
         pass
-
-
-RUNNER = """
-import sys
-from pathlib import Path
-from tests.subjects.wired import Wired
-wired = Wired(Path(sys.argv[1]))
-wired.ask(sys.argv[2])
-"""
-
-
-def test_a_killed_runner_takes_all_of_it_along(wired: Wired) -> None:
-    files = [wired.folder / name for name in ("main", "daemon")]
-    script = f"echo $$ > {files[0]}; setsid sh -c 'echo $$ > {files[1]}; sleep 600' & sleep 600"
-    pid = os.spawnv(
-        os.P_NOWAIT, sys.executable, [sys.executable, "-c", RUNNER, str(wired.folder), shell(script)]
-    )
-    pids = [pid_in(file) for file in files]
-    assert all(map(alive, pids))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    until(lambda: not any(map(alive, pids)))
