@@ -132,12 +132,15 @@ class Runner:
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = prompt.key
-        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect, self._recorded))
+        started = EpisodeStarted(
+            time.time(), episode, prompt.text, prompt.expect, self._recorded, list(prompt.turns)
+        )
+        self._recorder.emit(started)
         ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
             self._listener.attempt_started(index, total, prompt.text, attempt)
-            result = self._attempts.carry_out(self.settings, self._faults, episode, attempt, prompt.text)
+            result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
             if result is not None:
                 ended.append(result)
             if result is None or not worth_another(result):

@@ -35,7 +35,7 @@ class SubjectResult:
     """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
 
     ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
-    an error.
+    an error. ``answers``: those to each turn of a conversation.
     """
 
     ended_by: EndedBy
@@ -44,6 +44,7 @@ class SubjectResult:
     error_type: str | None = None
     error: str | None = None
     error_class: ErrorClass | None = None
+    answers: tuple[str, ...] = ()
 
 
 class Subject(Protocol):
@@ -61,9 +62,9 @@ class Subject(Protocol):
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
 
 
-def crashed(error_type: str, error: str) -> SubjectResult:
+def crashed(error_type: str, error: str, error_class: ErrorClass = "agent") -> SubjectResult:
     """The result of an attempt that the subject's own failure ended; ``error`` in words."""
-    return SubjectResult("exception", error_type=error_type, error=error, error_class="agent")
+    return SubjectResult("exception", error_type=error_type, error=error, error_class=error_class)
 
 
 def limit_reached(seconds: float) -> SubjectResult:
