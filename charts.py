@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import end_at_interrupt
 
 if __name__ == "__main__":
@@ -44,7 +45,7 @@ def main(run: str, logs: Path, out: Path | None) -> None:
         files = write_charts(selection, out or logs / "charts" / name, None if out else logs)
     except (ChartsError, OSError) as error:
         click.echo(strip_control(f"charts: {error}"), err=True)
-        sys.exit(2)
+        sys.exit(USAGE if isinstance(error, ChartsError) else LAB_FAILED)
     for path in files:
         click.echo(strip_control(str(path)))
 

@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
         if text is not None:
             (tmp_path / name).write_text(text, encoding="utf-8")
     done = _run(tmp_path, **environ)
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (64, "")
     [logged] = done.logged("error")
     assert done.err == f"error: {logged}\n"
     assert not [part for part in said if part.lower() not in logged.lower()]
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
 def test_the_log_is_where_config_json_puts_it(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"files": {"logs": "elsewhere"}}', encoding="utf-8")
     done = _run(tmp_path, CONFIG_FILE="config.json")
-    assert done.code == 2
+    assert done.code == 64
     assert "no such file" in (tmp_path / "elsewhere" / "info.log").read_text(encoding="utf-8")
     assert not (tmp_path / "logs").exists()
 
@@ -110,7 +110,7 @@ def test_logs_that_cannot_be_written_are_an_error_for_people(tmp_path: Path) -> 
     _prompts(tmp_path, {"prompt": "Hello there!"})
     (tmp_path / "logs").write_text("in the way", encoding="utf-8")
     done = _run(tmp_path)
-    assert done.code == 1
+    assert done.code == 70
     assert "is LOGS_DIR=logs a folder" in done.err
     assert "Traceback" not in done.err
 

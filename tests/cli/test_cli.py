@@ -48,7 +48,7 @@ def test_a_wrong_setting_is_said_and_logged(
     folder: Path, arguments: list[str], environ: dict[str, str], said: str
 ) -> None:
     result = call("demo", *arguments, **environ)
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert said in result.output
     assert [message for message in logged(folder) if said in message]
     assert not (folder / "state").exists()
@@ -58,7 +58,7 @@ def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
     (folder / "agent").mkdir()
     (folder / "agent" / "config.json").write_text('{"setings": {}}', encoding="utf-8")
     result = call("demo", CONFIG_FILE="agent/config.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "config.json: setings" in result.output and "did you mean 'settings'?" in result.output
     assert logged(folder) == [result.output.removeprefix("Error: ").strip()]
 
@@ -70,7 +70,7 @@ def test_with_out_it_is_logged_there(folder: Path) -> None:
 
 def test_a_run_that_is_not_there(folder: Path) -> None:
     result = call("judge", "nope")
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "no history of a run there" in result.output
     assert "no run was recorded there" in call("judge", "latest").output
 
@@ -79,7 +79,9 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flown: list[Configuration] = []
-    monkeypatch.setattr("windtunnel.cli.demo.run_demo", lambda configuration, *_: flown.append(configuration))
+    monkeypatch.setattr(
+        "windtunnel.cli.flight.run_demo", lambda configuration, *_: flown.append(configuration)
+    )
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
@@ -87,8 +89,8 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windtunnel.cli.demo.run_demo", lambda *_: 0)
-    monkeypatch.setattr("windtunnel.cli.demo.load_prompts", lambda *_: None)
+    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda *_: 0)
+    monkeypatch.setattr("windtunnel.cli.flight_options.load_prompts", lambda *_: None)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -107,15 +107,15 @@ def test_a_preset_shows_its_entries(name):
     ],
 )
 def test_what_is_wrong_is_said(arguments, said):
-    assert said in call(*arguments, code=2).output
+    assert said in call(*arguments, code=64).output
 
 
 @pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
 def test_without_a_lab_it_says_how_to_get_one(arguments):
-    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+    assert "start one: windtunnel lab up" in call(*arguments, code=70).output
     Path("state").mkdir()
     Path("state/token").write_text("x")
-    assert "start one: windtunnel lab up" in call(*arguments, code=1).output
+    assert "start one: windtunnel lab up" in call(*arguments, code=70).output
 
 
 def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_what_they_will_not_strike_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_a_lab_there_is_no_status():
-    assert "start one: windtunnel lab up" in call("status", code=1).output
+    assert "start one: windtunnel lab up" in call("status", code=70).output
 
 
 @pytest.fixture
@@ -168,4 +168,4 @@ def test_the_lab_of_another_folder_is_not_taken_for_this_ones(elsewhere: str) ->
     Path("state/token").write_text("x")
     here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
     assert "did not start from this folder" in call("status", **here).output
-    assert "it was started from another folder" in call("clear", code=1, **here).output
+    assert "it was started from another folder" in call("clear", code=70, **here).output

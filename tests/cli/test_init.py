@@ -33,11 +33,11 @@ def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> Non
 def test_what_is_there_is_named_and_nothing_is_written(folder: Path, there: str) -> None:
     (folder / there).touch()
     result = init()
-    assert result.exit_code == 2 and f"{there} is there already" in result.output
+    assert result.exit_code == 64 and f"{there} is there already" in result.output
     assert [path.name for path in folder.iterdir()] == [there]
 
 
 def test_a_file_is_no_folder(folder: Path) -> None:
     (folder / "file").touch()
     result = init("file")
-    assert result.exit_code == 1 and result.output.startswith("Error: file")
+    assert result.exit_code == 70 and result.output.startswith("Error: file")

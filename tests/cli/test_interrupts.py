@@ -50,7 +50,7 @@ def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
         "MODEL": "groq",  # without a key: the run ends when the agent is imported
     }
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
-    assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done.stderr
+    assert done.returncode in (64, 70) and "Traceback" not in done.stderr, done.stderr
     rows = (line.split("\t") for line in report.read_text().splitlines())
     return [(module, int(code), str(said)) for module, code, said in rows]
 

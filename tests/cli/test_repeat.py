@@ -41,7 +41,7 @@ def said(*arguments: str) -> str:
 
 def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
-    monkeypatch.setattr("windtunnel.cli.demo.run_demo", lambda _, __, words, ___: handed.extend(words) or 0)
+    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda _, __, words, ___: handed.extend(words) or 0)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
@@ -51,7 +51,7 @@ def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("command", ["demo", "run"])
 def test_what_is_not_there_is_said(prompts: Path, command: str) -> None:
     result = CliRunner().invoke(main, [command, "--prompts", "few.json", "--only", "hoo"])
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "few.json: --only='hoo': no entry has this id" in result.output
     assert "did you mean 'ho'?" in result.output
 

@@ -177,5 +177,5 @@ def test_a_token_that_is_none_is_sent_to_nobody(folder: Path, trap: Callable[...
 def test_a_foreign_schema_is_refused_before_a_run_starts(folder: Path) -> None:
     database_with(folder / "state" / "state.db", f'CREATE VIEW "runs{ESCAPES}" AS SELECT 1')
     result = CliRunner().invoke(main, ["demo"])
-    assert result.exit_code == 1 and "which no lab made" in result.output
+    assert result.exit_code == 70 and "which no lab made" in result.output
     assert result.output.count("\n") == 1 and result.output.strip().isprintable()

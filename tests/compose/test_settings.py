@@ -75,7 +75,7 @@ def test_a_changed_dotenv_changes_the_run_and_e_goes_over_it(lab: Lab, dotenv: P
 def test_a_wrong_value_ends_the_run_with_one_line(lab: Lab) -> None:
     before = lab.runs()
     done = lab.play("docker compose run --rm -e TOXIC_PROB=7 agent")
-    assert done.returncode == 2
+    assert done.returncode == 64
     assert said_wrong((done.stdout + done.stderr).splitlines()) == [WRONG]
     assert lab.runs() == before
 
@@ -83,7 +83,7 @@ def test_a_wrong_value_ends_the_run_with_one_line(lab: Lab) -> None:
 def test_a_wrong_dotenv_does_not_loop(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PROB=7\n")
     lab.compose("up -d")
-    assert lab.wait() == 2
+    assert lab.wait() == 64
     assert lab.log("agent") == [WRONG]
     assert [container["RestartCount"] for container in lab.containers().values()] == [0] * len(
         lab.containers()
@@ -102,7 +102,7 @@ def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> No
 def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
     faults = "-e FALLBACK=direct -e TOXIC_PROB=1 -e TOXICS=timeout:400 -e ERROR_PROB=0 -e SEED=1"
     alone = lab.play(f"docker compose run --rm {faults} agent")
-    assert alone.returncode == 2
+    assert alone.returncode == 64
     [line] = said_wrong((alone.stdout + alone.stderr).splitlines())
     assert "compose.direct.yaml" in line
     lab.compose(f"-f docker-compose.yaml -f compose.direct.yaml run --rm {faults} agent")

@@ -85,7 +85,7 @@ def test_a_killed_process_ends_the_demo_which_names_it(flown: Flown, part: str) 
 
 
 def names(ended: Ended, part: str) -> None:
-    assert (ended.code, ended.left, ended.torn) == (1, {}, 0)
+    assert (ended.code, ended.left, ended.torn) == (70, {}, 0)
     assert f"{part} was killed by signal 9" in ended.said and "Traceback" not in ended.said
 
 
@@ -104,7 +104,7 @@ def test_interrupted_while_starting_it_ends_at_once(flown: Flown) -> None:
 @pytest.mark.parametrize("where", ["start", "run"])
 def test_a_full_disk_is_told_in_a_line(flown: Flown, where: str) -> None:
     ended = flown[f"no room to {where}"].result()
-    assert (ended.code, ended.left) == (1, {})
+    assert (ended.code, ended.left) == (70, {})
     assert "is the disk full" in ended.said and "Traceback" not in ended.said
 
 

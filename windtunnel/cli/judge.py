@@ -10,14 +10,13 @@ from typing import NoReturn
 
 import click
 
+from windtunnel.core.exit_codes import UNKNOWN
 from windtunnel.history.reader import RunHistory, latest_run, read_history
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.report.console import episode_line, print_summary
 from windtunnel.report.reproduce import command, prompts_changed
 from windtunnel.report.terminal import line_width, plain_console
 from windtunnel.settings.settings import Settings
-
-_ALTERED = 2
 
 
 @click.command("judge")
@@ -50,7 +49,7 @@ def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
     else:
         _show(summary, prompts)
     if summary.differences:
-        sys.exit(_ALTERED)
+        sys.exit(UNKNOWN)
 
 
 def _refuse(history: RunHistory, as_json: bool) -> NoReturn:
@@ -61,7 +60,7 @@ def _refuse(history: RunHistory, as_json: bool) -> NoReturn:
     click.echo("not scored: this is not the history that was recorded", err=True)
     if as_json:
         click.echo(json.dumps({"run_id": history.folder.name, "altered": altered}, ensure_ascii=False))
-    sys.exit(_ALTERED)
+    sys.exit(UNKNOWN)
 
 
 def _show(summary: Summary, prompts: str) -> None:
@@ -74,6 +73,6 @@ def _show(summary: Summary, prompts: str) -> None:
         raise click.UsageError("the settings in the history are not of this version", None) from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
-    repeat = command(settings, source, summary.lab_id)
+    repeat = command(settings, source, summary.lab_id, wiring=summary.flown_by)
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

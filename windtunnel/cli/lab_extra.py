@@ -10,11 +10,13 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 import click
 
+from windtunnel.core.exit_codes import LAB_FAILED
+
 _DISTRIBUTION = "windtunnel"
 
 
 class LabNotInstalled(click.ClickException):
-    exit_code = 70
+    exit_code = LAB_FAILED
 
 
 def require_lab() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 from windtunnel.core.user_errors import InputError, UserError
 
 # what each does stands here too, so that --help imports none of them
 COMMANDS = {
     "demo": "Start a lab, send the prompts through it under chaos, show what happened, take the lab down.",
+    "fly": "Fly your own agent over your own links: start a lab, send the prompts, show what happened.",
     "run": "Send the prompts through the lab that is up, and show what happened.",
     "lab": "A lab that stays up, to play with.",
     "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",
@@ -38,20 +40,30 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def invoke(self, context: click.Context) -> Any:
-        """Turns errors that are meant for people, and Ctrl-C, into one line.
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **extra)
+        except click.UsageError as error:  # of an option before any command
+            raise _with_code(error, USAGE) from None
 
-        The exit code is 2 for what was given wrongly, 130 for Ctrl-C, else 1.
-        """
+    def invoke(self, context: click.Context) -> Any:
+        """Turns errors that are meant for people, and Ctrl-C, into one line and an exit code."""
         try:
             return super().invoke(context)
         except InputError as error:
-            raise click.UsageError(_shown(error), None) from None
+            raise _with_code(click.UsageError(_shown(error), None), USAGE) from None
         except UserError as error:
-            raise click.ClickException(_shown(error)) from None
+            raise _with_code(click.ClickException(_shown(error)), LAB_FAILED) from None
+        except click.ClickException as error:
+            raise _with_code(error, USAGE if isinstance(error, click.UsageError) else LAB_FAILED) from None
         except KeyboardInterrupt as end:
             click.echo(str(end) or INTERRUPTED_LINE, err=True)
             context.exit(INTERRUPTED)
+
+
+def _with_code(error: click.ClickException, code: int) -> click.ClickException:
+    error.exit_code = code  # type: ignore[misc]  # click reads it from the instance, too
+    return error
 
 
 def _shown(error: UserError) -> str:

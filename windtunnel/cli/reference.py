@@ -5,12 +5,14 @@ A test holds the files to this, so that they cannot go stale.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
+from windtunnel.links.wiring import WiringSpec
 from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
 from windtunnel.settings.settings import NAMES, Settings
@@ -91,7 +93,14 @@ def commands_page() -> str:
     for name, command in _commands("windtunnel", main):
         context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
         parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
-    return _page("Commands", "`windtunnel COMMAND --help` says the same.", *"\n\n".join(parts).splitlines())
+    return _page("Commands", _COMMANDS_INTRO, *"\n\n".join(parts).splitlines())
+
+
+_COMMANDS_INTRO = (
+    "`windtunnel COMMAND --help` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
+    " command that was asked to judge by them), 2 unknown, aborted or altered evidence, 64 usage, 70 the lab"
+    " failed, 130 Ctrl-C."
+)
 
 
 def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
@@ -144,6 +153,13 @@ def dotenv_example() -> str:
     return "\n".join(lines) + "\n"
 
 
+def wiring_schema() -> str:
+    """``docs/wiring.schema.json``, for editors."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
+    schema |= WiringSpec.model_json_schema()
+    return json.dumps(schema, indent=1) + "\n"
+
+
 def _page(title: str, intro: str, *lines: str) -> str:
     return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
 
@@ -153,6 +169,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/toxics.md": toxics_page,
     "docs/faults.md": faults_reference,
     "docs/commands.md": commands_page,
+    "docs/wiring.schema.json": wiring_schema,
     ".env.example": dotenv_example,
 }
 

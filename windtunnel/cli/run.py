@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from windtunnel.cli.lab_extra import require_lab
+from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.history.logs import log_error
-from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
+from windtunnel.judging.prompts import Prompts, PromptsError
 from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
@@ -27,33 +28,9 @@ from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.state import check_version
+from windtunnel.subjects.opening import open_wired_subject
 from windtunnel.subjects.python import LAB_SUBJECT, load_subject
 from windtunnel.subjects.subject import Subject
-
-_USAGE_ERROR, _RUN_FAILED = 2, 1
-
-subject_option = click.option(
-    "--subject",
-    metavar="NAME|MODULE:FACTORY",
-    default=LAB_SUBJECT,
-    show_default=True,
-    help="the agent under test: lab is the lab's own; the name that an installed package gave it; or a"
-    " function of a module, which may lie in this folder",
-)
-
-
-def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--prompts``, and what picks some of them."""
-    match = click.option("--match", metavar="TEXT", default="", help="only prompts that contain TEXT")
-    only = click.option(
-        "--only",
-        metavar="ID|N",
-        multiple=True,
-        help="only the prompt with this id, or the Nth of the file, with the same faults as among all;"
-        " may be given several times",
-    )
-    file = click.option("--prompts", type=click.Path(path_type=Path), help="the prompts file [PROMPTS_FILE]")
-    return file(only(match(command)))
 
 
 @click.command("run")
@@ -61,27 +38,21 @@ def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @prompts_options
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
-def run_command(
-    subject: str,
-    prompts: Path | None,
-    only: tuple[str, ...],
-    match: str,
-    as_json: bool,
-    run_id: str | None,
-) -> None:
+def run_command(subject: str | None, prompts: PromptsOptions, as_json: bool, run_id: str | None) -> None:
     """Send the prompts through the lab that is up, and show what happened."""
-    if subject == LAB_SUBJECT:
-        require_lab()
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
         configuration = load_configuration(os.environ)
         logs = configuration.logs
-        configuration = replace(configuration, prompts=prompts or configuration.prompts)
-        loaded = load_prompts(configuration.prompts, only, match)
+        configuration = replace(configuration, prompts=prompts.file or configuration.prompts)
+        if subject == LAB_SUBJECT or (not subject and configuration.wiring.is_lab):
+            require_lab()
+        loaded = prompts.load(configuration.prompts, configuration.wiring.links)
         loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
         check_version(configuration.state)
         check_cassettes(configuration.settings)
-        open_subject = load_subject(subject)  # a Ctrl-C while it is imported ends this process at once
+        # a Ctrl-C while a module is imported ends this process at once
+        open_subject = load_subject(subject) if subject else partial(open_wired_subject, configuration.wiring)
         raise_again = interrupt_once(os.environ)
         opening = open_subject(configuration)
         if not hasattr(opening, "__enter__"):
@@ -94,13 +65,18 @@ def run_command(
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))
-        sys.exit(_USAGE_ERROR)
+        sys.exit(USAGE)
 
 
 def _run(
-    run_id: str, configuration: Configuration, subject: Subject, prompts: Prompts, name: str, as_json: bool
+    run_id: str,
+    configuration: Configuration,
+    subject: Subject,
+    prompts: Prompts,
+    name: str | None,
+    as_json: bool,
 ) -> int:
-    """Flies, shows the summary, and returns the exit code; ``name`` is the subject's on the command line."""
+    """Flies, shows the summary, and returns the exit code; ``name`` is the subject's, if one was named."""
     console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
     audience = ConsoleAudience(console)
     logs = configuration.logs
@@ -108,8 +84,10 @@ def _run(
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
         summary = flight.summary
-        repeat = command(flight.settings, summary.prompts_source, summary.lab_id, configuration.environ)
-        repeat += "" if name == LAB_SUBJECT else f" --subject {name}"
+        words = [*([f"--subject={name}"] if name else []), *summary.flown_by]
+        repeat = command(
+            flight.settings, summary.prompts_source, summary.lab_id, configuration.environ, words
+        )
         print_summary(console, summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
@@ -119,12 +97,12 @@ def _run(
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
-        return _RUN_FAILED
+        return LAB_FAILED
     if flight.failure:
         _complain(logs, flight.failure)
     if flight.record.interrupted:
         return INTERRUPTED
-    return _RUN_FAILED if flight.failure else 0
+    return LAB_FAILED if flight.failure else 0
 
 
 def _complain(logs: Path, message: str) -> None:

@@ -34,12 +34,14 @@ class PromptsSource:
     """Where a run's prompts are from: the file, as it was named, and the SHA-256 of its bytes.
 
     ``only`` and ``match`` picked some of its entries, as they were given; without them all were taken.
+    ``texts`` were given one by one, in the place of a file.
     """
 
     file: str = ""
     sha256: str = ""
     only: list[str] = field(default_factory=list)
     match: str = ""
+    texts: list[str] = field(default_factory=list)
 
     @property
     def picked(self) -> bool:
@@ -51,6 +53,7 @@ class RunStarted:
     """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run.
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
+    ``flown_by``: the words of the command line that give this wiring, none for the lab's own.
     """
 
     t: float
@@ -64,6 +67,7 @@ class RunStarted:
     skipped_prompts: int = 0
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
+    flown_by: list[str] = field(default_factory=list)
     event: Literal["run_started"] = "run_started"
 
     @property

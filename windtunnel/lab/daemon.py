@@ -18,6 +18,7 @@ from pathlib import Path
 import requests
 
 from windtunnel.core import lab_record, lock
+from windtunnel.core.exit_codes import LAB_FAILED
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.process_identity import process_identity, signal_if_same
 from windtunnel.core.shared_files import remove_shared
@@ -35,7 +36,7 @@ _STOP_BOUND_S = 20.0
 def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
     """Starts the launcher and waits until its lab is ready.
 
-    Exit code 0, 1 with what went wrong, or 130 for Ctrl-C, after which no lab is up.
+    Exit code 0, 70 with what went wrong, or 130 for Ctrl-C, after which no lab is up.
     """
     with interruptible() as interrupted:
         return _bring_up(configuration, toxiproxy, say, interrupted)
@@ -52,7 +53,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         launcher = start("launcher", command, configuration.environ, [], log)
     except OSError as error:
         say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
-        return 1
+        return LAB_FAILED
     if not _wait_until_up(launcher, state, interrupted):
         launcher.stop()
         if interrupted.is_set():
@@ -61,7 +62,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         if lock.is_held(state):
             return _refuse_second_lab(state, say)
         say(f"error: the lab did not start; its log is {log.path}\n{launcher.last_words()}")
-        return 1
+        return LAB_FAILED
     if launcher.output:
         launcher.output.close()
     say("the lab is up. Send prompts through it with: windtunnel run. Stop it with: windtunnel lab down")
@@ -72,7 +73,7 @@ def _refuse_second_lab(state: Path, say: _Say) -> int:
     present = running_lab(state)
     which = f" ({present['lab_id']}, process {present['pid']})" if present else ""
     say(f"a lab is up{which}; stop it with: windtunnel lab down")
-    return 1
+    return LAB_FAILED
 
 
 def _wait_until_up(launcher: Process, state: Path, interrupted: threading.Event) -> bool:
@@ -86,7 +87,7 @@ def _wait_until_up(launcher: Process, state: Path, interrupted: threading.Event)
 
 
 def take_down(configuration: Configuration, say: _Say) -> int:
-    """Asks the launcher to end and waits for that; exit code 0, or 1 if it does not end."""
+    """Asks the launcher to end and waits for that; exit code 0, or 70 if it does not end."""
     state = configuration.state.parent
     lab = running_lab(state)
     if not lab:
@@ -94,23 +95,23 @@ def take_down(configuration: Configuration, say: _Say) -> int:
         return 0
     if not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
         say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
-        return 1
+        return LAB_FAILED
     end = time.monotonic() + _STOP_BOUND_S
     while lock.is_held(state):
         if time.monotonic() > end:
             say(f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it")
-            return 1
+            return LAB_FAILED
         time.sleep(0.02)
     say(f"lab {lab['lab_id']} is down")
     return 0
 
 
 def print_status(configuration: Configuration, say: _Say) -> int:
-    """Shows the lab's processes and its manager's status; exit code 0, or 1 if there is none."""
+    """Shows the lab's processes and its manager's status; exit code 0, or 70 if there is none."""
     lab = running_lab(configuration.state.parent)
     if not lab:
         say("no lab is up; windtunnel lab up starts one")
-        return 1
+        return LAB_FAILED
     say(f"lab {lab['lab_id']}, launcher process {lab['pid']}")
     for name, pid in lab["processes"].items():
         say(f"  {name:<10} process {pid}")
@@ -121,7 +122,7 @@ def print_status(configuration: Configuration, say: _Say) -> int:
             answer = session.get(manager.url + "/status", timeout=5).json()
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
         say(f"error: the manager does not answer: {error}")
-        return 1
+        return LAB_FAILED
     say(json.dumps(answer, indent=2))
     return 0
 
@@ -138,7 +139,7 @@ def keep_lab(toxiproxy: str) -> int:
             _keep(configuration, choice, stop)
     except (LabError, SettingsError, lock.LabIsUp, OSError) as error:
         print_to_stderr(f"error: {error}")
-        return 1
+        return LAB_FAILED
     except KeyboardInterrupt:  # stopped before it was ready
         return 0
     return 0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from threading import Event
 
+from windtunnel.core.exit_codes import LAB_FAILED
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.process import Process, interruptible, python, start
@@ -32,10 +33,10 @@ def run_demo(
                 return _run_subject(lab, configuration, arguments, interrupted, say)
         except LabError as error:
             say(f"error: {error}")
-            return 1
+            return LAB_FAILED
         except OSError as error:
             say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
-            return 1
+            return LAB_FAILED
         except KeyboardInterrupt:
             say("interrupted; the lab is down")
             return INTERRUPTED

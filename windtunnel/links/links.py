@@ -59,7 +59,8 @@ class Links:
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """What a fault set may say for several links."""
-        return {"tools": self.tool_names, "model": self.model_names, "all": self.names}
+        writes = tuple(link.name for link in self._links if link.writes)
+        return {"tools": self.tool_names, "writes": writes, "model": self.model_names, "all": self.names}
 
     @cached_property
     def effect_fields(self) -> Mapping[str, tuple[str, ...]]:

@@ -77,7 +77,11 @@ class WiringSpec(Spec):
 
 @dataclass(frozen=True)
 class Wiring:
-    """A wiring that can be flown. ``folder``: paths in it are taken from there; ``file`` its name, if any."""
+    """A wiring that can be flown.
+
+    ``folder``: paths in it are taken from there; ``file`` its name, if any. ``said`` are the words of the
+    command line that give the same wiring again.
+    """
 
     links: Links
     subject: SubjectSpec | None = None
@@ -87,6 +91,7 @@ class Wiring:
     folder: Path = Path()
     file: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    said: tuple[str, ...] = ()
 
     @property
     def is_lab(self) -> bool:
@@ -94,26 +99,29 @@ class Wiring:
         return self.subject == LAB
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON, which ``wiring_of`` takes; empty for the lab's own."""
-        if self.is_lab:
+        """As plain JSON, which ``wiring_of`` takes; empty for the lab's own as it ships."""
+        if self.is_lab and not self.said:
             return {}
-        return {"file": self.file, "folder": str(self.folder.resolve()), "data": dict(self.data)}
+        folder = str(self.folder.resolve())
+        return {"file": self.file, "folder": folder, "data": dict(self.data), "said": list(self.said)}
 
 
 def wiring_of(dumped: Mapping[str, Any]) -> Wiring:
     """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``WiringError``."""
-    return build_wiring(WiringFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
+    wiring = build_wiring(WiringFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
+    return replace(wiring, said=tuple(dumped["said"]))
 
 
 def load_wiring(path: Path) -> Wiring:
     """Reads the file. Raises ``WiringError`` that names file, line and key."""
-    return build_wiring(read_wiring_file(path), path.parent)
+    wiring = build_wiring(read_wiring_file(path), path.parent)
+    return replace(wiring, said=("--wiring", str(path)))
 
 
 @lru_cache(maxsize=1)  # a file of this package, which does not change
 def lab_wiring() -> Wiring:
     """The wiring of the lab that ships."""
-    return load_wiring(Path(__file__).with_name("lab.yaml"))
+    return replace(load_wiring(Path(__file__).with_name("lab.yaml")), said=())
 
 
 def lab_links() -> Links:
@@ -156,13 +164,18 @@ def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
             **({"dialect": dialect} if dialect else {}),
         }
     file = WiringFile(wiring.file or "--link", {**wiring.data, "links": specs})
-    return replace(build_wiring(file, wiring.folder), file=wiring.file)
+    said = (*wiring.said, *(f"--link={text}" for text in given))
+    return replace(build_wiring(file, wiring.folder), file=wiring.file, said=said)
 
 
 def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
     """The wiring with another subject: a process for each attempt. Raises ``WiringError``."""
     data = {**wiring.data, "subject": {"command": list(command)}}
-    return replace(build_wiring(WiringFile(wiring.file or "--", data), wiring.folder), file=wiring.file)
+    built = build_wiring(WiringFile(wiring.file or "the command after --", data), wiring.folder)
+    return replace(built, file=wiring.file, said=(*wiring.said, "--", *command))
+
+
+NO_WIRING = Wiring(Links(()))
 
 
 def _checked_parts(file: WiringFile) -> dict[str, Any]:
@@ -182,7 +195,7 @@ def _link(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str])
     at = ("links", name)
     if not _NAME.fullmatch(name):
         raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
-    if name in ("tools", "all"):
+    if name in ("tools", "writes", "all"):
         raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
     dialects = (HTTP, *MODEL_DIALECTS)
     if spec.dialect not in dialects:

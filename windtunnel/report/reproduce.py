@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
@@ -26,16 +26,18 @@ def command(
     source: PromptsSource | None = None,
     lab_id: str = "",
     environ: Mapping[str, str] | None = None,
+    wiring: Sequence[str] = (),
 ) -> str:
     """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
 
+    ``wiring``: the words that give it, none for the lab's own.
     ``environ`` is the agent's environment, where it is known.
     """
     source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {})
-    named = _named(source)
-    return shlex.join([*_demo(settings), *(["--prompts", named] if named else []), *_pick(source)])
+    words = [*_flight(settings, "fly" if wiring else "demo"), *_prompts(source), *_pick(source)]
+    return shlex.join([*words, *wiring])  # a subject's command comes last, after --
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
@@ -62,6 +64,11 @@ def _named(source: PromptsSource) -> str:
     return "" if not source.file or Path(source.file) == sample_prompts() else source.file
 
 
+def _prompts(source: PromptsSource) -> list[str]:
+    named = _named(source)
+    return [f"--prompt={text}" for text in source.texts] + (["--prompts", named] if named else [])
+
+
 def _sha256(path: Path) -> str | None:
     """Of a regular file alone: the history that names it may be anybody's, and a pipe would never end."""
     if not path.is_file():
@@ -78,9 +85,9 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _demo(settings: Settings) -> list[str]:
-    """``windtunnel demo`` with the seed and every setting that is not its default."""
-    words = ["windtunnel", "demo", "--seed", str(settings.seed)]
+def _flight(settings: Settings, name: str) -> list[str]:
+    """The command with the seed and every setting that is not its default."""
+    words = ["windtunnel", name, "--seed", str(settings.seed)]
     for name, value in _not_default(settings).items():
         words += ["--" + name.replace("_", "-"), value]
     return words

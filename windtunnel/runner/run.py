@@ -53,6 +53,7 @@ class Runner:
         self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
+        self._wiring = configuration.wiring
         self._subject = subject
         # a plain function has no ``name``
         self._subject_name = str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject)))
@@ -61,8 +62,7 @@ class Runner:
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
         self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
-        wiring = configuration.wiring
-        self._world = WorldProbe(wiring.world or WorldSpec(), wiring.folder, time.time)
+        self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
@@ -115,6 +115,7 @@ class Runner:
                 len(prompts.problems),
                 prompts.source,
                 topology.links.dump(),
+                list(self._wiring.said),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

@@ -45,7 +45,11 @@ class SubjectResult:
 
 
 class Subject(Protocol):
-    """A callable that works on one prompt. An exception that it raises counts as its crash."""
+    """A callable that works on one prompt. An exception that it raises counts as its crash.
+
+    One that records each of its calls and tries has an attribute ``keeps_record`` that is true. Of any other
+    the gateway keeps what it sends and gets, and what nobody recorded is unknown.
+    """
 
     @property
     def name(self) -> str:
@@ -57,3 +61,13 @@ class Subject(Protocol):
 
 # Opens the subject for one run: what it needs (a client, a model) lives as long as the block.
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
+
+
+def crashed(error_type: str, error: str) -> SubjectResult:
+    """The result of an attempt that the subject's own failure ended; ``error`` in words."""
+    return SubjectResult("exception", error_type=error_type, error=error, error_class="agent")
+
+
+def limit_reached(seconds: float) -> SubjectResult:
+    """The result of an attempt that was ended since it took longer than that (``ATTEMPT_TIME``)."""
+    return SubjectResult("limit", error_type="LimitReached", error=f"no answer within {seconds:g} s")

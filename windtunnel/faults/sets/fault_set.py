@@ -2,7 +2,7 @@
 
     faults:
       - fault: rate_limit
-        links: tools                    # a link, a list of links, tools, model or all
+        links: tools                    # a link, a list of links, tools, writes, model or all
         with: {retry_after: 1}         # the fault's parameters
         when: {probability: 0.3}       # see windtunnel.faults.sets.triggers
         only: {method: POST, path: /message, json: {to: Bob}}
@@ -15,8 +15,9 @@
         duration: 2                    # seconds since the attempt was armed; else the whole attempt
 
 ``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row. A set is
-read for the ``links`` of a wiring, which it may name one by one or as the groups ``tools``, ``model`` and
-``all``. The links of a canonical text were checked when it was made: with None they stand as they are.
+read for the ``links`` of a wiring, which it may name one by one or as the groups ``tools``, ``writes`` (those
+that declare some), ``model`` and ``all``. The links of a canonical text were checked when it was made: with
+None they stand as they are.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str
     """The links meant, in the wiring's order, and whether a group of several is among the names."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not names:
-        raise FaultSetError(f"{where}: must be a link, a list of links, tools, model or all")
+        raise FaultSetError(f"{where}: must be a link, a list of links, tools, writes, model or all")
     if links is None:
         return tuple(map(str, names)), False
     chosen: set[str] = set()
@@ -221,7 +222,9 @@ def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str
                 f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
         chosen.update((name,) if group is None else group)
-    return tuple(name for name in links.names if name in chosen), bool({"tools", "all"} & set(names))
+    return tuple(name for name in links.names if name in chosen), bool(
+        {"tools", "writes", "all"} & set(names)
+    )
 
 
 def _toxic(value: Any, where: str, wired: Links | None) -> ToxicEntry:

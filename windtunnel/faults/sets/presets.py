@@ -10,7 +10,7 @@ from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import read_yaml, short_repr
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_for
-from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, load_set
+from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
 
@@ -28,10 +28,20 @@ def _folder() -> Path:
 
 
 def preset(name: str, links: Links | None = None) -> FaultSet:
-    """For these links, the lab's unless given. Raises ``FaultSetError`` that names the nearest preset."""
+    """For these links, the lab's unless given; entries for a link that they lack are left out.
+
+    Raises ``FaultSetError`` that names the nearest preset.
+    """
     if name not in preset_names():
         raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
-    return read_set(_folder() / f"{name}{_SUFFIX}", links)
+    path = _folder() / f"{name}{_SUFFIX}"
+    if links is None or links == lab_links():
+        return read_set(path)
+    data = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    known = {*links.names, *(group for group, names in links.groups.items() if names)}
+    for key in ("faults", "toxics"):
+        data[key] = [entry for entry in data.get(key, ()) if entry.get("links", "all") in known]
+    return build_set(data, str(path), REGISTRY, links)
 
 
 def describe_preset(name: str) -> str:

@@ -1,0 +1,179 @@
+"""Wiring files: what they say, and the one line that each mistake gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windtunnel.links.link import Link
+from windtunnel.links.topology import Topology, default_topology
+from windtunnel.links.wiring import (
+    NO_WIRING,
+    lab_links,
+    lab_wiring,
+    load_wiring,
+    wiring_of,
+    with_links,
+    with_subject,
+)
+from windtunnel.links.wiring_file import WiringError
+
+WHOLE = """\
+links:
+  model: {upstream: "https://api.openai.com/v1/", dialect: openai_chat, env: [OPENAI_BASE_URL, BASE]}
+  shop:
+    upstream: http://127.0.0.1:9000
+    env: SHOP_URL
+    writes: [POST /orders, "DELETE /orders/*"]
+    key: order_id
+  far: {upstream: https://shop.example/api}
+allow: [shop.example]
+subject:
+  command: [python, agent.py, "{prompt}"]
+prompts: prompts.json
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    (tmp_path / "prompts.json").write_text('[{"prompt": "a"}]')
+
+    def written(text: str) -> Path:
+        path = tmp_path / "windtunnel.yaml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_a_wiring_says_which_links_there_are(write):
+    wiring = load_wiring(write(WHOLE))
+    model, shop, far = wiring.links
+    assert (model.upstream, model.base_path, model.env) == (
+        "https://api.openai.com/v1",
+        "/v1",
+        ("OPENAI_BASE_URL", "BASE"),
+    )
+    assert model.is_model and not shop.is_model and not model.takes_model
+    assert (far.base_path, far.env) == ("/api", ("FAR_URL",))
+    assert wiring.links.groups == {
+        "tools": ("shop", "far"),
+        "writes": ("shop",),
+        "model": ("model",),
+        "all": ("model", "shop", "far"),
+    }
+    assert wiring.prompts is not None and wiring.prompts.name == "prompts.json"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "writes"),
+    [
+        ("POST", "/orders", True),
+        ("post", "/orders?x=1", True),
+        ("DELETE", "/orders/7/items", True),
+        ("GET", "/orders", False),
+        ("DELETE", "/orders", False),
+        ("POST", "/orders/7", False),
+    ],
+)
+def test_which_calls_write(method, target, writes):
+    assert Link("shop", writes=("POST /orders", "DELETE /orders/*")).is_write(method, target) is writes
+
+
+def test_it_goes_whole_to_the_processes_of_a_lab(write, tmp_path):
+    wiring = load_wiring(write(WHOLE))
+    topology = default_topology("lab", links=wiring.links)
+    topology.dump(tmp_path / "topology.json")
+    assert Topology.load(tmp_path / "topology.json").links == wiring.links
+    again = wiring_of(wiring.dump())
+    assert (again.links, again.subject, again.said) == (wiring.links, wiring.subject, wiring.said)
+
+
+def test_links_and_a_subject_may_be_given_one_by_one(write):
+    wiring = with_links(load_wiring(write(WHOLE)), ["shop=http://127.0.0.1:9001", "far=scripted,anthropic"])
+    assert wiring.links["shop"].upstream == "http://127.0.0.1:9001"
+    assert wiring.links["shop"].writes and wiring.links["far"].dialect == "anthropic"
+    alone = with_subject(with_links(NO_WIRING, ["shop=http://127.0.0.1:9001"]), ["sh", "-c", "x"])
+    assert alone.said == ("--link=shop=http://127.0.0.1:9001", "--", "sh", "-c", "x")
+    assert wiring_of(alone.dump()).links == alone.links
+
+
+def test_links_that_name_no_port_get_free_ones():
+    wiring = with_links(lab_wiring(), ["shop=http://127.0.0.1:9001"])
+    topology = default_topology("lab", links=wiring.links)
+    assert topology.proxies["shop"].port == 6008 and "shop" not in topology.services
+    assert topology.proxies["search"] == default_topology("lab").proxies["search"]
+
+
+def test_the_lanes_of_a_lab_share_its_services_and_nothing_else():
+    first, second = default_topology("lab"), default_topology("lab", lane=1)
+    assert first.services == second.services
+    assert not set(first.proxies.values()) & set(second.proxies.values())
+    assert not {first.manager, first.control} & {second.manager, second.control}
+    assert second.proxy_name("search") == "search_proxy_1"
+
+
+def test_the_labs_own_wiring_is_a_file_like_any_other():
+    assert lab_wiring().is_lab and len(lab_links().tools) == 7 and not lab_wiring().dump()
+
+
+WRONG = [
+    ("links:", "lnks:", r":1: lnks: no such key; did you mean 'links'"),
+    ("  shop:\n", "  shop: 3\n  shop2:\n", r":3: links.shop: must be a mapping, not 3"),
+    ("  shop:\n", "  Shop:\n", r":3: links.Shop: a link's name is a small letter"),
+    ("  shop:\n", "  tools:\n", r":3: links.tools: no link can be called tools"),
+    ("  far:", "  shop:", r":8: shop is given twice"),
+    ("    upstream:", "    upstrem:", r":4: links.shop.upstrem: no such key; did you mean 'upstream'"),
+    ("    upstream: http://127.0.0.1:9000\n", "", r":3: links.shop: upstream is missing"),
+    ("http://127.0.0.1:9000", "127.0.0.1:9000", r":4: links.shop.upstream: '127.0.0.1:9000' is no address"),
+    ("http://127.0.0.1:9000", "http://127.0.0.1:99999", r":4: links.shop.upstream: .* is no address"),
+    ("http://127.0.0.1:9000", "ftp://127.0.0.1", r":4: links.shop.upstream: .* is no address"),
+    ("http://127.0.0.1:9000", "http://127.0.0.1/?a=b", r":4: links.shop.upstream: .* is no address"),
+    ("http://127.0.0.1:9000", "http://me:pw@127.0.0.1", r":4: links.shop.upstream: must hold no user"),
+    ("http://127.0.0.1:9000", "http://other.example", r":4: .*other.example is not this machine.*allow:"),
+    ("http://127.0.0.1:9000", "7", r":4: links.shop.upstream: Input should be a valid string, not 7"),
+    ("http://127.0.0.1:9000", "scripted", r":4: .*the scripted model is behind a model link"),
+    ("openai_chat", "openai_chta", r":2: links.model.dialect: .* is no dialect; did you mean 'openai_chat'"),
+    ("env: SHOP_URL", "env: SHOP-URL", r":5: links.shop.env: 'SHOP-URL' is no name of a variable"),
+    ("env: SHOP_URL", "env: BASE", r":5: links.shop.env: BASE is the variable of the link model already"),
+    ("[POST /orders,", "[POST,", r":6: links.shop.writes\[1\]: 'POST' is no call"),
+    ('"DELETE /orders/*"', "delete", r":6: links.shop.writes\[2\]: 'delete' is no call"),
+    ("[POST /orders, ", "POST /orders, [", r":6: .*"),
+    ('writes: [POST /orders, "DELETE /orders/*"]', "writes: POST /orders", r":6: links.shop.writes: .* list"),
+    ("key: order_id", "key: [a]", r":7: links.shop.key: Input should be a valid string"),
+    ("key: order_id", "port: 70000", r":7: links.shop.port: .*65535"),
+    ("key: order_id", "planted: maybe", r":7: links.shop.planted: .*bool"),
+    ("allow: [shop.example]", "allow: shop.example", r":9: allow: Input should be a valid list"),
+    ("allow: [shop.example]\n", "", r":8: .*shop.example is not this machine"),
+    ("  command:", "  comand:", r"subject.*did you mean 'command'"),
+    ("  command:", "  http: http://127.0.0.1/\n  command:", r"subject"),
+    ('[python, agent.py, "{prompt}"]', "[]", r":11: subject.command: .*at least 1"),
+    ("prompts: prompts.json", "prompts: other.json", r":12: prompts: there is no file .*other.json"),
+    ("prompts: prompts.json", "promts: prompts.json", r":12: promts: no such key; did you mean 'prompts'"),
+    (WHOLE, "- a list", r": must be a mapping with `links`"),
+    (WHOLE, "links: {}", r":1: links: .*at least 1"),
+    (WHOLE, "links: [", r": not YAML"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "message"), WRONG)
+def test_a_mistake_gives_one_line_that_names_the_place(write, before, after, message):
+    assert before in WHOLE
+    with pytest.raises(WiringError, match=message) as caught:
+        load_wiring(write(WHOLE.replace(before, after, 1)))
+    assert "windtunnel.yaml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_read_is_said(tmp_path):
+    with pytest.raises(WiringError, match=r"none\.yaml: cannot be read: No such file"):
+        load_wiring(tmp_path / "none.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff")
+    with pytest.raises(WiringError, match="not UTF-8 text"):
+        load_wiring(tmp_path / "bytes.yaml")
+
+
+@pytest.mark.parametrize("given", ["shop", "=http://x", "shop="])
+def test_a_link_of_the_command_line_is_a_name_and_an_address(given):
+    with pytest.raises(WiringError, match="--link"):
+        with_links(NO_WIRING, [given])

@@ -1,0 +1,92 @@
+"""A wiring with a subject, opened without a lab: its links lead to addresses that nobody listens on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tests.support import until
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import Event
+from windtunnel.links.topology import default_topology
+from windtunnel.links.wiring import load_wiring
+from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.opening import open_wired_subject
+from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
+
+LINKS = """
+links:
+  model: {upstream: scripted, dialect: anthropic, env: ANTHROPIC_BASE_URL}
+  shop: {upstream: "http://127.0.0.1:9000/v2", env: [SHOP_URL, STORE_URL]}
+"""
+
+
+class Wired:
+    """Files beside a wiring, and attempts at prompts of the run ``run-1``."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.environ = dict(os.environ if environ is None else environ)
+        self.events: list[Event] = []
+
+    def file(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    @property
+    def configuration(self) -> Configuration:
+        proxies = {"model": Address("127.0.0.1", 6007), "shop": Address("127.0.0.1", 6001)}
+        state, logs = self.folder / "state", self.folder / "logs"
+        return Configuration(
+            settings=self.settings(),
+            topology=replace(default_topology("lab"), proxies=proxies),
+            environ=self.environ,
+            prompts=self.folder / "prompts.json",
+            logs=logs,
+            state=state / "state.db",
+            effects=state / "effects.db",
+        )
+
+    def settings(self, **given: object) -> Settings:
+        return Settings(**{"seed": 1, **given})
+
+    @contextmanager
+    def subject(self, yaml: str) -> Iterator[Subject]:
+        wiring = load_wiring(self.file("windtunnel.yaml", f"{LINKS}subject: {yaml}\n"))
+        with open_wired_subject(wiring, self.configuration) as subject:
+            yield subject
+
+    def context(self, attempt: int = 1, **settings: object) -> AttemptContext:
+        identity = Identity("run-1", "episode", attempt)
+        topology = self.configuration.topology
+        return AttemptContext(identity, self.settings(**settings), topology, self.events.append)
+
+    def ask(self, yaml: str, prompt: str = "What is 6 * 7?", **settings: object) -> SubjectResult:
+        """One attempt."""
+        with self.subject(yaml) as subject:
+            return subject(prompt, self.context(**settings))
+
+    def kept(self, name: str, attempt: int = 1) -> str:
+        """What was kept with that attempt."""
+        folder = self.folder / "logs" / "runs" / "run-1" / "attempts" / f"episode-{attempt}"
+        return (folder / name).read_text(encoding="utf-8")
+
+
+def alive(pid: int) -> bool:
+    """Whether that process runs: one that has ended and waits for its parent does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def pid_in(file: Path) -> int:
+    """The number that a process wrote into the file, once it is there."""
+    return int(until(lambda: file.exists() and file.read_text(encoding="utf-8").strip(), str(file)))

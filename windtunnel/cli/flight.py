@@ -1,0 +1,97 @@
+"""A flight in a lab of its own: the lab, one run in it, its charts, and the lab gone again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.cli.faults import print_set
+from windtunnel.cli.flight_options import PromptsOptions
+from windtunnel.cli.lab_extra import require_lab
+from windtunnel.faults.sets.presets import find_set
+from windtunnel.history.logs import log_error
+from windtunnel.history.reader import HistoryError
+from windtunnel.judging.prompts import PromptsError
+from windtunnel.lab.demo import run_demo
+from windtunnel.lab.process import print_to_stderr
+from windtunnel.lab.toxiproxy import choose_toxiproxy
+from windtunnel.links.wiring import Wiring
+from windtunnel.runner.run import new_run_id
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.settings.settings import SettingsError
+from windtunnel.state.state import check_version
+from windtunnel.subjects.python import split_subject_name
+
+
+@dataclass(frozen=True)
+class FlightOptions:
+    """What the command line says besides the wiring, the prompts and the settings."""
+
+    subject: str | None
+    toxiproxy: str
+    out: Path | None
+    charts: bool
+    as_json: bool
+
+
+def fly_in_own_lab(
+    wiring: Wiring, prompts: PromptsOptions, settings: dict[str, str | None], options: FlightOptions
+) -> int:
+    """Flies, shows what happened, and returns the exit code. Raises ``UserError``."""
+    require_lab()
+    out = options.out
+    try:
+        configuration = _configuration(wiring, out, prompts.file, settings)
+        choice = choose_toxiproxy(options.toxiproxy, configuration.environ)
+        # a mistake in what the run will read is reported before the lab starts
+        if options.subject:
+            split_subject_name(options.subject)
+        check_cassettes(configuration.settings)
+        prompts.load(configuration.prompts, configuration.wiring.links)
+        check_version(configuration.state)
+    except (SettingsError, PromptsError) as error:
+        log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
+        raise  # the console shows it, which is enough if the log cannot be written
+    level = configuration.settings.chaos_level
+    if configuration.settings.faults and level != 1:
+        print_to_stderr(f"the fault set at chaos level {level:g}:")
+        print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
+    run_id = new_run_id()
+    arguments = [f"--run-id={run_id}", *(["--json"] if options.as_json else []), *prompts.words()]
+    arguments += [f"--subject={options.subject}"] if options.subject else []
+    code = run_demo(configuration, choice, arguments, print_to_stderr)
+    if options.charts and (configuration.logs / "runs" / run_id).exists():
+        _draw_charts(configuration.logs, run_id)
+    return code
+
+
+def _configuration(
+    wiring: Wiring, out: Path | None, prompts: Path | None, settings: dict[str, str | None]
+) -> Configuration:
+    environ = dict(os.environ)
+    if out is not None:
+        environ |= {
+            "STATE_DB": str(out / "state" / "state.db"),
+            "EFFECTS_DB": str(out / "state" / "effects.db"),
+            "LOGS_DIR": str(out / "logs"),
+        }
+    if prompts is not None:
+        environ["PROMPTS_FILE"] = str(prompts)
+    command_line = {name: value for name, value in settings.items() if value is not None}
+    return load_configuration(environ, command_line, wiring)
+
+
+def _draw_charts(logs: Path, run_id: str) -> None:
+    # matplotlib is slow to import: only a run whose charts are drawn waits for it
+    from windtunnel.report.charts import write_charts
+    from windtunnel.report.charts.pick import ChartsError, pick
+
+    folder = logs / "charts" / run_id
+    try:
+        write_charts(pick(logs, run_id, print_to_stderr), folder, logs)
+    except (ChartsError, HistoryError, OSError) as error:
+        print_to_stderr(f"no charts: {error}")
+    else:
+        print_to_stderr(f"charts: {folder}")

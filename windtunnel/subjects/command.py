@@ -1,0 +1,132 @@
+"""``command:``, a process for each attempt: it gets the prompt, answers, and ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import which
+
+from windtunnel.links.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.json_path import last_object, value_at
+from windtunnel.subjects.kept_output import KEPT_BYTES, Printed
+from windtunnel.subjects.process_group import ProcessGroup, exit_words
+from windtunnel.subjects.report_text import result_of
+from windtunnel.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
+from windtunnel.subjects.surroundings import AttemptFiles, Surroundings
+from windtunnel.subjects.variables import attempt_environ
+
+
+class CommandSubject:
+    """Starts the command anew for each attempt. Raises ``SettingsError`` if there is no such program."""
+
+    kind = "command"
+    holds_conversations = False
+
+    def __init__(self, spec: CommandSpec, surroundings: Surroundings) -> None:
+        self._spec = spec
+        self._surroundings = surroundings
+        self._words = resolved_words(spec.command, surroundings, "command")
+        self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
+        self.name = f"command: {' '.join(spec.command)}"
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        files = AttemptFiles(self._surroundings, context.identity)
+        folder = self._folder or files.make_work_folder()
+        answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
+        if answer:
+            answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
+        process = self._start(prompt, folder, context)
+        try:
+            in_time = process.wait(context.settings.attempt_time)
+        finally:
+            process.close()
+            said, complained = process.stdout.take(), process.stderr.take()
+            files.keep("stdout.txt", said)
+            files.keep("stderr.txt", complained)
+            files.remove_if_empty()
+        if not in_time:
+            return limit_reached(context.settings.attempt_time)
+        if process.exit_code:
+            words = (complained if complained.end else said).last_words()
+            return crashed(
+                "ExitCode", f"it {exit_words(process.exit_code)}: {self._surroundings.redact(words)}"
+            )
+        return self._answer(said, answer)
+
+    def _start(self, prompt: str, folder: Path, context: AttemptContext) -> ProcessGroup:
+        way, given = self._spec.prompt, ""
+        environ = {**self._surroundings.environ, **attempt_environ(context.identity)}
+        if isinstance(way, InVariable):
+            environ[way.variable] = prompt
+        elif isinstance(way, InFile):
+            file = folder / way.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(prompt, encoding="utf-8")
+        elif not any(PROMPT in word for word in self._words):
+            given = prompt
+        words = [word.replace(PROMPT, prompt) for word in self._words]
+        return ProcessGroup(words, environ, folder, given)
+
+    def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
+        way = self._spec.answer
+        if file is not None:
+            return _answer_in(file)
+        if way == "stdout":
+            return result_of(said.text)
+        found = last_object(said.text)
+        if found is None:
+            return crashed("NoAnswer", "no line of its standard output is a JSON object")
+        if not isinstance(way, InJson):
+            return result_of(found)
+        try:
+            return result_of(value_at(found, way.json_path))
+        except LookupError as error:
+            return crashed("NoAnswer", f"the last JSON line of its standard output has no {error.args[0]}")
+
+
+def _answer_in(file: Path) -> SubjectResult:
+    """The end of the file, which is as long as what is kept of an output."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, os.fstat(opened.fileno()).st_size - KEPT_BYTES))
+            text = opened.read(KEPT_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        return crashed("NoAnswer", f"{file.name}, where its answer is to be: {error.strerror}")
+    return result_of(text)
+
+
+def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> list[str]:
+    """The command with absolute paths of what lies beside the wiring's file, since it works elsewhere.
+
+    Raises ``SettingsError`` if there is no such program.
+    """
+    program, *arguments = words
+    if os.sep in program:
+        program = str(surroundings.folder / program)
+    if which(program, path=_search_path(surroundings.environ)) is None:
+        raise SettingsError(f"{surroundings.where}: subject.{key}: there is no program {words[0]!r}")
+    return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
+
+
+def _search_path(environ: Mapping[str, str]) -> str:
+    return environ.get("PATH", os.defpath)
+
+
+def _absolute(word: str, folder: Path) -> str:
+    """A word that could be a subcommand is a folder's name only with a slash in it."""
+    path = folder / word
+    try:
+        is_meant = path.is_file() or (path.is_dir() and (os.sep in word or word in (".", "..")))
+    except (OSError, ValueError):  # too long for a name
+        return word
+    return os.path.normpath(path) if word and is_meant else word
+
+
+def existing_folder(given: str, surroundings: Surroundings) -> Path:
+    """The folder that the wiring names. Raises ``SettingsError`` if it is none."""
+    folder = surroundings.working_folder(given)
+    if not folder.is_dir():
+        raise SettingsError(f"{surroundings.where}: subject.folder: there is no folder {folder}")
+    return folder

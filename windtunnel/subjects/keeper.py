@@ -1,0 +1,99 @@
+"""``python -IS keeper.py LIFELINE COMMAND ...``: runs the command, and lets nothing of it outlive the run.
+
+Between the runner and each process of a subject stands this one. It ends what the command started when the
+command itself ends, and all of it when the runner closes the pipe of which ``LIFELINE`` is the reading end:
+on purpose, at a limit, or because the runner was killed. Its exit code is the command's, 128 and the signal's
+number for one that a signal ended, as in a shell. Standard library only, since it starts with each attempt.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CANNOT_RUN = 126
+
+
+def main() -> int:
+    lifeline, command = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(lifeline, False)
+    _set_for_this_process(_PR_SET_CHILD_SUBREAPER, 1)  # what a daemon leaves behind becomes this one's child
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    keeper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(command, keeper)
+    code = _wait(child, lifeline, woken)
+    _end_all(child)
+    return code
+
+
+def _set_for_this_process(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
+
+
+def _become(command: list[str], keeper: int) -> None:
+    os.setsid()
+    _set_for_this_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != keeper:  # it died before this process asked to be killed with it
+        os._exit(_CANNOT_RUN)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode(errors="replace"))
+    os._exit(_CANNOT_RUN)
+
+
+def _wait(child: int, lifeline: int, woken: int) -> int:
+    """Until the child ends, whose exit code this is, or the runner wants no more of it."""
+    while True:
+        for ended, status in _ended():
+            if ended == child:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+        ready, _, _ = select.select([lifeline, woken], [], [])
+        if lifeline in ready:
+            return 128 + signal.SIGKILL
+        os.read(woken, 64)
+
+
+def _ended() -> Iterator[tuple[int, int]]:
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended
+
+
+def _end_all(child: int) -> None:
+    """Kills the child's group, and whatever has left that group and is a child of this process by now."""
+    with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+        os.killpg(child, signal.SIGKILL)
+    while children := _children():
+        for pid in children:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(children[0], 0)
+
+
+def _children() -> list[int]:
+    """Those of this process, in so far as the system tells."""
+    pid = os.getpid()
+    # pathlib would double the time that it takes to start
+    with suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:  # noqa: PTH123
+        return [int(word) for word in children.read().split()]
+    return []
+
+
+if __name__ == "__main__":
+    os._exit(main())

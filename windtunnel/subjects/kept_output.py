@@ -1,0 +1,84 @@
+"""What a process prints, read as it comes, so that it never waits; the end of it is kept."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import IO
+
+from windtunnel.history.logs import strip_control
+
+KEPT_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The end of what was printed; ``left_out`` bytes came before it."""
+
+    end: bytes = b""
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.end.decode("utf-8", "replace")
+
+    def as_file(self) -> bytes:
+        """As it is kept, with a first line that says what is missing."""
+        if not self.left_out:
+            return self.end
+        return f"[the first {self.left_out} bytes are left out]\n".encode() + self.end
+
+    def last_words(self, lines: int = 5) -> str:
+        """Its last lines, for an error message."""
+        return strip_control("\n".join(self.text.strip().splitlines()[-lines:]))[-2000:]
+
+
+class KeptOutput:
+    """Reads the pipe in a thread of its own until it ends."""
+
+    def __init__(self, pipe: IO[bytes], limit: int = KEPT_BYTES) -> None:
+        self._pipe = pipe
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._end = bytearray()
+        self._left_out = 0
+        self._thread = threading.Thread(target=self._read, name="output of the subject", daemon=True)
+        self._thread.start()
+
+    def join(self, timeout_s: float | None) -> bool:
+        """Whether the pipe came to its end in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def seen(self) -> Printed:
+        """What was printed since the last ``take``."""
+        with self._lock:
+            self._shorten(self._limit)
+            return Printed(bytes(self._end), self._left_out)
+
+    def take(self) -> Printed:
+        """The same; the next one begins anew."""
+        printed = self.seen()
+        with self._lock:
+            del self._end[: len(printed.end)]
+            self._left_out = 0
+        return printed
+
+    def _read(self) -> None:
+        with self._pipe:
+            while part := self._pipe.read1(_READ_BYTES):  # type: ignore[attr-defined]  # Popen's are buffered
+                with self._lock:
+                    self._end += part
+                    if len(self._end) > 2 * self._limit:
+                        self._shorten(self._limit)
+
+    def _shorten(self, limit: int) -> None:
+        """Begins with a whole line where there is one: half a secret would not be known as one."""
+        if len(self._end) <= limit:
+            return
+        cut = len(self._end) - limit
+        line = self._end.find(b"\n", cut)
+        cut = cut if line < 0 else line + 1
+        self._left_out += cut
+        del self._end[:cut]

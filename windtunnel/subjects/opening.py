@@ -1,0 +1,32 @@
+"""Opens the subject of a wiring, whatever its kind."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from windtunnel.links.link import LAB
+from windtunnel.links.subject_spec import CommandSpec
+from windtunnel.links.wiring import Wiring
+from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.command import CommandSubject
+from windtunnel.subjects.python import LAB_SUBJECT, load_subject
+from windtunnel.subjects.subject import Subject
+from windtunnel.subjects.surroundings import surroundings_of
+
+
+def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
+    """The subject, for the time of one run: none of its processes outlives the block.
+
+    Raises ``SettingsError``, here or when the block is entered, if it cannot be started.
+    """
+    if wiring.subject == LAB:
+        return load_subject(LAB_SUBJECT)(configuration)
+    surroundings = surroundings_of(wiring, configuration)
+    match wiring.subject:
+        case CommandSpec() as spec:
+            return nullcontext(CommandSubject(spec, surroundings))
+        case _:
+            raise SettingsError(
+                f"{wiring.file or 'the wiring'}: there is no subject: name one under `subject`"
+            )

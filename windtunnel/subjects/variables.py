@@ -1,0 +1,70 @@
+"""The environment of a subject: where its links are, and which attempt it works on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from windtunnel.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
+from windtunnel.links.link import SCRIPTED, Link
+from windtunnel.links.topology import Topology
+
+# The SDKs insist on a key, which the scripted model does not look at.
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "openai_chat": ("OPENAI_API_KEY",),
+    "openai_responses": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+_PLACEHOLDER = "scripted-model"
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+# What is the runner's own: its pipes, its files, and which process it is.
+_OF_THE_LAB = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR")
+_LAB_PREFIX = "WINDTUNNEL_"
+
+
+def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Topology) -> dict[str, str]:
+    """The surroundings' variables, and those that lead the subject to its links through the lab."""
+    links = list(links)
+    own = {
+        name: value
+        for name, value in environ.items()
+        if name not in _OF_THE_LAB and not name.startswith(_LAB_PREFIX)
+    }
+    addresses = {name: link_address(link, topology) for link in links for name in link.env}
+    return {**own, **_missing_keys(links, own), **_past_proxies(own), **addresses}
+
+
+def link_address(link: Link, topology: Topology) -> str:
+    """The URL at which the subject finds the link's upstream, behind its faults.
+
+    Its path is what the client of that upstream expects: the upstream's own, and ``/v1`` where OpenAI's
+    clients ask the scripted model.
+    """
+    path = "/v1" if link.upstream == SCRIPTED and link.dialect.startswith("openai") else link.base_path
+    return topology.proxies[link.name].url + path
+
+
+def attempt_environ(identity: Identity) -> dict[str, str]:
+    """Which attempt a process works on, and the headers by which its requests may say so."""
+    headers = identity.headers("")
+    return {
+        "WINDTUNNEL_RUN": identity.run,
+        "WINDTUNNEL_EPISODE": identity.episode,
+        "WINDTUNNEL_ATTEMPT": str(identity.attempt),
+        "TRACEPARENT": headers[TRACEPARENT_HEADER],
+        "BAGGAGE": headers[BAGGAGE_HEADER],
+    }
+
+
+def _missing_keys(links: Iterable[Link], environ: Mapping[str, str]) -> dict[str, str]:
+    """A placeholder for the key of each API that the scripted model speaks, if there is no key for it."""
+    keys = [_KEYS.get(link.dialect, ()) for link in links if link.upstream == SCRIPTED]
+    return {names[0]: _PLACEHOLDER for names in keys if names and not any(map(environ.get, names))}
+
+
+def _past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """The lab is on loopback, whatever HTTP_PROXY says: no proxy is asked for what is there."""
+    given = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    hosts = [host.strip() for host in given.split(",") if host.strip()]
+    listed = ",".join(dict.fromkeys([*hosts, *_LOOPBACK_NAMES]))
+    return {"NO_PROXY": listed, "no_proxy": listed}
