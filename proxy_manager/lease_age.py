@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 # the manager steps at least every 0.25 s: what a step took beyond twice that, it was kept from working
 _LONGEST_STEP_S = 0.5
-_REMEMBERED = 64  # delays: far more than there can be while a lease grows old
+_REMEMBERED = 256  # delays: far more than there can be while a lease grows old
 
 
 class LeaseAge:

@@ -19,7 +19,8 @@ from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from windtunnel.settings.settings import load_frozen
-from windtunnel.state.state import STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.state.run_lock import RunLock
+from windtunnel.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
 
 
@@ -115,16 +116,26 @@ class Reconciler:
         for run in leased:
             if self._shows_life(run):
                 return run
-            log.warning("run %s has shown no sign of life for %.0f s: healing", run.run_id, STALE_AFTER)
-            self.state.move_run(run.run_id, "leased", "expired")
+            silent_s = self._lease_age.of(run.heartbeat)
+            log.warning("run %s has shown no sign of life for %.1f s: healing", run.run_id, silent_s)
+            self._expire(run)
         for run in self.state.runs(self._lab_id, self._lane, "waiting"):
-            alive = self._shows_life(run)
-            if self.state.move_run(run.run_id, "waiting", "leased" if alive else "expired") and alive:
+            if not self._shows_life(run):
+                self._expire(run)
+            elif self.state.move_run(run.run_id, "waiting", "leased"):
                 return self.state.run(run.run_id)
         return None
 
+    def _expire(self, run: RunRow) -> None:
+        self.state.move_run(run.run_id, run.status, "expired")
+        self._lock_of(run).remove()
+
     def _shows_life(self, run: RunRow) -> bool:
-        return self._lease_age.of(run.heartbeat) <= STALE_AFTER
+        silent_s = self._lease_age.of(run.heartbeat)
+        return silent_s <= STALE_AFTER or (silent_s <= HUNG_AFTER and self._lock_of(run).is_held())
+
+    def _lock_of(self, run: RunRow) -> RunLock:
+        return RunLock(self.state.path.parent, run.run_id)
 
     # the life of an attempt
 

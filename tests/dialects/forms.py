@@ -1,11 +1,13 @@
-"""Requests to a model and its replies, in both dialects, as JSON and as event streams."""
+"""Requests to a model and its replies, in every dialect, as JSON and as event streams."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
@@ -54,7 +56,7 @@ class Form:
         return f"{self.dialect}-{'stream' if self.stream else 'json'}"
 
     def reply(self, reply: ModelReply) -> Reply:
-        body = (_completion if self.dialect == "openai_chat" else _message)(reply)
+        body = WRITERS[self.dialect].reply(reply)
         return streamed(self.dialect, body) if self.stream else json_reply(200, body)
 
     @property
@@ -66,13 +68,10 @@ class Form:
 
     def request(self, *earlier: ToolCall, tools: bool = True) -> Request:
         """A request that has those calls in its conversation, answered by the tools."""
-        body = (_chat_request if self.dialect == "openai_chat" else _messages_request)(earlier, tools)
-        path = "/openai/v1/chat/completions" if self.dialect == "openai_chat" else "/v1/messages"
-        return Request(JSON_TYPE, json.dumps({**body, "stream": self.stream}).encode(), "POST", path)
-
-
-FORMS = [Form(dialect, stream) for dialect in ("openai_chat", "anthropic") for stream in (False, True)]
-STREAMS = [form for form in FORMS if form.stream]
+        writer = WRITERS[self.dialect]
+        body = {**writer.request(earlier, tools), "stream": self.stream}
+        path = (self.stream and writer.stream_path) or writer.path
+        return Request(JSON_TYPE, json.dumps(body).encode(), "POST", path)
 
 
 def streamed(dialect: Dialect, body: dict[str, Any]) -> Reply:
@@ -129,3 +128,66 @@ def _messages_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, A
         for name, (about, schema) in TOOLS.items()
     ]
     return {"model": "m", "max_tokens": 99, "messages": messages} | ({"tools": offered} if tools else {})
+
+
+def _response(reply: ModelReply) -> dict[str, Any]:
+    part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    items = [{**_call_item(call), "id": f"fc_{call.id}", "status": "completed"} for call in reply.calls]
+    head = {"id": "resp_1", "object": "response", "created_at": 5, "status": "completed", "model": "m"}
+    asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
+    usage = {
+        **{"input_tokens": 9, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}},
+        **{"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 16},
+    }
+    return {**head, **asked, "output": [*([message] if reply.text else []), *items], "usage": usage}
+
+
+def _call_item(call: ToolCall) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _response_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any]:
+    items: list[dict[str, Any]] = [{"role": "user", "content": USER}]
+    for call in earlier:
+        output = {"type": "function_call_output", "call_id": call.id, "output": '{"temperature": 21.5}'}
+        items += [_call_item(call), output]
+    offered = [
+        {"type": "function", "name": name, "description": about, "parameters": schema, "strict": False}
+        for name, (about, schema) in TOOLS.items()
+    ]
+    return {"model": "m", "input": items} | ({"tools": offered} if tools else {})
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How a dialect writes what the neutral form says, by no code of the project.
+
+    ``stream_path`` is that of a request for a stream, if it has another.
+    """
+
+    path: str
+    reply: Callable[[ModelReply], dict[str, Any]]
+    request: Callable[[tuple[ToolCall, ...], bool], dict[str, Any]]
+    stream_path: str = ""
+
+
+WRITERS: dict[Dialect, Writer] = {
+    "openai_chat": Writer("/openai/v1/chat/completions", _completion, _chat_request),
+    "anthropic": Writer("/v1/messages", _message, _messages_request),
+    "gemini": Writer(
+        "/v1beta/models/m:generateContent",
+        gemini_reply,
+        lambda earlier, tools: gemini_request(USER, earlier, TOOLS if tools else {}),
+        "/v1beta/models/m:streamGenerateContent?alt=sse",
+    ),
+    "openai_responses": Writer("/v1/responses", _response, _response_request),
+}
+FORMS = [Form(dialect, stream) for dialect in WRITERS for stream in (False, True)]
+STREAMS = [form for form in FORMS if form.stream]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-import anthropic
-import groq
-import openai
-
 from tests.dialects.forms import Form
+from tests.dialects.gemini_forms import GeminiClient, gemini_client
 from tests.support import PATIENCE_S
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
@@ -21,6 +19,22 @@ from windtunnel.dialects.model_messages import ModelReply, ToolCall
 CLOSE = {"Connection": "close"}
 Answer = tuple[ModelReply, int | None]
 """What was said, and the tokens that it took."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A client's package, imported when the first client is made: every worker reads this file, few make one.
+
+    Its attributes are the package's classes, to be called.
+    """
+
+    package: str
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        return lambda **given: getattr(import_module(self.package), kind)(**given)
+
+
+anthropic, groq, openai = Imported("anthropic"), Imported("groq"), Imported("openai")
 
 
 @dataclass(frozen=True)
@@ -111,12 +125,44 @@ def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
     return ModelReply(text, calls, message.stop_reason or ""), message.usage.output_tokens
 
 
+def _ask_responses(client: Any, body: dict[str, Any]) -> Answer:
+    """A stream as the client itself joins it: its last event has all of the reply."""
+    given = {key: value for key, value in body.items() if key not in ("stream", "max_tokens")}
+    if body["stream"]:
+        with client.responses.stream(**given) as stream:
+            response = stream.get_final_response()
+    else:
+        response = client.responses.create(**given)
+    calls = tuple(
+        ToolCall(item.name, item.arguments, item.call_id)
+        for item in response.output
+        if item.type == "function_call"
+    )
+    reply = ModelReply(response.output_text, calls, response.status)
+    return reply, response.usage.total_tokens if response.usage else None
+
+
+def _ask_gemini(client: GeminiClient, body: dict[str, Any]) -> Answer:
+    return client.ask(body, stream=body["stream"])
+
+
+def _open_gemini(base_url: str, **_: Any) -> AbstractContextManager[GeminiClient]:
+    return gemini_client(base_url)
+
+
 SDKS = [
     Sdk("groq", "openai_chat", "", groq.Groq, _ask_chat),
     Sdk("openai", "openai_chat", "/v1", openai.OpenAI, _ask_chat),
+    Sdk("openai responses", "openai_responses", "/v1", openai.OpenAI, _ask_responses),
+    Sdk("google-genai", "gemini", "", _open_gemini, _ask_gemini),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
+
+
+def column(client: str, stream: bool) -> str:
+    """The client's column in the table of what clients saw."""
+    return f"{client}, stream" if stream else client
 
 
 @contextmanager

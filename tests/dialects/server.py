@@ -1,4 +1,4 @@
-"""A tiny model: it speaks chat completions and Anthropic's messages, streaming included."""
+"""A tiny model: it speaks every dialect of models, streaming included."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.upstream import Upstream, requests_of
 from windtunnel.dialects.event_stream import split_events
 from windtunnel.dialects.http import Reply, chunk, head_bytes, whole
 from windtunnel.dialects.model_messages import ModelReply
+from windtunnel.dialects.registry import dialect_of
 
 Script = Callable[[dict[str, Any]], ModelReply]
 
@@ -31,8 +32,9 @@ class ModelServer:
         for request in requests_of(connection):
             body = request.json
             self.bodies.append(body)
-            dialect = "anthropic" if request.target.endswith("/messages") else "openai_chat"
-            form = Form(dialect, bool(body.get("stream")))
+            path = request.target.partition("?")[0]
+            streams = bool(body.get("stream")) or ":stream" in path
+            form = Form(dialect_of(path, of_model=True), streams)
             reply = self.rewrite(form, form.reply(self.script(body)))
             for part in _events(reply) if form.stream else whole(reply):
                 connection.sendall(part)

@@ -39,7 +39,7 @@ def test_streams_as_the_providers_write_them_are_read(name):
 def test_each_event_has_its_kind(form):
     kinds = [form.model_dialect.kind_of(event) for event in events(CALLS, form)]
     assert kinds.count("call") == 2 and "text" not in kinds
-    assert kinds.count("finish") == 1 and kinds[-1] == "end"
+    assert kinds.count("finish") == 1 and kinds[-1] in ("finish", "end")
     assert "text" in map(form.model_dialect.kind_of, events(TEXT, form))
 
 

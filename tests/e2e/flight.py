@@ -49,6 +49,11 @@ class Flight:
     def outcomes(self) -> list[str]:
         return [str(episode.outcome) for episode in self.summary.episodes]
 
+    @property
+    def why_invalid(self) -> dict[str, str]:
+        """By episode."""
+        return {judged.episode: judged.why for judged in self.summary.episodes if judged.outcome == "invalid"}
+
     def of(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.record.events if isinstance(event, kind)]
 
@@ -72,17 +77,25 @@ class Hangar:
     lab: Lab
     configuration: Configuration
 
-    def fly(self, *prompts: Prompt, **given: Any) -> Flight:
+    def fly(self, *prompts: Prompt, to_its_end: bool = True, **given: Any) -> Flight:
         """One run, with ``SETTINGS`` unless given."""
         settings = Settings(**{**SETTINGS, **given})
         with open_client(settings) as client:
             agent = Agent(build_model(settings, self.lab.topology, "none", client), "the lab's agent")
-            return self.fly_with(agent, *prompts, settings=settings)
+            return self.fly_with(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
     def fly_with(
-        self, subject: Any, *prompts: Prompt, settings: Settings, environ: Mapping[str, str] | None = None
+        self,
+        subject: Any,
+        *prompts: Prompt,
+        settings: Settings,
+        environ: Mapping[str, str] | None = None,
+        to_its_end: bool = True,
     ) -> Flight:
-        """``environ`` stands in the place of the lab's, for the keys in it."""
+        """``environ`` stands in the place of the lab's, for the keys in it.
+
+        A run that ends early fails the test with the reasons of it, unless ``to_its_end`` is false.
+        """
         configuration = replace(
             self.configuration,
             settings=settings,
@@ -94,7 +107,9 @@ class Hangar:
             record = runner.run(Prompts(in_order(prompts or SAMPLES)))
         finally:
             runner.close()
-        return Flight(record, summarise(record.events))
+        flight = Flight(record, summarise(record.events))
+        assert record.completed or not to_its_end, f"{record.reason}; {flight.why_invalid}"
+        return flight
 
 
 def in_folder(configuration: Configuration, folder: Path) -> Configuration:

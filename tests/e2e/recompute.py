@@ -71,6 +71,26 @@ class Recomputed:
         times = [armed["arming_ms"] for armed in self.of("attempt_armed")]
         return {"p50": _percentile(times, 50), "p99": _percentile(times, 99), "n": len(times)}
 
+    def usage(self) -> dict[str, Any]:
+        asked = [exchange for exchange in self.of("exchange") if exchange["link"] == "model"]
+        told = [e for e in asked if e.get("tokens_in") is not None or e.get("tokens_out") is not None]
+        prices = json.loads(self.started["settings"]["prices"] or "{}")
+        costs = [
+            numpy.dot([e[f"tokens_{way}"] or 0 for way in ("in", "out")], [price["input"], price["output"]])
+            for e in told
+            if (price := prices.get(e["model"]))
+        ]
+        times = [e["first_token_ms"] for e in asked if e.get("first_token_ms") is not None]
+        return {
+            "replies": sum(e in told or (e["status"] or 999) < 300 for e in asked),
+            "told": len(told),
+            "tokens_in": int(numpy.sum([e["tokens_in"] for e in told])) if told else None,
+            "tokens_out": int(numpy.sum([e["tokens_out"] for e in told])) if told else None,
+            "cost_usd": float(numpy.sum(costs)) / 1e6 if costs else None,
+            "unpriced": sorted({e["model"] for e in told} - set(prices)) if prices else [],
+            "first_token_ms": {"p50": _percentile(times, 50), "p95": _percentile(times, 95), "n": len(times)},
+        }
+
     def refused(self) -> dict[str, int]:
         return dict(Counter(event["why"] for event in self.of("tool_call_refused")))
 

@@ -107,7 +107,8 @@ def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
 def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) -> None:
     configuration = in_folder(load_configuration(os.environ), tmp_path)
     with Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab:
-        flight = Hangar(lab, configuration).fly(toxic_prob=1, toxics="slicer:10", arm_timeout=3)
+        hangar = Hangar(lab, configuration)
+        flight = hangar.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=3)
     assert flight.outcomes == ["invalid"] * 3
     assert not flight.record.completed
     assert "toxic type" in flight.record.reason and "not armed within 3 s" in flight.record.reason

@@ -24,6 +24,7 @@ CHAOS: dict[str, Any] = {
     "model_timeout": 5,
     "tool_limit": 2,
     "prompt_limit": 2,
+    "prices": '{"scripted-diligent": {"input": 0.15, "output": 0.6}}',
 }
 STAGES = ("eligible", "drawn", "armed", "met", "injected", "observed", "delivered", "why_not")
 
@@ -35,7 +36,7 @@ MET_IN_VAIN = '{"faults": [{"fault": "stale", "links": "tools"}]}'
 @pytest.mark.parametrize("name", [*preset_names(), "met in vain"])
 def test_every_figure_is_what_the_history_comes_to(hangar: Hangar, name: str) -> None:
     faults = preset(name).dump() if name in preset_names() else MET_IN_VAIN
-    flight = hangar.fly(*SAMPLES[19:24], seed=11, faults=faults, **CHAOS)
+    flight = hangar.fly(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
     summary = flight.summary.as_json()
     again = Recomputed(hangar.configuration.logs / "runs" / flight.record.run_id)
 
@@ -46,6 +47,11 @@ def test_every_figure_is_what_the_history_comes_to(hangar: Hangar, name: str) ->
     assert summary["unexposed"] == close(again.share(exposed=False))
     assert summary["latency_ms"] == again.latencies()
     assert summary["arming_ms"] == again.arming()
+    usage = close(again.usage() | {"unpriced": None, "first_token_ms": None})
+    assert {**summary["model_usage"], "unpriced": None, "first_token_ms": None} == usage
+    assert summary["model_usage"]["first_token_ms"] == again.usage()["first_token_ms"]
+    assert summary["model_usage"]["unpriced"] == again.usage()["unpriced"] == []
+    assert summary["model_usage"]["cost_usd"] is not None
     assert summary["refused_calls"] == again.refused()
     assert summary["duration_s"] == again.finished["t"] - again.started["t"]
     assert summary["toxics_left"] == again.finished["toxics_left"]

@@ -23,7 +23,7 @@ COPIED = ("agent", "experiments", "flask_tools", "tests", "windtunnel", "docker-
 # the page's own tests, and those of the project that a tool which is not complete would fail
 RUN = (
     *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),
-    *("tests/links/test_catalog.py", "tests/project/test_compose_file.py"),
+    *("tests/links/test_links.py", "tests/project/test_compose_file.py"),
 )
 
 
@@ -73,5 +73,5 @@ def test_the_page_touches_three_files_and_compose(project: Path) -> None:
         or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
-        *("windtunnel/links/catalog.py", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("windtunnel/links/lab.yaml", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
     }

@@ -167,6 +167,16 @@ def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, setti
     assert reason in summary.not_reproducible_because[0]
 
 
+def test_an_opaque_subject_is_not_reproducible():
+    started, *events = run(episode(expect={}))
+    links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]
+    summary = summarise([replace(started, subject_kind="command", links=links), *events])
+    assert summary.not_reproducible_because == [
+        "the subject is opaque: the faults repeat, what it does may not"
+    ]
+    assert "scripted" not in summary.subject
+
+
 @pytest.mark.parametrize(
     "events",
     [

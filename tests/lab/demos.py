@@ -28,6 +28,18 @@ SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
 # for `until`: not often, because a look at all processes costs
 SELDOM = {"patience": RUN_PATIENCE_S, "interval": 0.05}
+# a subject that is in an attempt until somebody ends it: without the lab's agent a demo costs half as much
+WAITING = """
+import time
+from contextlib import contextmanager
+
+def wait(prompt, context):
+    time.sleep(3600)
+
+@contextmanager
+def open_it(configuration):
+    yield wait
+"""
 # no file of it grows beyond so many bytes: a disk that is full
 LIMITED = """
 import os, resource, sys
@@ -91,6 +103,7 @@ class Demo:
         prompts: int = 30,
         path: str = "/usr/bin:/bin",
         file_limit: int | None = None,
+        subject: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -100,11 +113,14 @@ class Demo:
         file.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}] * prompts))
         command = [sys.executable, "-m", "windtunnel", "demo", "--no-charts"]
         command += ["--out", str(folder), "--prompts", str(file), *arguments]
+        if subject:
+            (folder / "own_subject.py").write_text(subject)
+            command += ["--subject", "own_subject:open_it"]
         if file_limit is not None:
             command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
         self.process = subprocess.Popen(
             command,
-            env=environ_in(folder, PATH=path),
+            env=environ_in(folder, PATH=path, PYTHONPATH=str(folder)),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

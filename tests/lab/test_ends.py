@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
-from tests.lab.demos import CALM, SLOW, Demo, Ended, processes
+from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
 from windtunnel.core.sockets import LOOPBACK, Address, bind
 from windtunnel.history.events import EpisodeStarted
 from windtunnel.links.topology import TOXIPROXY_PORT, default_topology
@@ -25,14 +25,14 @@ Flown = dict[str, "Future[Ended]"]
 
 
 def killed(part: str, folder: Path) -> Ended:
-    with Demo(folder, *SLOW) as demo:
+    with Demo(folder, *SLOW, subject=WAITING) as demo:
         demo.wait_until_in_an_attempt()
         demo.kill(part)
         return demo.end()
 
 
 def launcher_killed(folder: Path, path: str = "/usr/bin:/bin") -> Ended:
-    with Demo(folder, *SLOW, path=path) as demo:
+    with Demo(folder, *SLOW, path=path, subject=WAITING) as demo:
         demo.wait_until_in_an_attempt()
         assert processes(folder).keys() == set(PARTS)
         demo.process.kill()
@@ -40,7 +40,7 @@ def launcher_killed(folder: Path, path: str = "/usr/bin:/bin") -> Ended:
 
 
 def interrupted_while_starting(folder: Path) -> Ended:
-    with Demo(folder, *SLOW) as demo:
+    with Demo(folder, *SLOW, subject=WAITING) as demo:
         demo.wait_for("tools")
         demo.process.send_signal(signal.SIGINT)
         return demo.end()
@@ -146,8 +146,8 @@ def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
     tmp_path: Path, real_path: str
 ) -> None:
     with (
-        Demo(tmp_path / "one", *SLOW, path=real_path) as one,
-        Demo(tmp_path / "two", *SLOW, path=real_path) as two,
+        Demo(tmp_path / "one", *SLOW, path=real_path, subject=WAITING) as one,
+        Demo(tmp_path / "two", *SLOW, path=real_path, subject=WAITING) as two,
     ):
         one.wait_until_in_an_attempt()
         two.wait_until_in_an_attempt()
@@ -168,7 +168,10 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
         client.add_toxic("theirs", "slow", "latency", "upstream", {"latency": 5})
         before = client.proxies()
         arguments = (*SLOW, "--toxiproxy", url)
-        with Demo(tmp_path / "one", *arguments) as one, Demo(tmp_path / "two", *arguments) as two:
+        with (
+            Demo(tmp_path / "one", *arguments, subject=WAITING) as one,
+            Demo(tmp_path / "two", *arguments) as two,
+        ):
             one.wait_until_in_an_attempt()
             two.wait_until_in_an_attempt()
             assert len(client.proxies()) == 1 + 2 * len(lab_links())
@@ -211,11 +214,9 @@ def open_it(configuration):
 
 
 def test_an_interruption_that_the_subject_swallows_ends_the_run_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    (tmp_path / "swallowing.py").write_text(SWALLOWING)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with Demo(tmp_path / "lab", *CALM, "--subject", "swallowing:open_it") as demo:
+    with Demo(tmp_path, *CALM, subject=SWALLOWING) as demo:
         ended = demo.end()
     assert (ended.code, ended.left) == (130, {}), ended.said
     assert ended.finished and (ended.finished.reason, ended.finished.toxics_left) == ("interrupted", 0)

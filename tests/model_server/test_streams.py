@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 
-import openai
 import pytest
 from langchain_groq import ChatGroq
 from pydantic import BaseModel
@@ -86,6 +85,8 @@ class Weather(BaseModel):
 
 
 def test_the_openai_client_gets_its_class_filled(url):
+    import openai  # a second, which every worker would spend that only reads this file
+
     with openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0) as client:
         messages = [{"role": "user", "content": PROMPT}]
         completion = client.chat.completions.parse(model="gpt-5", messages=messages, response_format=Weather)

@@ -9,7 +9,8 @@ from tests.gateway.lab import dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
 from tests.support import until
-from windtunnel.state.state import STALE_AFTER, State
+from windtunnel.state.run_lock import RunLock
+from windtunnel.state.state import HUNG_AFTER, STALE_AFTER, State
 
 READ_BACK = [
     {
@@ -143,6 +144,27 @@ def test_on_a_machine_without_a_free_processor_no_run_loses_its_lease(ready: Pla
         ready.reconciler.step()
     assert ready.state.run("run-1").status == "leased"
     pass_time(ready, 1)
+    assert ready.state.run("run-1").status == "expired"
+
+
+def test_a_run_that_gets_no_processor_keeps_its_lease_while_its_process_lives(ready: Plane) -> None:
+    lock = RunLock(ready.folder, "run-1")
+    lock.take()
+    ready.arm()
+    pass_time(ready, HUNG_AFTER)
+    assert ready.state.run("run-1").status == "leased"
+    pass_time(ready, 0.25)  # it hangs, or somebody stopped it
+    assert ready.state.run("run-1").status == "expired"
+    lock.free()
+
+
+def test_a_run_whose_process_died_loses_its_lease_as_soon_as_its_heartbeat_is_old(ready: Plane) -> None:
+    lock = RunLock(ready.folder, "run-1")
+    lock.take()
+    ready.arm()
+    pass_time(ready, STALE_AFTER + 1)
+    lock.free()
+    pass_time(ready, 0.25)
     assert ready.state.run("run-1").status == "expired"
 
 

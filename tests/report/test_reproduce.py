@@ -127,3 +127,13 @@ def test_what_goes_without_saying_is_left_out() -> None:
 def test_a_switch_is_said_as_it_is_written():
     line = command(Settings(seed=1, idempotency=False, stream=True))
     assert "--idempotency off --stream on " in line
+
+
+def test_a_run_of_a_wiring_is_repeated_with_it():
+    settings = Settings(seed=7, error_prob=0.5, translator_backend="offline")
+    line = command(
+        settings, PromptsSource("mine.json"), wiring=["--wiring", "my agent.yaml", "--", "sh", "a.sh"]
+    )
+    assert line == (
+        "windtunnel fly --seed 7 --error-prob 0.5 --prompts mine.json --wiring 'my agent.yaml' -- sh a.sh"
+    )

@@ -16,6 +16,7 @@ from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, loopi
 from tests.support import PATIENCE_S, until
 from windtunnel.core.sqlite import connect
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
+from windtunnel.state.run_lock import RunLock
 from windtunnel.state.state import State
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
@@ -94,6 +95,7 @@ def test_a_second_run_waits_says_so_and_goes_on(
             first.release()
         else:
             first._stop_beating.set()
+            first._lock.free()
         waiting.join(PATIENCE_S)
         assert not waiting.is_alive() and plane.state.run("run-2").status == "leased"
         armed = second.arm("001", 1, [], 5)
@@ -115,6 +117,17 @@ def test_a_run_that_was_slow_to_start_has_shown_life_when_it_gets_in_line(plane:
     assert run and run.heartbeat >= now[0] > run.created + 4
     control.release()
     control.close()
+
+
+def test_a_run_holds_its_lock_from_its_place_in_the_line_to_its_release(
+    plane: Plane, controls: list[ManagerClient]
+) -> None:
+    lock = RunLock(plane.state.path.parent, "run-1")
+    with managed(plane):
+        lease(controls[0])
+        assert lock.is_held()
+        controls[0].release()
+        assert not lock.is_held() and list(plane.state.path.parent.glob("*.run")) == []
 
 
 def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(

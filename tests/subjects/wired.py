@@ -62,10 +62,10 @@ class Wired:
         with open_wired_subject(wiring, self.configuration) as subject:
             yield subject
 
-    def context(self, attempt: int = 1, **settings: object) -> AttemptContext:
+    def context(self, attempt: int = 1, turns: tuple[str, ...] = (), **settings: object) -> AttemptContext:
         identity = Identity("run-1", "episode", attempt)
         topology = self.configuration.topology
-        return AttemptContext(identity, self.settings(**settings), topology, self.events.append)
+        return AttemptContext(identity, self.settings(**settings), topology, self.events.append, turns)
 
     def ask(self, yaml: str, prompt: str = "What is 6 * 7?", **settings: object) -> SubjectResult:
         """One attempt."""

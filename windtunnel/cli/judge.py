@@ -28,15 +28,20 @@ from windtunnel.settings.settings import Settings
     default="",
     help="the run's, if its file has moved, for the line that repeats it",
 )
+@click.option("--event", metavar="ID", default="", help="print that event alone, as it was recorded")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
-def judge_command(run: str, logs: Path, prompts: str, as_json: bool) -> None:
+def judge_command(run: str, logs: Path, prompts: str, event: str, as_json: bool) -> None:
     """Score a run again from its history, to the same outcomes. RUN is its id, or latest.
 
-    The exit code is 2 if the history was altered since it was recorded (then nothing is scored), or if an
-    outcome is not the recorded one.
+    Findings name the events that show them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2 if
+    the history was altered since it was recorded (then nothing is scored), or if an outcome is not the
+    recorded one.
     """
     try:
         history = read_history(logs, latest_run(logs) if run == "latest" else run)
+        if event:
+            click.echo(history.line(event).decode("utf-8", "replace"))
+            return
         if history.integrity.alterations:
             _refuse(history, as_json)
         summary = summarise(history.events(), torn=history.torn)

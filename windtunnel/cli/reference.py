@@ -15,6 +15,7 @@ import click
 from windtunnel.links.wiring import WiringSpec
 from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
+from windtunnel.report.findings import findings_page
 from windtunnel.settings.settings import NAMES, Settings
 from windtunnel.toxiproxy.toxics import TOXICS
 
@@ -83,6 +84,20 @@ def faults_reference() -> str:
         " only a client that asks its model for streams: the lab's own does with `STREAM=on`."
     )
     return _page("Faults", intro, *faults_page(read_seen()).splitlines())
+
+
+def findings_reference() -> str:
+    """``docs/findings-rules.md``."""
+    intro = (
+        "After each run its summary says in words how the subject dealt with what went wrong, also for"
+        " prompts without an oracle. Findings change no outcome and no exit code. Each names the events that"
+        " show it by file and line: `windtunnel judge RUN --event gateway-0:17` prints one, as does"
+        " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
+        " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
+        " the history, so that `windtunnel judge RUN` gives them again. What a rule cannot know it does not"
+        " say: of a subject that keeps no record of its calls the gateway's record speaks alone."
+    )
+    return _page("Rules of the findings", intro, *findings_page())
 
 
 def commands_page() -> str:
@@ -168,6 +183,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/toxics.md": toxics_page,
     "docs/faults.md": faults_reference,
+    "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
     "docs/wiring.schema.json": wiring_schema,
     ".env.example": dotenv_example,

@@ -1,7 +1,10 @@
-"""The messages in a request to the model, as chat completions and Anthropic's messages API have them. Pure.
+"""The messages in a request to the model, as chat completions, Anthropic's messages API, OpenAI's Responses
+API and Gemini's have them. Pure.
 
-A *unit* is what must stay together for the API to accept it: a message, or an assistant's message with
-tool calls and all the results that answer them.
+A message is told by its shape. In the Responses API it is an item of the ``input``, and tool calls, their
+results and the model's reasoning are items too. Gemini's contents come in Anthropic's form here. A *unit* is
+what must stay together for the API to accept it: a message, or an assistant's message with tool calls and all
+the results that answer them.
 """
 
 from __future__ import annotations
@@ -12,25 +15,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.dialects import Dialect
+from windtunnel.dialects.gemini_contents import CONTENTS, from_messages, to_messages
 from windtunnel.dialects.http import Request
-from windtunnel.dialects.json_values import as_objects
+from windtunnel.dialects.json_values import as_object, as_objects
 
 ChatMessage = dict[str, Any]
+_KEYS = ("messages", "input", CONTENTS)
+_CALL_ITEM, _RESULT_ITEM = "function_call", "function_call_output"
 
 
 @dataclass
 class Conversation:
-    """``messages`` is a copy, to be changed at will; ``body`` is the rest of the request."""
+    """``messages`` is a copy, to be changed at will; ``body`` is the rest of the request.
+
+    ``key`` is where the request has its messages.
+    """
 
     dialect: Dialect
     body: dict[str, Any]
     messages: list[ChatMessage]
+    key: str = "messages"
+
+    def as_body(self) -> dict[str, Any]:
+        """The request's JSON with these messages."""
+        if self.key == CONTENTS:
+            return from_messages(self.body, self.messages)
+        return {**self.body, self.key: self.messages}
 
     def units(self) -> list[list[ChatMessage]]:
         """All messages, those that belong together in one list."""
         units: list[list[ChatMessage]] = []
         for message in self.messages:
-            if units and _answers_tools(message) and _calls_or_answers(units[-1][-1]):
+            if units and _continues(units[-1][-1], message):
                 units[-1].append(message)
             else:
                 units.append([message])
@@ -56,11 +72,17 @@ class Conversation:
 def read_conversation(request: Request, dialect: Dialect) -> Conversation:
     """The conversation in a request to the model. Raises ``ValueError`` for what is none."""
     body = request.json()
-    messages = body.get("messages") if isinstance(body, dict) else None
+    key = next((key for key in _KEYS if key in as_object(body)), None)
+    if key is None:
+        raise ValueError("no messages")
+    if key == CONTENTS:
+        return Conversation(dialect, body, to_messages(body), key)
+    messages = body.pop(key)
+    if key == "input" and isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
     if not isinstance(messages, list) or len(as_objects(messages)) < len(messages):
         raise ValueError("no list of messages")
-    rest = {key: value for key, value in body.items() if key != "messages"}
-    return Conversation(dialect, rest, copy.deepcopy(messages))
+    return Conversation(dialect, body, messages, key)
 
 
 def _is_system(message: ChatMessage) -> bool:
@@ -68,25 +90,28 @@ def _is_system(message: ChatMessage) -> bool:
 
 
 def role_of(message: ChatMessage) -> str:
-    """``tool`` for a tool's result, in Anthropic's form too, where a user brings it."""
-    return "tool" if _answers_tools(message) else str(message.get("role"))
+    """``tool`` for a tool's result, in Anthropic's form too, where a user brings it.
+
+    What else has no role, such as a tool call of the Responses API, is the ``assistant``'s."""
+    return "tool" if _answers_tools(message) else str(message.get("role", "assistant"))
 
 
 def text_of(message: ChatMessage) -> str:
     """The text of a message or of the tool's result in it; parts joined by line ends."""
-    return content_text(message.get("content"))
+    return content_text(message.get(_text_key(message)))
 
 
 def set_text(message: ChatMessage, text: str) -> None:
     """Puts the text in the place of what text there was; what else the message holds stays."""
-    message["content"] = _with_text(message.get("content"), text)
+    key = _text_key(message)
+    message[key] = _with_text(message.get(key), text)
 
 
 def with_new_ids(message: ChatMessage, suffix: str) -> ChatMessage:
     """A copy whose tool calls have ids of their own."""
     twin = copy.deepcopy(message)
     for holder in (twin, *_calls(twin), *_parts(twin)):
-        for key in ("id", "tool_call_id", "tool_use_id"):
+        for key in ("id", "tool_call_id", "tool_use_id", "call_id"):
             if isinstance(holder.get(key), str):
                 holder[key] += suffix
     return twin
@@ -137,11 +162,24 @@ def _with_text(content: Any, text: str) -> Any:
     return parts
 
 
+def _text_key(message: ChatMessage) -> str:
+    return "output" if message.get("type") == _RESULT_ITEM else "content"
+
+
 def _answers_tools(message: ChatMessage) -> bool:
     results = any(part.get("type") == "tool_result" for part in _parts(message))
-    return message.get("role") == "tool" or results
+    return message.get("role") == "tool" or message.get("type") == _RESULT_ITEM or results
+
+
+def _continues(before: ChatMessage, message: ChatMessage) -> bool:
+    """Whether the message must stay with the one before it."""
+    if before.get("type") == "reasoning":
+        return True
+    if message.get("type") == _CALL_ITEM:  # calls that the model asked for together are items one by one
+        return before.get("type") == _CALL_ITEM
+    return _answers_tools(message) and _calls_or_answers(before)
 
 
 def _calls_or_answers(message: ChatMessage) -> bool:
     calls = any(part.get("type") == "tool_use" for part in _parts(message))
-    return calls or bool(_calls(message)) or _answers_tools(message)
+    return calls or bool(_calls(message)) or message.get("type") == _CALL_ITEM or _answers_tools(message)

@@ -21,11 +21,14 @@ class ModelDialect(LinkDialect, Protocol):
     """One API's requests, replies (as JSON) and event streams. ``read_reply`` and ``collect`` raise
     ``ValueError`` for what is no reply.
 
-    ``path_end`` is how its requests' paths end; ``id_prefix`` is how the ids of its tool calls begin.
+    ``id_prefix`` is how the ids of its tool calls begin.
     """
 
-    path_end: str
     id_prefix: str
+
+    @property
+    def path_end(self) -> str | tuple[str, ...]:
+        """How its requests' paths end; several ways where it has several."""
 
     def read_request(self, request: Request) -> ModelRequest:
         """The conversation in a request; an empty one if it holds none that can be read."""
@@ -59,6 +62,21 @@ class ModelDialect(LinkDialect, Protocol):
 
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         """The same event with those as its first tool call's arguments, and with no other call."""
+
+
+@runtime_checkable
+class FinishesWithContent(Protocol):
+    """A dialect whose events may bring a part of the answer and the reason for its end together."""
+
+    def without_finish(self, event: bytes) -> bytes | None:
+        """What the event brings besides that reason, empty if nothing; None if it has no such reason."""
+
+
+def before_finish(dialect: ModelDialect, event: bytes, kind: EventKind) -> bytes | None:
+    """What is left of an event if the stream stops before its finish reason; None if it has none."""
+    if kind in ("finish", "end"):
+        return b""
+    return dialect.without_finish(event) if isinstance(dialect, FinishesWithContent) else None
 
 
 def reply_body(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:

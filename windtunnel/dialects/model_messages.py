@@ -72,11 +72,12 @@ class OfferedTool:
 @dataclass(frozen=True)
 class ModelRequest:
     """A conversation: the text of its last user message, all tool calls that the model made, the tools
-    that it is offered."""
+    that it is offered. ``model``: its name, where the request has it in its path."""
 
     user: str = ""
     calls: tuple[ToolCall, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
+    model: str = ""
 
     def tool(self, name: str) -> OfferedTool | None:
         """The offered tool of that name."""

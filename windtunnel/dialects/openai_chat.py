@@ -184,6 +184,14 @@ class OpenAIChat:
 OPENAI_CHAT = OpenAIChat()
 
 
+def as_streamed(completion: dict[str, Any], usage_wanted: bool) -> dict[str, Any]:
+    """A completion with its usage where a stream has it: Groq's last chunk, and OpenAI's if it is wanted."""
+    usage = completion["usage"]
+    rest = {key: value for key, value in completion.items() if key != "usage"}
+    groq = {"x_groq": {**rest["x_groq"], "usage": usage}} if "x_groq" in rest else {}
+    return {**rest, **groq, **({"usage": usage} if usage_wanted else {})}
+
+
 def _first(completion: dict[str, Any]) -> dict[str, Any]:
     choice = as_object(next(iter(as_list(completion.get("choices"))), None))
     if not as_object(choice.get("message")):

@@ -11,11 +11,13 @@ from windtunnel.core.plugins import WithPlugins
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.anthropic import ANTHROPIC
 from windtunnel.dialects.errors import LinkDialect
+from windtunnel.dialects.gemini import GEMINI
 from windtunnel.dialects.model_dialect import ModelDialect
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.dialects.openai_responses import OPENAI_RESPONSES
 from windtunnel.dialects.tool import TOOL
 
-_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, ANTHROPIC)
+_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI)
 _GROUP = "windtunnel.dialects"
 
 

@@ -54,6 +54,7 @@ class RunStarted:
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
     ``flown_by``: the words of the command line that give this wiring, none for the lab's own.
+    ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
     """
 
     t: float
@@ -68,6 +69,7 @@ class RunStarted:
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
     flown_by: list[str] = field(default_factory=list)
+    subject_kind: str = ""
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -78,7 +80,10 @@ class RunStarted:
     @property
     def subject_shown(self) -> str:
         """The subject's name, which says so if the scripted model plays its model."""
-        scripted = self.settings.get("model", "scripted") == "scripted"
+        if self.subject_kind:
+            scripted = any(link["upstream"] == "scripted" for link in self.links)
+        else:
+            scripted = self.settings.get("model", "scripted") == "scripted"
         return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
 
 
@@ -380,6 +385,9 @@ class Exchange:
     part as it crossed the client's side, without secrets; None where none is kept, and cut off where
     ``request_cut`` or ``reply_cut`` says so; of one that is no text only its length is said, as one cut off.
     ``upstream_status``: what the upstream answered, where the client got another status or none.
+    Of a model's reply: ``model`` is its name there, ``tokens_in`` and ``tokens_out`` are its usage as the
+    upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
+    first text or tool call went out to the client. What the reply does not tell is None.
     """
 
     start: float
@@ -417,6 +425,10 @@ class Exchange:
     request_cut: bool = False
     reply_cut: bool = False
     upstream_status: int | None = None
+    model: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    first_token_ms: float | None = None
     event: Literal["exchange"] = "exchange"
 
     @property

@@ -108,6 +108,15 @@ class RunHistory:
             for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
         ]
 
+    def line(self, id: str) -> bytes:
+        """The line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if there is none."""
+        name, _, number = id.rpartition(":")
+        lines = self.files.get(f"{name}.jsonl", ())
+        if not number.isdecimal() or not 1 <= int(number) <= len(lines):
+            known = ", ".join(f"{Path(file).stem}:1 to :{len(there)}" for file, there in self.files.items())
+            raise HistoryError(f"{self.folder}: there is no event {id}; there are {known}")
+        return lines[int(number) - 1]
+
 
 def read_history(logs: Path, run_id: str) -> RunHistory:
     """Reads a run's files and examines chains and seal; no event is parsed yet.

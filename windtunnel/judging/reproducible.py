@@ -32,7 +32,9 @@ def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
 
 def _run(judgement: RunJudgement) -> Iterator[str]:
     settings, finished = judgement.started.settings, judgement.finished
-    if settings.get("model", "scripted") not in ("scripted", "replay"):
+    if judgement.started.subject_kind:
+        yield "the subject is opaque: the faults repeat, what it does may not"
+    elif settings.get("model", "scripted") not in ("scripted", "replay"):
         yield "the model is not the scripted one: the faults repeat, its answers may not"
     if finished is None or not finished.completed:
         yield "the run did not complete"

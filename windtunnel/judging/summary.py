@@ -17,11 +17,14 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.judging.account import FaultAccount, account
+from windtunnel.judging.findings.finding import Finding
+from windtunnel.judging.findings.rules import findings_in
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome
 from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
+from windtunnel.judging.usage import ModelUsage, model_usage
 from windtunnel.stats.intervals import percentile
 
 
@@ -51,6 +54,7 @@ class Summary:
     was; of others it is not known.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
+    ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
     """
 
     run_id: str
@@ -72,12 +76,14 @@ class Summary:
     unexplained: int
     refused_calls: dict[str, int]
     latency_ms: dict[str, LinkLatency]
+    model_usage: ModelUsage
     arming_ms: dict[str, float | int | None]
     duration_s: float | None
     toxics_left: int | None
     not_reproducible_because: list[str]
     remarks: list[str]
     differences: list[str]
+    findings: list[Finding]
 
     @property
     def reproducible(self) -> bool:
@@ -96,6 +102,8 @@ class Summary:
             "unexposed": asdict(self.unexposed),
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
+            "model_usage": asdict(self.model_usage),
+            "findings": [asdict(finding) for finding in self.findings],
             "reproducible": self.reproducible,
         }
 
@@ -133,12 +141,14 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         refused_calls=refused,
         latency_ms=_latencies(events, started.wired.names),
+        model_usage=model_usage(events, str(started.settings.get("prices", ""))),
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
         differences=judgement.differences,
+        findings=findings_in(events),
     )
 
 

@@ -100,13 +100,10 @@ class RequestSpec(Spec):
     )
 
     @property
-    def holds_conversations(self) -> bool:
-        return CONVERSATION in "".join([*texts_of(self.body), *self.headers.values(), self.request_url])
-
-    @property
-    def request_url(self) -> str:
-        """Where the prompt is sent, as it stands in the file."""
-        raise NotImplementedError
+    def sent_texts(self) -> list[str]:
+        """What goes to the agent besides the URL."""
+        body = texts_of(self.body) if self.method != "GET" else ()
+        return [*body, *self.headers.values()]
 
 
 class ServiceSpec(RequestSpec):
@@ -118,19 +115,11 @@ class ServiceSpec(RequestSpec):
     ready_within: float = Field(30, gt=0, le=600, description="seconds in which it must be ready")
     folder: str = Field("", description=f"{_FOLDER}; the folder of that file if nothing is said")
 
-    @property
-    def request_url(self) -> str:
-        return self.url
-
 
 class HttpSpec(RequestSpec):
     """An agent that runs elsewhere, on this machine or an allowed host."""
 
     http: str = Field(description="where it takes a prompt")
-
-    @property
-    def request_url(self) -> str:
-        return self.http
 
 
 class PythonSpec(Spec):
@@ -188,12 +177,12 @@ def _problems(file: WiringFile, spec: SubjectSpec) -> Iterator[WiringError]:
             for key, url in (("url", spec.url), ("ready", spec.ready)):
                 if url or key == "url":
                     yield from _of_url(file, key, url, frozenset())
-            yield from _of_request(file, spec, "url")
+            yield from _of_request(file, spec, "url", spec.url)
         case HttpSpec():
             allow = file.data.get("allow")
             allowed = frozenset(map(str, allow)) if isinstance(allow, list) else frozenset()
             yield from _of_url(file, "http", spec.http, allowed)
-            yield from _of_request(file, spec, "http")
+            yield from _of_request(file, spec, "http", spec.http)
         case PythonSpec() if not _CALLABLE.fullmatch(spec.python):
             yield file.error((*_AT, "python"), f"{spec.python!r} is no MODULE:CALLABLE")
 
@@ -250,14 +239,14 @@ def _of_url(file: WiringFile, key: str, url: str, allowed: frozenset[str]) -> It
         yield file.error(at, f"{host} is not this machine: to send prompts there, list it: allow: [{host}]")
 
 
-def _of_request(file: WiringFile, spec: RequestSpec, url_key: str) -> Iterator[WiringError]:
+def _of_request(file: WiringFile, spec: RequestSpec, url_key: str, url: str) -> Iterator[WiringError]:
     known = ("prompt", "conversation")
     if spec.method not in _METHODS:
         yield file.error(
             (*_AT, "method"), f"{spec.method!r} is no method here{nearest(spec.method, _METHODS)}"
         )
     texts = [("json", text) for text in texts_of(spec.body)] if spec.method != "GET" else []
-    texts += [(url_key, spec.request_url)]
+    texts += [(url_key, url)]
     texts += [("headers", value) for value in spec.headers.values()]
     for key, text in texts:
         yield from _of_placeholders(file, (*_AT, key), text, known)

@@ -1,4 +1,4 @@
-"""What the scripted model is asked, as chat completions of Groq and OpenAI.
+"""What the scripted model is asked, as chat completions: the requests of other APIs become these.
 
 What would change the reply and cannot be done is a ``BadRequest``. Ignored is what has no meaning for short
 replies that are always the same: temperature, top_p, penalties, max_tokens, stop and the like.
@@ -11,8 +11,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from windtunnel.dialects.json_values import as_objects, parsed
-from windtunnel.dialects.openai_chat import OPENAI_CHAT
+from windtunnel.dialects.chat_apis import ChatApi
+from windtunnel.dialects.http import Request
+from windtunnel.dialects.json_values import as_objects
 from windtunnel.model_server.language import WORDS
 
 
@@ -21,8 +22,7 @@ class BadRequest(Exception):
 
     def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
         super().__init__(message)
-        self.status = status
-        self.body = OPENAI_CHAT.error_body("invalid_request_error", message, code=code)
+        self.message, self.code, self.status = message, code, status
 
 
 class _Strict(BaseModel):
@@ -81,10 +81,14 @@ class ChatRequest(_Strict):
     modalities: list[Literal["text"]] | None = None
 
     @classmethod
-    def parse(cls, raw: bytes) -> ChatRequest:
+    def parse(cls, sent: Request, api: ChatApi) -> ChatRequest:
         """Raises ``BadRequest`` that names what is wrong."""
         try:
-            body = parsed(raw)
+            sent.json()
+        except ValueError as error:
+            raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
+        try:
+            body = api.as_chat(sent)
             request = cls.model_validate(body)
         except ValidationError as error:
             deepest = max(error.errors(), key=lambda each: len(each["loc"]))
@@ -92,15 +96,11 @@ class ChatRequest(_Strict):
             where = ".".join(str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key)))
             raise BadRequest(f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")) from None
         except ValueError as error:
-            raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
+            raise BadRequest(str(error)) from None
         for name in filter(body.get, WORDS["cannot"]):
             raise BadRequest(f"'{name}' is not supported: {WORDS['cannot'][name]}")
-        if request.choice not in [
-            "none",
-            "auto",
-            "required",
-            *(t.function.name for t in request.tools or []),
-        ]:
+        offered = (tool.function.name for tool in request.tools or [])
+        if request.choice not in ["none", "auto", "required", *offered]:
             raise BadRequest(f"'tool_choice': no tool of 'tools' is called {request.choice}")
         return request
 

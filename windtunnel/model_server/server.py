@@ -1,4 +1,4 @@
-"""The HTTP side of the scripted model: an app that speaks like Groq and like OpenAI."""
+"""The HTTP side of the scripted model: an app that speaks every API of models in ``dialects.chat_apis``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from windtunnel.dialects import http
+from windtunnel.dialects.chat_apis import CHAT_API, CHAT_APIS, ChatApi
 from windtunnel.dialects.json_values import as_object, compact
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
-from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.model_server.answer import Answer, Decision
 from windtunnel.model_server.decide import MODELS, Persona, persona_of
 from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure
@@ -40,24 +41,25 @@ def create_app(
     """The app. ``persona`` is that of model names that say none; ``clock`` gives the ``created`` of replies,
     in seconds since the epoch; ``pace`` is awaited before each event of a stream."""
 
-    async def chat(request: Request) -> Response:
-        asked = ChatRequest.parse(await request.body())
+    async def reply(request: Request) -> Response:
+        api, target = CHAT_APIS[request.scope["route"].path], f"{request.url.path}?{request.url.query}"
+        asked = ChatRequest.parse(http.Request(body=await request.body(), method="POST", target=target), api)
         meant = persona_of(asked.model, persona)
         if meant is None:
             raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
-        reply = await run_in_threadpool(_reply_to, asked, engine, meant)
-        body = _completion(asked, reply, int(clock()), groq=request.url.path.startswith("/openai"))
+        said = await run_in_threadpool(_reply_to, asked, engine, meant)
+        body = _written(api, asked, said, int(clock()), groq=request.url.path.startswith("/openai"))
         if not asked.stream:
             return JSONResponse(body)
+        events = api.events(body, bool((asked.stream_options or {}).get("include_usage")))
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
-        return StreamingResponse(_events(asked, body, pace), headers=headers)
+        return StreamingResponse(_paced(events, pace), headers=headers)
 
     listed = [{"id": name, "object": "model", "created": 0, "owned_by": "windtunnel"} for name in MODELS]
     models = JSONResponse({"object": "list", "data": listed})
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
-    for base in ("/openai/v1", "/v1"):
-        routes.append(Route(f"{base}/models", lambda _: models))
-        routes.append(Route(f"{base}/chat/completions", chat, methods=["POST"]))
+    routes += [Route(f"{base}/models", lambda _: models) for base in ("/openai/v1", "/v1")]
+    routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 
@@ -66,7 +68,8 @@ async def _render(request: Request, error: Exception) -> Response:
         code = {404: "unknown_url", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
         error = BadRequest(f"{request.method} {request.url.path}: {error.detail}", code, error.status_code)
     assert isinstance(error, BadRequest)
-    return JSONResponse(error.body, error.status)
+    api = CHAT_APIS.get(getattr(request.scope.get("route"), "path", ""), CHAT_API)
+    return JSONResponse(api.refusal(error.message, error.code, error.status), error.status)
 
 
 def _reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelReply:
@@ -98,28 +101,24 @@ def _reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelRe
     return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
 
 
-def _completion(request: ChatRequest, reply: ModelReply, created: int, groq: bool) -> dict[str, Any]:
-    """The whole reply, with ids that derive from seed and messages; ``groq`` adds what only Groq sends."""
+def _written(
+    api: ChatApi, request: ChatRequest, said: ModelReply, created: int, groq: bool
+) -> dict[str, Any]:
+    """The reply in that API's form, with ids that derive from seed and messages; ``groq``: as Groq does."""
     sent = [request.sent("messages"), request.sent("tools")]
     known = json.dumps([request.seed or 0, sent[0]], sort_keys=True).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(known, digest_size=12).hexdigest()
-    prefix = f"{OPENAI_CHAT.id_prefix}{digest[:16]}"
-    calls = (replace(call, id=f"{prefix}{index}") for index, call in enumerate(reply.calls))
-    reply = replace(reply, calls=tuple(calls))
-    body = OPENAI_CHAT.new_reply(f"chatcmpl-{digest}", request.model, created)
+    prefix = f"{api.dialect.id_prefix}{digest[:16]}"
+    said = replace(said, calls=tuple(replace(call, id=f"{prefix}{at}") for at, call in enumerate(said.calls)))
     # a stand-in for a tokenizer: one token for every four characters, rounded up
-    prompt, written = (-(-len(json.dumps(part)) // 4) for part in (sent, [reply.as_json()]))
-    body |= {"system_fingerprint": "fp_scripted", "usage": OPENAI_CHAT.usage(prompt, written)}
-    return OPENAI_CHAT.write_reply(body | ({"x_groq": {"id": f"req_{digest}"}} if groq else {}), reply)
+    prompt, completion = (-(-len(json.dumps(part)) // 4) for part in (sent, [said.as_json()]))
+    body = api.new_reply(digest, request.model, created, prompt, completion)
+    if api is CHAT_API:
+        body |= {"system_fingerprint": "fp_scripted"} | ({"x_groq": {"id": f"req_{digest}"}} if groq else {})
+    return api.dialect.write_reply(body, said)
 
 
-async def _events(request: ChatRequest, body: dict[str, Any], pace: Pace) -> AsyncIterator[bytes]:
-    """A completion as an event stream; Groq sends the usage with the last chunk, OpenAI on request."""
-    chunked = {key: value for key, value in body.items() if key != "usage"}
-    if "x_groq" in body:
-        chunked["x_groq"] = {**body["x_groq"], "usage": body["usage"]}
-    if (request.stream_options or {}).get("include_usage"):
-        chunked["usage"] = body["usage"]
-    for event in OPENAI_CHAT.spread(chunked):
+async def _paced(events: Iterator[bytes], pace: Pace) -> AsyncIterator[bytes]:
+    for event in events:
         await pace()
         yield event

@@ -22,7 +22,9 @@ from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from windtunnel.judging.remarks import counted
 from windtunnel.judging.summary import Summary
+from windtunnel.report.findings import findings_table
 from windtunnel.report.headline import headline
+from windtunnel.report.model_usage import usage_lines
 from windtunnel.report.tables import fault_tables, new_table, one_line
 from windtunnel.report.terminal import line_width
 
@@ -143,6 +145,8 @@ def summary_table(summary: Summary) -> RenderableType:
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
+    if summary.findings:
+        blocks.append(findings_table(summary.findings, summary.run_id))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
@@ -190,6 +194,7 @@ def _facts(summary: Summary) -> Text:
     left = "unknown" if summary.toxics_left is None else str(summary.toxics_left)
     text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
     text.append(f"   toxics left: {left}\n")
+    text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
     because = "; ".join(summary.not_reproducible_because)
     return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
 

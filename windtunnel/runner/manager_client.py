@@ -11,6 +11,7 @@ from time import perf_counter
 
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.state.run_lock import RunLock
 from windtunnel.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -53,6 +54,7 @@ class ManagerClient:
         self._clock = clock
         self._sleep = sleep
         self._run: RunRow | None = None
+        self._lock: RunLock | None = None
         self._lab_read_at = 0.0
         self._stop_beating = threading.Event()
         self._beating: threading.Thread | None = None
@@ -63,6 +65,8 @@ class ManagerClient:
         self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
     ) -> None:
         """Writes the run's row and waits for the lane; ``say`` gets a sentence while another run has it."""
+        self._lock = RunLock(self._state.path.parent, run_id)
+        self._lock.take()
         frozen, now = (settings.dump(), settings.hash, settings.seed), self._clock()
         self._state.insert_run(run_id, lab_id, lane, *frozen, self._lab_read_at or now, heartbeat=now)
         self._beating = threading.Thread(target=self._beat, args=(run_id,), name="heartbeat", daemon=True)
@@ -214,6 +218,9 @@ class ManagerClient:
             return self._release()
         except (DatabaseError, RunAborted):
             return None
+        finally:
+            if self._lock:
+                self._lock.free()
 
     def _release(self) -> int | None:
         if self._run is None:

@@ -116,6 +116,7 @@ class Runner:
                 prompts.source,
                 topology.links.dump(),
                 list(self._wiring.said),
+                subject_kind=str(getattr(self._subject, "kind", "")),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

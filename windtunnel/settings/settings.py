@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from windtunnel.core.user_errors import InputError
 from windtunnel.links.wiring import lab_links
+from windtunnel.settings.prices import canonical_prices
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
@@ -98,6 +99,11 @@ class Settings(BaseModel):
         1.0, description="times every probability of the fault set: 1 as written, 0 none"
     )
 
+    prices: str = Field(
+        "",
+        description="a YAML file of models' prices, USD per million tokens: `name: {input: 2.5, output: 10}`",
+    )
+
     @field_validator("*", mode="before")
     @classmethod
     def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
@@ -110,6 +116,12 @@ class Settings(BaseModel):
     @classmethod
     def _canonical_toxics(cls, text: str) -> str:
         return ",".join(str(spec) for spec in parse_list(text))
+
+    @field_validator("prices")
+    @classmethod
+    def _canonical_prices(cls, text: str) -> str:
+        """From their text; files are read before, by ``sources``."""
+        return canonical_prices(text)
 
     @field_validator("faults", mode="before")
     @classmethod

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.links.links import Links
+from windtunnel.settings.prices import prices_in_full
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
 
 # Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
@@ -54,6 +55,8 @@ def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Sett
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
         merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"], links)
+    if isinstance(merged.get("prices"), str):
+        merged["prices"] = _prices_in_full(merged["prices"], origin["prices"])
     merged.setdefault("seed", secrets.randbelow(2**31))
     merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
     settings = _validate(merged, origin, links)
@@ -74,6 +77,15 @@ def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
         return find_set(given, links).dump()
     except FaultSetError as error:
         raise SettingsError(f"{where}: FAULTS: {error}") from None
+
+
+def _prices_in_full(given: str, where: str) -> str:
+    try:
+        return prices_in_full(given)
+    except OSError as error:
+        raise SettingsError(f"{where}: PRICES: {given[:80]}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{where}: PRICES: {error}") from None
 
 
 def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links | None) -> Settings:

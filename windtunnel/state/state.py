@@ -25,6 +25,7 @@ AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
 
 HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
+HUNG_AFTER = 30.0  # of a run whose process lives, as its lock shows
 
 # in every file as its ``user_version``: count it up with any change to a table
 _VERSION = 3

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import select
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -10,6 +14,9 @@ from windtunnel.history.logs import strip_control
 
 KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
+_MOST_READS = 16
+_LONGEST_WORDS = 2000
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,8 @@ class Printed:
 
     def last_words(self, lines: int = 5) -> str:
         """Its last lines, for an error message."""
-        return strip_control("\n".join(self.text.strip().splitlines()[-lines:]))[-2000:]
+        text = strip_control(_COLOUR.sub("", self.text))
+        return "\n".join(text.strip().splitlines()[-lines:])[-_LONGEST_WORDS:]
 
 
 class KeptOutput:
@@ -43,6 +51,8 @@ class KeptOutput:
         self._lock = threading.Lock()
         self._end = bytearray()
         self._left_out = 0
+        self._ended = False
+        os.set_blocking(pipe.fileno(), False)
         self._thread = threading.Thread(target=self._read, name="output of the subject", daemon=True)
         self._thread.start()
 
@@ -53,6 +63,7 @@ class KeptOutput:
 
     def seen(self) -> Printed:
         """What was printed since the last ``take``."""
+        self._drain()
         with self._lock:
             self._shorten(self._limit)
             return Printed(bytes(self._end), self._left_out)
@@ -67,11 +78,21 @@ class KeptOutput:
 
     def _read(self) -> None:
         with self._pipe:
-            while part := self._pipe.read1(_READ_BYTES):  # type: ignore[attr-defined]  # Popen's are buffered
-                with self._lock:
-                    self._end += part
-                    if len(self._end) > 2 * self._limit:
-                        self._shorten(self._limit)
+            while not self._ended:
+                select.select([self._pipe], [], [])
+                self._drain()
+
+    def _drain(self) -> None:
+        """Takes up what has been printed by now."""
+        with self._lock, suppress(BlockingIOError):
+            for _ in range(_MOST_READS):  # it may be printed as fast as it is read
+                if self._ended:
+                    return
+                part = os.read(self._pipe.fileno(), _READ_BYTES)
+                self._ended = not part
+                self._end += part
+                if len(self._end) > 2 * self._limit:
+                    self._shorten(self._limit)
 
     def _shorten(self, limit: int) -> None:
         """Begins with a whole line where there is one: half a secret would not be known as one."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from windtunnel.links.link import LAB
-from windtunnel.links.subject_spec import CommandSpec
+from windtunnel.links.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
 from windtunnel.links.wiring import Wiring
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.command import CommandSubject
+from windtunnel.subjects.http_agent import HttpAgent
 from windtunnel.subjects.python import LAB_SUBJECT, load_subject
+from windtunnel.subjects.python_process import running_python
+from windtunnel.subjects.service import running_service
 from windtunnel.subjects.subject import Subject
 from windtunnel.subjects.surroundings import surroundings_of
 
@@ -26,6 +29,12 @@ def open_wired_subject(wiring: Wiring, configuration: Configuration) -> Abstract
     match wiring.subject:
         case CommandSpec() as spec:
             return nullcontext(CommandSubject(spec, surroundings))
+        case ServiceSpec() as spec:
+            return running_service(spec, surroundings)
+        case HttpSpec() as spec:
+            return nullcontext(HttpAgent(spec, spec.http, surroundings))
+        case PythonSpec() as spec:
+            return running_python(spec, surroundings)
         case _:
             raise SettingsError(
                 f"{wiring.file or 'the wiring'}: there is no subject: name one under `subject`"

@@ -84,7 +84,9 @@ def _file_with(text: str) -> IO[bytes]:
 
 
 def exit_words(code: int | None) -> str:
-    """How a process ended, in words."""
-    if code is not None and code > 128:
+    """How a process ended, in words; None for one that has not."""
+    if code is None:
+        return "does not answer any more"
+    if code > 128:
         return f"was killed by signal {code - 128}"
     return f"ended with exit code {code}"

@@ -20,12 +20,14 @@ class AttemptContext:
 
     ``identity`` makes the headers of its requests, ``topology.proxies`` has the address of each link, and
     ``record`` takes events (such as ``ToolTry``) into the history. The prompt's oracle is not in it.
+    ``turns``: what is said in a conversation, one after the other; empty where the prompt is all.
     """
 
     identity: Identity
     settings: Settings
     topology: Topology
     record: Callable[[Event], object]
+    turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,20 @@ from typing import Any
 from windtunnel.dialects.errors import error_reply
 from windtunnel.dialects.http import Reply
 from windtunnel.dialects.json_values import as_text
-from windtunnel.dialects.registry import DIALECTS
+from windtunnel.dialects.registry import DIALECTS, MODEL_DIALECTS
 from windtunnel.faults.base import Try
 
 
 def error_for(tried: Try, kind: str, **values: Any) -> Reply:
     """The error ``kind`` of the link's dialect, with a request id; ``values`` as of ``error_reply``."""
-    model = as_text(tried.request.json_object().get("model")) or "the model"
-    return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=model, **values)
+    return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=_model(tried), **values)
+
+
+def _model(tried: Try) -> str:
+    """The name of the model that is asked: in the body, or where the dialect has it in the path."""
+    dialect = MODEL_DIALECTS.get(tried.dialect)
+    in_path = dialect.read_request(tried.request).model if dialect else ""
+    return as_text(tried.request.json_object().get("model")) or in_path or "the model"
 
 
 def request_id(tried: Try) -> str:

@@ -107,18 +107,16 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        attempt = (incoming.episode, incoming.attempt)
-        if incoming.of_model:
-            self._turns[attempt] = max(self._turns[attempt], incoming.call)
-        candidates = self._candidates.get(incoming.link)
-        groups = candidates.at(incoming.method, incoming.path, incoming.read) if candidates else ()
+        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model = incoming
+        if of_model:
+            self._turns[episode, attempt] = max(self._turns[episode, attempt], call)
+        candidates = self._candidates.get(link)
+        groups = candidates.at(method, path, read) if candidates else ()
         if not groups:
             return _NOTHING
         met: _Met = []
         eligible: list[str] = []
-        draws = KeyedDraws(
-            self._seed, *attempt, incoming.link, incoming.fingerprint, incoming.call, incoming.try_
-        )
+        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, call, try_)
         for group in groups:
             eligible += group.eligible_ids
             self._add_met(group, incoming, draws, met)

@@ -15,6 +15,7 @@ from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
 from windtunnel.gateway.connection.bodies import target_without_secrets
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.usage import usage_fields
 from windtunnel.gateway.connection.wire_fields import wire_fields
 from windtunnel.gateway.lane import LinkListener
 from windtunnel.history.events import FaultMet
@@ -31,7 +32,7 @@ def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
     request.recorded = True
     if not request.reply_bytes:
         request.ended = time.perf_counter()
-    if request.request_done:
+    if request.request_done and not request.keyed:
         request.settle_key()
     request.run.write(_exchange_line(request, wire_fields(request, listener)))
 
@@ -41,20 +42,22 @@ def _exchange_line(request: RequestInProgress, more: str) -> str:
 
     ``more``: the members that seldom or never are the same, each after a comma.
     """
-    head, started = request.head, time.time() - (time.perf_counter() - request.began)
-    faults = _faults(request.plan, request.began) if request.plan else "[]"
+    head, began = request.head, request.began
+    started = time.time() - (time.perf_counter() - began)
+    faults = _faults(request.plan, began) if request.plan is not None else "[]"
     eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
         f',"target":{_quote(target_without_secrets(head.target))},"fingerprint":"{request.fingerprint}"'
         f',"call":{request.call},"try_":{request.try_},"identity":"{request.identity}"'
-        f',"ms":{(request.ended - request.began) * 1000:.3f},"status":{request.status or "null"}'
+        f',"ms":{(request.ended - began) * 1000:.3f},"status":{request.status or "null"}'
         f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
         f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
         f',"error":{"null" if request.error is None else _quote(request.error)}'
         f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
-        f'{more},"event":"exchange"}}'
+        f"{more}{usage_fields(request, request.kept) if request.kept else ''}"
+        ',"event":"exchange"}'
     )
 
 

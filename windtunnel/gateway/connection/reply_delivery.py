@@ -11,6 +11,7 @@ from windtunnel.gateway.connection.client_transport import ClientTransport
 from windtunnel.gateway.connection.reply_changes import ReplyChanges
 from windtunnel.gateway.connection.reply_writer import ReplyWriter, SentReply
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.usage import kept_for_usage
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.http1.rendering import refusal, render
 from windtunnel.gateway.http1.reply_reader import ReplyReader
@@ -58,6 +59,7 @@ class ReplyDelivery:
     def expect(self, request: RequestInProgress, head: RequestHead) -> None:
         """Gets ready for the upstream's reply to that head."""
         candidates = request.plan.reply_candidates if request.plan else []
+        kept = request.kept = kept_for_usage(request)
         if not candidates and not request.reply_is_remembered:
             self.reader = ReplyReader(
                 head.method, head.upgrade, request.swallow_continue, request.reply_sink()
@@ -68,7 +70,7 @@ class ReplyDelivery:
             head,
             keep_alive=request.keep_alive,
             swallow_continue=request.swallow_continue,
-            remember=request.reply_memory(),
+            remember=kept.noting_upstream(request.reply_memory()) if kept else request.reply_memory(),
         )
         self.reader = self.changes.reader
         self.writer = self._new_writer(request)
@@ -153,6 +155,8 @@ class ReplyDelivery:
             self._client.write(data)
             request.reply_bytes += len(data)
             request.ended = time.perf_counter()
+            if request.kept is not None:
+                request.kept.keep(request.ended, data)
 
     def resume(self) -> None:
         """The client takes more again."""
@@ -186,6 +190,8 @@ class ReplyDelivery:
         if upstream is not None and upstream.head is not None:
             request.upstream_status = upstream.head.status
             request.reply_block = upstream.block
+        if writer is None and request.plan is None and not client_was_gone:
+            return  # as most do: no fault, and the client was there
         if writer is not None:
             request.reply_block = writer.sent.block
             self.writer = self.changes = None

@@ -84,7 +84,8 @@ def message_for(
         head, body = _changed(head, request.plan, body)
     if endpoint.recorder is not None:
         ask_for_identity(head)  # what is recorded can then be read, and compared in a diff
-    lab_headers = request.attempt.lab_headers if is_tool and request.attempt else b""
+    of_lab_tool = is_tool and endpoint.is_lab and request.attempt
+    lab_headers = of_lab_tool.lab_headers if of_lab_tool else b""
     return head, rewrite(head, endpoint, lab_headers) + body
 
 

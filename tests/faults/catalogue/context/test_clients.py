@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from tests.dialects.forms import TEXT
-from tests.dialects.sdks import SDKS, open_clients
+from tests.dialects.sdks import CLIENTS, column, open_clients
 from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN
-from tests.faults.catalogue.context.test_context import ANTHROPIC, OPENAI, accepted
+from tests.faults.catalogue.context.test_context import CONVERSATIONS, accepted
 from tests.gateway.lab import Lab, gateway
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
-
-MESSAGES = {"openai_chat": OPENAI, "anthropic": ANTHROPIC}
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +35,17 @@ def clients(lab) -> Iterator[dict[str, Any]]:
         yield clients
 
 
-@pytest.mark.parametrize("sdk", SDKS, ids=str)
+@pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=lambda value: str(value))
 @pytest.mark.parametrize("fault", CONTEXT_FAULTS)
-def test_what_an_official_client_sees(lab, model, clients, sdk, fault):
+def test_what_an_official_client_sees(lab, model, clients, sdk, form, fault):
     lab.begin(faults=json.dumps({"faults": [{"fault": fault.name}]}))
-    sent = MESSAGES[sdk.dialect]
+    key, sent = CONVERSATIONS[sdk.dialect]
     model.bodies.clear()
-    body = {"model": "m", "max_tokens": 9, "messages": sent, "stream": False}
+    body = {"model": "m", "max_tokens": 9, key: sent, "stream": form.stream}
     answer, _ = clients[sdk.name].ask(body)
     [met] = lab.exchange().faults
     assert met.injected and answer.text == TEXT.text
-    assert model.bodies[0]["messages"] != sent and accepted(model.bodies[0]["messages"])
-    assert {"stream": False} | model.bodies[0] | {"messages": sent} == body
-    SEEN.note(fault.name, sdk.name, "silent: the answer is to another request")
+    assert model.bodies[0][key] != sent and accepted(model.bodies[0][key])
+    same = model.bodies[0].keys() & body.keys() - {key}
+    assert {name: model.bodies[0][name] for name in same} == {name: body[name] for name in same}
+    SEEN.note(fault.name, column(sdk.name, form.stream), "silent: the answer is to another request")

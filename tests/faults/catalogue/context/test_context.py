@@ -1,4 +1,4 @@
-"""What the model is shown: each fault over conversations in both dialects, and over any JSON."""
+"""What the model is shown: each fault over conversations in every dialect, and over any JSON."""
 
 from __future__ import annotations
 
@@ -42,6 +42,35 @@ ANTHROPIC = [
         ],
     },
 ]
+RESPONSES = [
+    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"type": "reasoning", "id": "rs_1", "summary": []},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "get_weather", "arguments": "{}"},
+    {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "search_web", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": '{"temp": 12}'},
+    {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "none"}]},
+    {"type": "function_call", "id": "fc_3", "call_id": "c3", "name": "send_message", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c3", "output": '{"sent": "é"}'},
+]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "What is the weather in Zürich, and send it to Bob"}]},
+    {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": {}}}]},
+    {
+        "role": "user",
+        "parts": [{"functionResponse": {"id": "c1", "name": "get_weather", "response": {"temp": 12}}}],
+    },
+    {"role": "model", "parts": [{"functionCall": {"id": "c2", "name": "send", "args": {}}}]},
+    {
+        "role": "user",
+        "parts": [{"functionResponse": {"id": "c2", "name": "send", "response": {"result": "é"}}}],
+    },
+]
+CONVERSATIONS = {
+    "openai_chat": ("messages", OPENAI),
+    "anthropic": ("messages", ANTHROPIC),
+    "openai_responses": ("input", RESPONSES),
+    "gemini": ("contents", GEMINI),
+}
 
 
 def act_of(fault: Fault, body: Any, dialect: Dialect = "openai_chat", seed: int = 1) -> Act | Miss | None:
@@ -56,18 +85,22 @@ def act_of(fault: Fault, body: Any, dialect: Dialect = "openai_chat", seed: int 
 
 def shown_to(fault: Fault, messages: list[Any], dialect: Dialect = "openai_chat", seed: int = 1) -> list[Any]:
     """The messages that the model gets."""
-    act = act_of(fault, {"model": "m", "messages": messages}, dialect, seed)
+    key = CONVERSATIONS[dialect][0]
+    act = act_of(fault, {"model": "m", key: messages}, dialect, seed)
     assert isinstance(act, Act) and act.request is not None
-    return list(act.request.json()["messages"])
+    return list(act.request.json()[key])
 
 
 def tool_ids(message: dict[str, Any]) -> list[str]:
     """The ids of the tool calls that a message makes or answers."""
-    content = message.get("content")
+    content = message.get("content", message.get("parts"))
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    ids = [call.get("id") for call in message.get("tool_calls") or ()] + [message.get("tool_call_id")]
+    ids = [call.get("id") for call in message.get("tool_calls") or ()]
+    ids += [message.get("tool_call_id"), message.get("call_id")]
     calls = [part for part in parts if part.get("type") in ("tool_use", "tool_result")]
     ids += [part.get("id", part.get("tool_use_id")) for part in calls]
+    tooled = [part.get("functionCall", part.get("functionResponse")) for part in parts]
+    ids += [each["id"] for each in tooled if each]
     return [id for id in ids if isinstance(id, str)]
 
 
@@ -75,10 +108,14 @@ def accepted(messages: list[Any]) -> bool:
     """Whether every tool result answers a call that stands before it, and every call is answered."""
     open_: set[str] = set()
     for message in messages:
-        if message.get("role") == "assistant":
+        if message.get("type") == "reasoning":
+            continue
+        if message.get("role") in ("assistant", "model"):
             if open_:
                 return False
             open_ = set(tool_ids(message))
+        elif message.get("type") == "function_call":
+            open_ |= set(tool_ids(message))
         else:
             answered = set(tool_ids(message))
             if not answered <= open_ or (open_ and not answered):
@@ -88,8 +125,9 @@ def accepted(messages: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-@pytest.mark.parametrize(("dialect", "messages"), [("openai_chat", OPENAI), ("anthropic", ANTHROPIC)])
-def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect, messages):
+@pytest.mark.parametrize("dialect", CONVERSATIONS)
+def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect):
+    messages = CONVERSATIONS[dialect][1]
     assert accepted(messages)
     for seed in range(5):
         changed = shown_to(kind(), messages, dialect, seed)
@@ -112,15 +150,27 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
     max_leaves=12,
 )
-KEYS = st.sampled_from(["role", "content", "tool_calls", "type", "text", "tool_call_id", "id", "tool_use_id"])
-WORDS = st.sampled_from(["user", "assistant", "tool", "system", "tool_use", "tool_result", "text"])
+KEYS = st.sampled_from(
+    [
+        *("role", "content", "tool_calls", "type", "text", "tool_call_id", "id", "tool_use_id"),
+        *("call_id", "output", "name", "arguments", "summary"),
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *("user", "assistant", "tool", "system", "tool_use", "tool_result", "text"),
+        *("function_call", "function_call_output", "reasoning"),
+    ]
+)
 MESSAGE = st.dictionaries(KEYS, WORDS | JSON | st.lists(st.dictionaries(KEYS, WORDS | JSON), max_size=3))
+
+BODIES = st.dictionaries(st.sampled_from(["messages", "input"]), st.lists(MESSAGE, max_size=6), max_size=1)
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-@given(body=st.binary() | JSON | st.fixed_dictionaries({"messages": st.lists(MESSAGE, max_size=6)}))
+@given(body=st.binary() | JSON | BODIES)
 def test_nothing_makes_them_raise(kind, body):
-    for dialect in ("openai_chat", "anthropic"):
+    for dialect in CONVERSATIONS:
         act = act_of(kind(), body, dialect)
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
 
@@ -131,7 +181,9 @@ def test_tool_calls_that_are_none_are_no_obstacle(kind):
     assert isinstance(act_of(kind(), {"messages": messages}), Act | Miss)
 
 
-@pytest.mark.parametrize("body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {}])
+@pytest.mark.parametrize(
+    "body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {"input": 1}, {}]
+)
 def test_what_is_no_conversation_is_unreadable(body):
     assert act_of(CONTEXT_FAULTS[0](), body) == Miss("unreadable")
 
@@ -198,6 +250,16 @@ def test_user_input_touches_the_user_alone(kind):
     changed = shown_to(one("user_input", kind=kind), OPENAI)
     assert changed[1]["content"] != OPENAI[1]["content"]
     assert changed[:1] + changed[2:] == OPENAI[:1] + OPENAI[2:]
+
+
+def test_an_input_that_is_a_text_is_the_users_message():
+    act = act_of(one("user_input", kind="repeated"), {"input": "Hi"}, "openai_responses")
+    assert act.request.json()["input"] == [{"role": "user", "content": "Hi\nHi\nHi"}]
+
+
+def test_reasoning_and_calls_asked_for_together_are_one_unit():
+    changed = shown_to(one("reorder_history"), RESPONSES, "openai_responses")
+    assert changed == [RESPONSES[0], *RESPONSES[6:], *RESPONSES[1:6]]
 
 
 def test_user_input_finds_the_user_among_tool_results():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.faults.tries import a_try, keyed
 from windtunnel.dialects.http import RawReply, Reply, Request, json_reply, whole
+from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Act, Changed, Fault, Miss
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
 from windtunnel.faults.catalogue.http.body import Empty
@@ -36,8 +37,8 @@ REQUESTS = st.builds(
     st.text(),
     BODIES,
 )
-DIALECTS = st.sampled_from(["tool", "openai_chat", "anthropic"])
-CASES = st.tuples(st.integers(0, 99), REQUESTS, REPLIES, REPLIES, DIALECTS)
+SPOKEN = st.sampled_from(sorted(DIALECTS))
+CASES = st.tuples(st.integers(0, 99), REQUESTS, REPLIES, REPLIES, SPOKEN)
 STILL_JSON: list[Fault] = [
     Partial(),
     Empty(kind="object"),

@@ -17,6 +17,7 @@ from windtunnel.dialects.event_stream import split_events, write_event
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.dialects.json_values import is_json
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
+from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import MAX_EVIDENCE, Act, Changed, Miss
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
 from windtunnel.faults.catalogue.model.content import ContentFault
@@ -40,11 +41,25 @@ KEYS = st.sampled_from(
             "partial_json",
         ),
         *("messages", "role", "tools", "parameters", "input_schema", "name", "logprobs", "citations", "id"),
+        *("output", "item", "output_index", "content_index", "summary", "call_id", "response", "status"),
     ]
 )
 WORDS = st.sampled_from(
     [
         *("message_start", "message_delta", "content_block_start", "content_block_delta", "input_json_delta"),
+        *(
+            "response.created",
+            "response.completed",
+            "response.output_item.added",
+            "response.output_item.done",
+        ),
+        *(
+            "response.content_part.added",
+            "response.output_text.delta",
+            "function_call",
+            "message",
+            "reasoning",
+        ),
         *("text", "thinking", "tool_use", "user", "Report", "{}", "\ud800"),
     ]
 )
@@ -56,11 +71,15 @@ SHAPES = st.recursive(
 COMPLETIONS = st.fixed_dictionaries(
     {"choices": st.lists(st.fixed_dictionaries({"message": SHAPES}), min_size=1)}
 )
+RESPONSES = st.fixed_dictionaries({"output": st.lists(st.dictionaries(KEYS, SHAPES)), "status": SHAPES})
 MESSAGES = st.fixed_dictionaries({"content": st.lists(st.dictionaries(KEYS, SHAPES)), "usage": SHAPES})
-EVENTS = st.lists((SHAPES | COMPLETIONS).map(write_event) | st.binary(max_size=30))
+EVENT = st.fixed_dictionaries(
+    {"type": WORDS}, optional={"item": SHAPES, "response": RESPONSES, "delta": WORDS}
+)
+EVENTS = st.lists((SHAPES | COMPLETIONS | EVENT).map(write_event) | st.binary(max_size=30))
 BODY = (
     BODIES
-    | (SHAPES | COMPLETIONS | MESSAGES).map(lambda value: json.dumps(value).encode())
+    | (SHAPES | COMPLETIONS | MESSAGES | RESPONSES).map(lambda value: json.dumps(value).encode())
     | EVENTS.map(b"".join)
 )
 REPLIES = st.builds(lambda kind, body: Reply((("Content-Type", kind),), body), TYPES, BODY)
@@ -80,7 +99,7 @@ SAID = st.builds(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(["tool", "openai_chat", "anthropic"]))
+@given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(sorted(DIALECTS)))
 def test_no_input_breaks_a_fault(seed, request, reply, dialect):
     for fault in EVERY:
         act = fault.act(a_try(dialect=dialect, request=request, chance=keyed(seed)))

@@ -30,6 +30,9 @@ def after(fault, said, form, *earlier, chance=None):
 @pytest.mark.parametrize("kind", ["cut", "trailing_comma", "single_quotes", "words"])
 def test_malformed_arguments_are_no_json(form, kind):
     found = after(MalformedToolCall(kind=kind), CALL, form)
+    if form.dialect == "gemini":  # whose API never shows such a call
+        assert (found.calls, found.finish) == ((), "MALFORMED_FUNCTION_CALL")
+        return
     assert not is_json(found.calls[0].arguments)
     assert found.text == CALL.text and found.calls[0].id == ZURICH.id
 

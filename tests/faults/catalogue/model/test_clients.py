@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.dialects.forms import CALL, CALLS, TEXT, ZURICH, Form
-from tests.dialects.sdks import CLIENTS, open_clients
+from tests.dialects.sdks import CLIENTS, column, open_clients
 from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
 from tests.faults.catalogue.model.subject import script, subject
@@ -26,6 +26,8 @@ pytestmark = pytest.mark.slow  # its clients wait for their time limits
 CASES = [(name, {}) for name in (*TOOL.errors, *(fault.name for fault in MODEL_FAULTS))] + VARIANTS
 # parameters that keep the tests short or fixed, and do not show in the row
 QUIETLY: dict[str, dict[str, Any]] = {
+    "stream_cut": {"after": 2},
+    "stream_hang": {"after": 2},
     "slow_first_token": {"ms": 50},
     "slow_tokens": {"ms": 5},
     "duplicate_event": {"nth": 2},
@@ -63,10 +65,6 @@ def clients(lab) -> Iterator[dict[str, Any]]:
 def agent(lab, request) -> Iterator[Any]:
     with subject(lab.url("model", ""), request.param) as agent:
         yield agent, column("ChatGroq agent", request.param)
-
-
-def column(client: str, stream: bool) -> str:
-    return f"{client}, stream" if stream else client
 
 
 def armed(name: str, parameters: dict[str, Any], when: dict[str, Any]) -> str:

@@ -43,7 +43,8 @@ def test_a_failed_tool_use_holds_the_calls_at_hand(form):
     found = reply.json()["error"]
     assert generation in found.get("failed_generation", found["message"])
     assert evidence["failed_generation"].startswith(generation)
-    assert found.get("code") == ("tool_use_failed" if form.dialect == "openai_chat" else None)
+    codes = {"openai_chat": "tool_use_failed", "openai_responses": "tool_use_failed", "gemini": 400}
+    assert found.get("code") == codes.get(form.dialect)
 
 
 @FORM

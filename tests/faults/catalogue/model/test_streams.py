@@ -54,6 +54,9 @@ def test_a_stream_is_cut_after_n_events(form, ending):
 @FORM
 def test_a_stream_is_cut_inside_a_tool_calls_arguments(form):
     steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
+    if form.dialect == "gemini":  # whose calls come whole: the event itself breaks off
+        assert value_of(steps[-1]) is None and ZURICH.arguments[:8].encode() in steps[-1]
+        return
     arguments = said(steps, form).calls[0].arguments
     assert editor.ending == "close" and ZURICH.arguments.startswith(arguments) and not is_json(arguments)
     assert arguments
@@ -103,7 +106,8 @@ def test_a_stream_ends_early_and_cleanly(form, terminator):
     steps, editor = edited(EarlyEnd(terminator=terminator), events(TEXT, form), form)
     found = said(steps, form)
     assert (found.text, found.finish, editor.ending) == (TEXT.text, "", "keep")
-    assert ("end" in map(form.model_dialect.kind_of, steps)) == terminator
+    kinds, given = (set(map(form.model_dialect.kind_of, each)) for each in (steps, events(TEXT, form)))
+    assert ("end" in kinds) == (terminator and "end" in given) and "finish" not in kinds
 
 
 @FORM
@@ -134,8 +138,10 @@ def test_every_token_is_late(form):
 
 @FORM
 def test_an_event_comes_twice(form):
-    steps, editor = edited(DuplicateEvent(), events(CALLS, form), form)
-    assert editor.why_not is None and not is_json(said(steps, form).calls[0].arguments)
+    given = events(CALLS, form)
+    steps, editor = edited(DuplicateEvent(), given, form)
+    at = next(at for at, event in enumerate(given) if form.model_dialect.arguments_in(event))
+    assert editor.why_not is None and steps == [*given[:at], given[at] * 2, *given[at + 1 :]]
 
 
 @FORM

@@ -31,9 +31,8 @@ class ContextFault(Fault):
 
 def rewritten(tried: Try, conversation: Conversation, **evidence: Any) -> Act:
     """Forwards the request with this conversation in place of its own. Long texts of the evidence are cut."""
-    body = conversation.body | {"messages": conversation.messages}
     evidence = {key: evidence_text(item) if isinstance(item, str) else item for key, item in evidence.items()}
-    return Act(request=tried.request.with_json(body), evidence=evidence)
+    return Act(request=tried.request.with_json(conversation.as_body()), evidence=evidence)
 
 
 def random_for(tried: Try, purpose: str) -> random.Random:

@@ -135,7 +135,7 @@ class StaleContext(ContextFault):
 
     def _forgotten(self, tried: Try, chat: Conversation) -> Act | Miss:
         system, units = chat.split()
-        calls = [at for at, unit in enumerate(units) if len(unit) > 1]
+        calls = [at for at, unit in enumerate(units) if role_of(unit[-1]) == "tool"]
         gone = set(calls[-self.turns :])
         if not gone or len(gone) == len(units):
             return Miss("nothing_to_change")

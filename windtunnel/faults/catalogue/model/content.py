@@ -43,10 +43,11 @@ class ContentFault(Fault):
             changed = self.change(original, dialect.read_request(tried.request), tried)
             if changed is None or changed == original:
                 return Miss("nothing_to_change")
-            rewritten = with_reply_body(dialect, reply, dialect.write_reply(body, changed))
+            written = dialect.write_reply(body, changed)
+            shown, rewritten = dialect.read_reply(written), with_reply_body(dialect, reply, written)
         except (ValueError, RecursionError):  # the latter from JSON that is nested very deep
             return Miss("unreadable")
-        evidence = {"original": evidence_of(original.as_json()), "changed": evidence_of(changed.as_json())}
+        evidence = {"original": evidence_of(original.as_json()), "changed": evidence_of(shown.as_json())}
         return Changed(rewritten, evidence)
 
 

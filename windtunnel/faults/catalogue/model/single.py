@@ -40,8 +40,9 @@ class _NthEditor(Editor[_Nth]):
 class DuplicateEvent(_Nth):
     """One event of the stream comes twice.
 
-    A client that joins the pieces, as all do, has a piece of the text or of a tool call's arguments twice;
-    arguments then are no JSON. Nothing reports it.
+    A client that joins the pieces, as most do, has a piece of the text or of a tool call's arguments twice;
+    arguments then are no JSON. Nothing reports it. The last event of OpenAI's Responses API has all of the
+    reply anew: a client that takes it from there sees nothing.
     """
 
     name = "duplicate_event"

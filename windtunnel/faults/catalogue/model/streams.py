@@ -10,7 +10,7 @@ from pydantic import Field
 
 from windtunnel.core.caller_errors import CLOSED, TIMEOUT
 from windtunnel.dialects.http import Ending, RawReply, Reply, Step, whole
-from windtunnel.dialects.model_dialect import TOKENS, EventKind
+from windtunnel.dialects.model_dialect import TOKENS, EventKind, before_finish
 from windtunnel.faults.base import Act, Changed, Miss, Try
 from windtunnel.faults.catalogue.model.editor import Editor, StreamFault
 
@@ -46,7 +46,7 @@ class _StopEditor(Editor["_Stop"]):
         if at == "events":
             return b"" if self.seen > self.fault.after else None
         if at == "finish":
-            return b"" if kind in ("finish", "end") else None
+            return before_finish(self.dialect, data, kind)
         if at == "arguments":
             arguments = self.dialect.arguments_in(data)
             if len(arguments) < 2:
@@ -113,12 +113,16 @@ class EarlyEnd(_Stop):
 
     By default all of the content has come, and only the events with the finish reason and what follows
     are missing; ``at`` and ``after`` make it end earlier. Clients take what has come for the whole answer.
+    Gemini's streams have no event that ends them: there ``terminator`` changes nothing.
     """
 
     name = "early_end"
 
     at: _Place = Field("finish", description=_PLACES)
-    terminator: bool = Field(False, description="still send the event that ends a stream")
+    terminator: bool = Field(
+        False,
+        description="still send the event that ends a stream, if that is not the one with the finish reason",
+    )
 
     def lets_pass(self, kind: EventKind) -> bool:
         return self.terminator and kind == "end"

@@ -1,0 +1,88 @@
+"""Gemini's requests and replies, written by no code of the project, and its official client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from google import genai
+from google.genai import types
+
+from tests.support import PATIENCE_S
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+
+USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}
+
+
+def gemini_reply(reply: ModelReply) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
+    parts += [{"functionCall": _call(call)} for call in reply.calls]
+    candidate = {"content": {"parts": parts, "role": "model"}, "finishReason": "STOP", "index": 0}
+    return {"candidates": [candidate], "usageMetadata": USAGE, "modelVersion": "m", "responseId": "r1"}
+
+
+def gemini_request(user: str, earlier: tuple[ToolCall, ...], tools: dict[str, Any]) -> dict[str, Any]:
+    """``tools``: by name, the description and the JSON schema of each."""
+    contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": user}]}]
+    for call in earlier:
+        contents.append({"role": "model", "parts": [{"functionCall": _call(call)}]})
+        result = {"name": call.name, "id": call.id, "response": {"temperature": 21.5}}
+        contents.append({"role": "user", "parts": [{"functionResponse": result}]})
+    declared = [
+        {"name": name, "description": about, "parametersJsonSchema": schema}
+        for name, (about, schema) in tools.items()
+    ]
+    return {"contents": contents} | ({"tools": [{"functionDeclarations": declared}]} if tools else {})
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
+
+
+class GeminiClient:
+    """The official client, which does not try again by itself."""
+
+    def __init__(self, url: str) -> None:
+        options = types.HttpOptions(base_url=url, api_version="v1beta", headers={"Connection": "close"})
+        self.timeout = PATIENCE_S  # seconds
+        self.client = genai.Client(api_key="k", http_options=options)
+
+    def ask(self, body: dict[str, Any], *, stream: bool) -> tuple[ModelReply, int | None]:
+        """What was said, and the tokens that it took in all."""
+        config = types.GenerateContentConfig(
+            tools=body.get("tools"),
+            system_instruction=body.get("systemInstruction"),
+            http_options=types.HttpOptions(timeout=int(self.timeout * 1000)),
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+        )
+        asked = {"model": "m", "contents": body["contents"], "config": config}
+        if stream:
+            return _joined(list(self.client.models.generate_content_stream(**asked)))
+        return _joined([self.client.models.generate_content(**asked)])
+
+
+@contextmanager
+def gemini_client(url: str) -> Iterator[GeminiClient]:
+    opened = GeminiClient(url)
+    try:
+        yield opened
+    finally:
+        opened.client.close()
+
+
+def _joined(chunks: list[types.GenerateContentResponse]) -> tuple[ModelReply, int | None]:
+    """As the client's documentation joins the chunks of a stream."""
+    text, finish, tokens = "", "", None
+    calls: list[ToolCall] = []
+    for chunk in chunks:
+        tokens = chunk.usage_metadata.total_token_count if chunk.usage_metadata else tokens
+        for candidate in chunk.candidates or ():
+            finish = candidate.finish_reason.value if candidate.finish_reason else finish
+            for part in (candidate.content.parts if candidate.content else None) or ():
+                text += part.text or ""
+                if part.function_call:
+                    call = part.function_call
+                    calls.append(ToolCall(call.name or "", json.dumps(call.args), call.id or ""))
+    return ModelReply(text, tuple(calls), finish), tokens

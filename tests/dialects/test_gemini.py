@@ -1,0 +1,181 @@
+"""Gemini's dialect: what only its API has, and what its official client makes of what is written."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from google.genai.errors import ClientError
+
+from tests.dialects.forms import CALL, CALLS, TEXT, TOOLS, USER, ZURICH
+from tests.dialects.gemini_forms import gemini_client, gemini_reply, gemini_request
+from tests.upstream import Upstream, requests_of
+from windtunnel.dialects.conversation import read_conversation, role_of, text_of
+from windtunnel.dialects.errors import error_reply, typed_error
+from windtunnel.dialects.event_stream import split_events, write_event
+from windtunnel.dialects.gemini import GEMINI
+from windtunnel.dialects.http import Reply, Request, json_reply, whole
+from windtunnel.dialects.model_dialect import before_finish
+from windtunnel.dialects.model_messages import ModelReply, ToolCall
+
+STREAM = (("Content-Type", "text/event-stream"),)
+SAID = pytest.mark.parametrize("said", [TEXT, CALL, CALLS], ids=["text", "call", "calls"])
+
+
+@contextmanager
+def server(reply: Reply) -> Iterator[str]:
+    """The address of a model that always gives that reply."""
+
+    def serve(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(b"".join(whole(reply)))
+
+    with Upstream(serve) as upstream:
+        yield upstream.address.url
+
+
+def asked(reply: Reply) -> tuple[ModelReply, int | None]:
+    with server(reply) as url, gemini_client(url) as client:
+        return client.ask(gemini_request(USER, (ZURICH,), TOOLS), stream=reply.is_event_stream)
+
+
+def rewritten(reply: ModelReply, *, stream: bool) -> Reply:
+    body = gemini_reply(reply)
+    body = GEMINI.write_reply(body, GEMINI.read_reply(body))
+    return Reply(STREAM, b"".join(GEMINI.spread(body))) if stream else json_reply(200, body)
+
+
+@SAID
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_official_client_sees_no_difference(said, stream):
+    given, tokens = asked(rewritten(said, stream=stream))
+    assert (given.text, given.calls, given.finish, tokens) == (said.text, said.calls, "STOP", 16)
+
+
+@SAID
+def test_a_reply_survives_being_spread_and_collected(said):
+    body = gemini_reply(said)
+    assert GEMINI.read_reply(body) == said
+    assert GEMINI.collect(GEMINI.spread(body)) == body
+
+
+def test_a_call_that_is_no_json_ends_the_reply_as_the_api_ends_it():
+    broken = CALLS.with_call(1, ToolCall("get_weather", '{"city": "Be', "c2"))
+    given, _ = asked(json_reply(200, GEMINI.write_reply(gemini_reply(CALLS), broken)))
+    assert given.finish == "MALFORMED_FUNCTION_CALL" and given.calls == CALLS.calls[:1]
+
+
+def test_signatures_and_thoughts_stay_where_they_are():
+    body = gemini_reply(CALL)
+    parts = body["candidates"][0]["content"]["parts"]
+    parts.insert(0, {"text": "Zurich first.", "thought": True})
+    parts[-1]["thoughtSignature"] = "c2ln"
+    changed = GEMINI.write_reply(body, CALL.with_call(0, ToolCall("other", "{}", "c9")))
+    assert GEMINI.read_reply(body) == CALL
+    assert changed["candidates"][0]["content"]["parts"] == [
+        *parts[:2],
+        {"thoughtSignature": "c2ln", "functionCall": {"id": "c9", "name": "other", "args": {}}},
+    ]
+
+
+def test_a_call_without_an_id_stays_without_one():
+    body = gemini_reply(CALL)
+    body["candidates"][0]["content"]["parts"][1]["functionCall"].pop("id")
+    assert GEMINI.read_reply(body).calls[0].id == ""
+    assert GEMINI.write_reply(body, GEMINI.read_reply(body)) == body
+
+
+def test_what_comes_with_the_reason_for_the_end_outlives_it():
+    event = write_event(gemini_reply(TEXT))
+    assert GEMINI.kind_of(event) == "text"
+    left = before_finish(GEMINI, event, "text")
+    assert left is not None and GEMINI.read_reply(GEMINI.collect([left])) == ModelReply(TEXT.text, (), "")
+    assert before_finish(GEMINI, left, "text") is None
+
+
+def test_a_stream_can_break_off_inside_of_arguments():
+    event = write_event(gemini_reply(CALLS))
+    cut = GEMINI.with_arguments(event, '{"city": "Zur')
+    assert cut.endswith(b'"args": {"city": "Zur') and GEMINI.calls_begun(event) == 2
+    assert GEMINI.calls_begun(GEMINI.with_arguments(event, GEMINI.arguments_in(event))) == 1
+
+
+@pytest.mark.parametrize("path", ["generateContent", "streamGenerateContent?alt=sse"])
+def test_a_request_is_read_in_either_spelling(path):
+    schema = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
+    body = {
+        "contents": [
+            {"parts": [{"text": "Hi"}]},
+            {"role": "model", "parts": [{"function_call": {"name": "find", "args": {"city": "Bern"}}}]},
+        ],
+        "tools": [{"function_declarations": [{"name": "find", "parameters": schema}]}],
+    }
+    request = Request((), json.dumps(body).encode(), "POST", f"/v1beta/models/gemini-x:{path}")
+    read = GEMINI.read_request(request)
+    assert (read.user, read.model) == ("Hi", "gemini-x")
+    assert read.calls == (ToolCall("find", '{"city": "Bern"}'),)
+    assert read.tools[0].property("city") == {"type": "string"}
+
+
+def test_the_conversation_is_the_system_instruction_and_the_contents():
+    body = gemini_request(USER, (ZURICH,), {}) | {
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]}
+    }
+    chat = read_conversation(Request((), json.dumps(body).encode()), "gemini")
+    assert [role_of(message) for message in chat.messages] == ["system", "user", "assistant", "tool"]
+    assert text_of(chat.messages[0]) == "Be brief." and text_of(chat.messages[3]) == '{"temperature": 21.5}'
+    assert chat.as_body() == body
+
+
+def test_a_result_that_is_a_text_keeps_its_key():
+    result = {"name": "find", "response": {"result": "21.5 degrees"}}
+    body = {"contents": [{"role": "user", "parts": [{"functionResponse": result}]}]}
+    chat = read_conversation(Request((), json.dumps(body).encode()), "gemini")
+    chat.messages[0]["content"][0]["content"] = "2.15 degrees"
+    [part] = chat.as_body()["contents"][0]["parts"]
+    assert part["functionResponse"]["response"] == {"result": "2.15 degrees"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "name"),
+    [
+        ("rate_limit", 429, "RESOURCE_EXHAUSTED"),
+        ("auth_error", 400, "INVALID_ARGUMENT"),
+        ("overloaded", 503, "UNAVAILABLE"),
+        ("not_found", 404, "NOT_FOUND"),
+    ],
+)
+def test_errors_have_the_status_and_its_name_in_the_body(kind, status, name):
+    error = error_reply(GEMINI, kind).json()["error"]
+    assert (error["code"], error["status"]) == (status, name)
+
+
+@pytest.mark.parametrize(
+    ("status", "type", "name"),
+    [(429, "too_many_requests", "RESOURCE_EXHAUSTED"), (599, "status_599", "UNKNOWN")],
+)
+def test_an_error_of_any_status_has_the_apis_name_for_it(status, type, name):
+    error = typed_error(GEMINI, status, type, "words").json()["error"]
+    assert (error["code"], error["status"], error["message"]) == (status, name, "words")
+
+
+def test_the_official_client_raises_the_error():
+    with pytest.raises(ClientError) as raised:
+        asked(error_reply(GEMINI, "rate_limit"))
+    assert (raised.value.code, raised.value.status) == (429, "RESOURCE_EXHAUSTED")
+
+
+def test_a_prompt_that_is_blocked_is_a_reply_without_a_candidate():
+    given, _ = asked(error_reply(GEMINI, "content_filter"))
+    assert given == ModelReply("", (), "")
+
+
+def test_chunks_as_the_api_writes_them_are_read():
+    half = gemini_reply(ModelReply("Hel"))
+    half["candidates"][0].pop("finishReason")
+    stream = write_event(half) + write_event(gemini_reply(ModelReply("lo.")))
+    whole_reply = GEMINI.collect(split_events(stream.replace(b"\n", b"\r\n")))
+    assert GEMINI.read_reply(whole_reply) == ModelReply("Hello.")

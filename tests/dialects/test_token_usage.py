@@ -1,0 +1,71 @@
+"""The tokens that a reply tells, as each provider writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from windtunnel.dialects.event_stream import write_event
+from windtunnel.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
+
+GEMINI = {
+    "promptTokenCount": 9,
+    "toolUsePromptTokenCount": 1,
+    "candidatesTokenCount": 7,
+    "thoughtsTokenCount": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"model": "a", "usage": {"prompt_tokens": 9, "completion_tokens": 7}}, TokenUsage("a", 9, 7)),
+        ({"model": "a", "usage": {"input_tokens": 9, "output_tokens": 7}}, TokenUsage("a", 9, 7)),
+        ({"model": "a", "usage": {"input_tokens": 9, "cache_read_input_tokens": 4}}, TokenUsage("a", 13)),
+        ({"modelVersion": "g", "usageMetadata": GEMINI}, TokenUsage("g", 10, 12)),
+        ([{"usageMetadata": {"promptTokenCount": 9}}, {"usageMetadata": GEMINI}], TokenUsage("", 10, 12)),
+        ({"model": "a", "usage": None, "x_groq": {"usage": {"prompt_tokens": 2}}}, TokenUsage("a", 2)),
+        ({"usage": {"prompt_tokens": "9", "completion_tokens": -1}}, TokenUsage()),
+        ({"usage": {"prompt_tokens": True, "completion_tokens": 2**60}}, TokenUsage()),
+        ("usage", TokenUsage()),
+    ],
+)
+def test_tokens_are_read_as_their_provider_writes_them(body: Any, told: TokenUsage):
+    assert read_usage(body) == told
+
+
+def stream(*values: Any) -> TokenUsage:
+    return read_stream_usage(b"".join(map(write_event, values)))
+
+
+def test_anthropic_tells_the_input_first_and_the_output_last():
+    begun = {
+        "type": "message_start",
+        "message": {"model": "c", "usage": {"input_tokens": 9, "output_tokens": 1}},
+    }
+    assert stream(begun, {"usage": {"output_tokens": 7}}) == TokenUsage("c", 9, 7)
+    assert stream(begun) == TokenUsage("c", 9, None)
+
+
+def test_a_response_tells_its_tokens_with_its_end():
+    begun = {"type": "response.created", "response": {"model": "r", "usage": None}}
+    end = {"type": "response.completed", "response": {"model": "r", "usage": {"input_tokens": 9}}}
+    assert stream(begun, end) == TokenUsage("r", 9)
+
+
+def test_of_counts_so_far_the_last_holds():
+    chunks = [
+        {"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": count}} for count in (1, 2, 3)
+    ]
+    assert stream(*chunks) == TokenUsage("", 9, 3)
+
+
+def test_what_has_no_usage_is_not_parsed():
+    empty = write_event({"usage": None, "choices": [{"delta": {"content": '"usage": {'}}]})
+    assert not may_have_usage(empty) and stream({"usage": None}) == TokenUsage()
+
+
+def test_the_framing_of_chunks_is_no_part_of_an_event():
+    event = write_event({"usage": {"prompt_tokens": 9}})
+    assert read_stream_usage(b"\r\n8\r\n" + event[:8] + b"\r\n2f\r\n" + event[8:]) == TokenUsage("", 9)

@@ -1,0 +1,85 @@
+"""Faults where Gemini's API differs: calls and answers come whole, and replies tell of what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.dialects.forms import CALLS, TEXT, TOOLS, USER, ZURICH
+from tests.dialects.gemini_forms import gemini_reply, gemini_request
+from tests.faults.tries import a_try, act_of
+from windtunnel.dialects.event_stream import value_of, write_event
+from windtunnel.dialects.gemini import GEMINI
+from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from windtunnel.dialects.model_messages import ModelReply
+from windtunnel.faults.base import Changed, Fault, Try
+from windtunnel.faults.catalogue.context.words import InjectMessage
+from windtunnel.faults.catalogue.http.named import NotFoundError
+from windtunnel.faults.catalogue.model.calls import MalformedToolCall
+from windtunnel.faults.catalogue.model.provider import ContentFilter
+from windtunnel.faults.catalogue.model.streams import EarlyEnd, SlowFirstToken, StreamCut
+
+
+def asking(**more: Any) -> Try:
+    body = json.dumps(gemini_request(USER, (ZURICH,), TOOLS) | more).encode()
+    request = Request(JSON_TYPE, body, "POST", "/v1beta/models/gemini-x:generateContent")
+    return a_try(dialect="gemini", request=request)
+
+
+def streamed(fault: Fault, *given: bytes) -> list[bytes | float]:
+    """What the gateway would send of these events."""
+    act = act_of(fault, asking())
+    assert act.events is not None
+    editor = act.events()
+    steps = [step for event in given for step in editor.event(event)]
+    assert editor.why_not is None
+    return [*steps, *editor.end()]
+
+
+@pytest.mark.parametrize("fault", [EarlyEnd(), StreamCut(at="finish")], ids=["early_end", "stream_cut"])
+def test_the_words_beside_the_finish_reason_still_come(fault):
+    [left] = streamed(fault, write_event(gemini_reply(TEXT)))
+    assert GEMINI.read_reply(GEMINI.collect([left])) == ModelReply(TEXT.text, (), "")
+    assert streamed(fault, write_event(gemini_reply(ModelReply("")))) == []
+
+
+def test_an_answer_in_one_event_has_a_first_token():
+    event = write_event(gemini_reply(TEXT))
+    assert streamed(SlowFirstToken(ms=1500), event) == [1.5, event]
+
+
+def test_a_stream_breaks_off_inside_of_arguments():
+    [cut] = streamed(StreamCut(at="arguments"), write_event(gemini_reply(CALLS)))
+    assert isinstance(cut, bytes) and value_of(cut) is None
+    assert cut.endswith(ZURICH.arguments[: len(ZURICH.arguments) // 2].encode())
+
+
+def test_a_call_that_is_no_json_is_never_shown():
+    act = act_of(MalformedToolCall(), asking())
+    done = act.reply(json_reply(200, gemini_reply(CALLS))) if act.reply else None
+    assert isinstance(done, Changed) and isinstance(done.reply, Reply)
+    [candidate] = done.reply.json()["candidates"]
+    assert (
+        candidate["finishReason"] == "MALFORMED_FUNCTION_CALL" and "get_weather" in candidate["finishMessage"]
+    )
+
+
+def test_a_filtered_request_is_answered_without_a_candidate():
+    answer = act_of(ContentFilter(form="error"), asking()).answer
+    assert isinstance(answer, Reply) and answer.status == 200
+    assert answer.json()["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT"}
+
+
+def test_an_error_names_the_model_of_the_path():
+    answer = act_of(NotFoundError(), asking()).answer
+    assert isinstance(answer, Reply) and "models/gemini-x is not found" in answer.json()["error"]["message"]
+
+
+def test_a_message_of_the_system_joins_its_instruction():
+    tried = asking(systemInstruction={"parts": [{"text": "Be brief."}]})
+    changed = act_of(InjectMessage(role="system", text="Be rude."), tried).request
+    assert changed is not None
+    assert changed.json()["systemInstruction"] == {"parts": [{"text": "Be brief."}, {"text": "Be rude."}]}
+    assert changed.json()["contents"] == tried.request.json()["contents"]

@@ -1,0 +1,40 @@
+"""Short ways to write what a subject sent, and to ask one rule about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.judging.oracle.histories import exchange, run_started
+from windtunnel.judging.findings.rules import findings_in
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
+
+SHOP = Link("shop", "http://127.0.0.1:9000", env=("SHOP_URL",), writes=("POST /orders", "DELETE /orders/*"))
+CRM = Link("crm", "https://crm.example.net", env=("CRM_URL",))
+MODEL = Link("model", "https://api.openai.com/v1", "openai_chat", ("OPENAI_BASE_URL",))
+LINKS = Links((MODEL, SHOP, CRM))
+
+
+def observed(rule, *events, links=LINKS, **settings):
+    """What that rule alone finds in a run with these events in it, each finding's text."""
+    return [finding.text for finding in found(rule, *events, links=links, **settings)]
+
+
+def found(rule, *events, links=LINKS, **settings):
+    return findings_in([replace(run_started(1, **settings), links=links.dump()), *events], [rule])
+
+
+def asked(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **more):
+    """A request of an opaque subject, ``at`` so many seconds of the run, as the gateway saw it."""
+    fields = {"identity": "counted", "dialect": "http", "start": 100.0 + at, "ms": seconds * 1000}
+    return exchange(link, method=method, target=target, **fields | more)
+
+
+def asked_model(at=0.0, body='{"messages": []}', **more):
+    fields = {"target": "/v1/chat/completions", "dialect": "openai_chat", "fingerprint": ""}
+    return asked(at, **{"link": "model", "request_body": body} | fields | more)
+
+
+def lost(at=0.0, **more):
+    """A write that was executed, and whose reply did not reach the subject."""
+    return asked(at, **{"complete": (True, False), "status": 201} | more)

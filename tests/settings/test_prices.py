@@ -1,0 +1,54 @@
+"""What models cost: read from a file or a text, kept in the settings; what is wrong is named."""
+
+import json
+
+import pytest
+
+from windtunnel.settings.prices import Price, load_prices
+from windtunnel.settings.settings import Settings, SettingsError
+from windtunnel.settings.sources import Source, merge_sources
+
+TEXT = "m-1: {input: 2.5, output: 10}\nm-0: {input: 0, output: 0}\n"
+
+
+def settings(given: object) -> Settings:
+    return merge_sources([Source("environment", {"prices": given})])
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_prices_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
+    file = tmp_path / "prices.yaml"
+    file.write_text(TEXT)
+    prices = settings(str(file) if as_file else TEXT).prices
+    assert load_prices(prices) == {"m-0": Price(0, 0), "m-1": Price(2.5, 10)}
+    assert settings(prices).prices == prices and Settings(seed=1, prices=prices).prices == prices
+
+
+def test_without_a_file_there_are_no_prices():
+    assert load_prices(Settings(seed=1).prices) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]\n", "must be a mapping"),
+        ("m: 3\n", "m.input: must be US dollars for a million tokens, not nothing"),
+        ("m: {input: 1}\n", "m.output: must be"),
+        ("m: {input: 1, outptu: 2}\n", "m.outptu: no such field; did you mean 'output'?"),
+        ("m: {input: -1, output: 2}\n", "m.input: must be US dollars for a million tokens, not -1"),
+        ("m: {input: true, output: 2}\n", "not True"),
+        ("m: {input: .inf, output: 2}\n", "must be a finite number"),
+        ("m: {input: 1, input: 2, output: 2}\n", "input"),
+        ("a: b: c\n", "text:1"),
+        ("/no/such/file", "/no/such/file: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_named(text, said):
+    with pytest.raises(SettingsError) as error:
+        settings(text)
+    assert str(error.value).startswith("environment: PRICES: ") and said in str(error.value)
+
+
+def test_prices_are_text_in_the_runs_row():
+    dumped = json.loads(Settings(seed=1, prices=TEXT).dump())["prices"]
+    assert json.loads(dumped)["m-1"] == {"input": 2.5, "output": 10.0}

@@ -1,0 +1,66 @@
+"""The lock that shows that a run's process lives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windtunnel.state.run_lock import RunLock
+
+HOLD = """
+import sys
+from pathlib import Path
+from windtunnel.state.run_lock import RunLock
+
+lock = RunLock(Path(sys.argv[1]), "run-1")
+lock.take()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_holds_no_lock_and_its_file_can_be_removed(tmp_path: Path) -> None:
+    seen = RunLock(tmp_path, "run-1")
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout and holder.stdout.readline() == b"held\n"
+        assert seen.is_held()
+        holder.kill()
+        holder.wait()
+    assert not seen.is_held()
+    seen.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_was_freed_leaves_nothing(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path, "run-1")
+    lock.take()
+    assert lock.is_held()
+    lock.free()
+    lock.free()
+    assert not lock.is_held() and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("run_id", ["../run", "/run", "a\0b", "pipe", "", "x" * 300])
+def test_what_no_lab_wrote_is_no_lock(tmp_path: Path, run_id: str) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.run")
+    (tmp_path / "run.run").touch()
+    lock = RunLock(folder, run_id)
+    assert not lock.is_held()
+    lock.remove()
+    assert (tmp_path / "run.run").exists()
+
+
+def test_a_folder_that_takes_no_lock_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    lock = RunLock(tmp_path / "file", "run-1")
+    lock.take()
+    assert not lock.is_held()
+    lock.free()

@@ -1,0 +1,111 @@
+"""Subjects that are Python callables, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.wired import Wired, alive
+from windtunnel.settings.settings import SettingsError
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import asyncio, os, sys, time
+
+said = {}
+
+def plain(prompt):
+    print("asked:", prompt)
+    return prompt.upper()
+
+async def gently(prompt, model="large"):
+    await asyncio.sleep(0)
+    return {"status": "done", "answer": model}
+
+def told(prompt, context):
+    said.setdefault(context.conversation, []).append(prompt)
+    turns = said[context.conversation]
+    return f"{turns} {context.turn} {context.links['shop']} {context.headers['baggage'][:15]} {os.getpid()}"
+
+def badly(prompt):
+    if prompt == "raise":
+        raise ConnectionError("refused")
+    if prompt == "exit":
+        sys.exit(3)
+    if prompt == "sleep":
+        time.sleep(600)
+    if prompt == "object":
+        return object()
+    return str(os.getpid())
+"""
+
+
+@pytest.fixture
+def wired(tmp_path: Path) -> Wired:
+    wired = Wired(tmp_path)
+    wired.file("my_agent.py", AGENT)
+    return wired
+
+
+def test_a_function_answers_with_a_text_or_a_report(wired: Wired) -> None:
+    assert wired.ask("{python: 'my_agent:plain'}", "hello").response == "HELLO"
+    assert wired.kept("stdout.txt") == "asked: hello\n"
+    result = wired.ask("{python: 'my_agent:gently'}")
+    assert result.report and (result.report.status, result.report.answer) == ("done", "large")
+
+
+def test_one_that_asks_for_it_is_told_its_attempt_and_holds_a_conversation(wired: Wired) -> None:
+    with wired.subject("{python: 'my_agent:told'}") as subject:
+        assert subject("one", wired.context(turns=("one", "two"))).response.startswith(
+            "['one', 'two'] 2 http://127.0.0.1:6001/v2 windtunnel.run="
+        )
+        answer = subject("three", wired.context(2)).response
+        assert answer.startswith("['three'] 1 ")
+    assert len(json.loads(wired.kept("answers.json"))) == 2
+    pid = int(answer.split()[-1])
+    assert pid != os.getpid() and not alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "ended_by", "error_type", "error"),
+    [
+        ("raise", "exception", "ConnectionError", "refused"),
+        ("exit", "exception", "ProcessEnded", "its process ended with exit code 3"),
+        ("object", "exception", "TypeError", "not JSON serializable"),
+        ("sleep", "limit", "LimitReached", "no answer within 1 s"),
+    ],
+)
+def test_what_it_fails_is_its_own_and_the_next_attempt_is_answered(
+    wired: Wired, prompt: str, ended_by: str, error_type: str, error: str
+) -> None:
+    with wired.subject("{python: 'my_agent:badly'}") as subject:
+        pid = int(subject("hello", wired.context()).response)
+        result = subject(prompt, wired.context(2, attempt_time=1))
+        assert (result.ended_by, result.error_type) == (ended_by, error_type)
+        assert error in str(result.error)
+        assert result.error_class == (
+            "network" if prompt == "raise" else "agent" if error_type != "LimitReached" else None
+        )
+        goes_on = prompt in ("raise", "object")
+        assert alive(pid) == goes_on
+        assert (int(subject("hello", wired.context(3)).response) == pid) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("my_agent:plian", "my_agent has no function plian; did you mean 'plain'"),
+        ("no_agent:plain", "no_agent cannot be imported: ModuleNotFoundError: No module named 'no_agent'"),
+        ("bad:plain", "bad cannot be imported: SyntaxError"),
+        ("leaving:plain", "while it was imported it ended with exit code 4"),
+    ],
+)
+def test_what_cannot_be_imported_is_said_before_anything_starts(wired: Wired, place: str, said: str) -> None:
+    wired.file("bad.py", "def (")
+    wired.file("leaving.py", "raise SystemExit(4)")
+    with pytest.raises(SettingsError, match=said), wired.subject(f"{{python: '{place}'}}"):
+        pass

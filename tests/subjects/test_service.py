@@ -1,0 +1,187 @@
+"""Subjects that stay up and are asked over HTTP, started by the run or by somebody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.wired import Wired, alive, pid_in
+from tests.support import until
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.settings.settings import SettingsError
+
+pytestmark = pytest.mark.slow
+
+SERVICE = """
+import os, sys, time
+from collections import Counter
+from flask import Flask, request
+
+app = Flask("agent")
+turns = Counter()
+with open("pid", "w") as file:
+    file.write(str(os.getpid()))
+
+@app.get("/health")
+def health():
+    return "", 204 if os.path.exists("pid") else 503
+
+@app.post("/ask")
+def ask():
+    asked = request.get_json()
+    turns[asked.get("session")] += 1
+    print("asked:", asked["question"], flush=True)
+    if asked["question"] == "die":
+        os.kill(os.getpid(), 9)
+    if asked["question"] == "sleep":
+        time.sleep(600)
+    if asked["question"] == "drip":
+        return (part for part in iter(lambda: time.sleep(0.05) or " ", None))
+    if asked["question"] == "fail":
+        return "no such city", 500
+    n = turns[asked.get("session")]
+    identity = request.headers["baggage"]
+    return {"data": [{"text": f"{asked['question']} ({n})"}, identity, os.environ["SHOP_URL"]]}
+
+app.run(port=int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def wired(tmp_path: Path) -> Wired:
+    wired = Wired(tmp_path)
+    wired.file("agent.py", SERVICE)
+    return wired
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A free one: whoever listens next on any free port gets another."""
+    with bind(FREE) as listener:
+        free = address_of(listener).port
+    yield free
+
+
+def service(port: int, **more: object) -> str:
+    return json.dumps(
+        {
+            "service": [sys.executable, "agent.py", str(port)],
+            "url": f"http://127.0.0.1:{port}/ask",
+            "json": {"question": "{prompt}", "session": "{conversation}"},
+            "answer": "data.0.text",
+            **more,
+        }
+    )
+
+
+def test_it_stays_up_and_answers_each_prompt(wired: Wired, port: int) -> None:
+    with wired.subject(service(port, ready=f"http://127.0.0.1:{port}/health")) as subject:
+        pid = pid_in(wired.folder / "pid")
+        for attempt in (1, 2):
+            result = subject(f"prompt {attempt}", wired.context(attempt))
+            assert (result.ended_by, result.response) == ("text", f"prompt {attempt} (1)"), result
+            assert f"asked: prompt {attempt}\n" in wired.kept("stdout.txt", attempt)
+        assert pid_in(wired.folder / "pid") == pid and alive(pid)
+    assert not alive(pid)
+
+
+def test_its_links_and_the_attempt_are_named_to_it(wired: Wired, port: int) -> None:
+    for place, said in ((1, "windtunnel.attempt=1"), (2, "http://127.0.0.1:6001/v2")):
+        assert said in wired.ask(service(port, answer=f"data.{place}")).response
+
+
+@pytest.mark.parametrize(
+    ("prompt", "error_type", "error"),
+    [
+        ("fail", "NoAnswer", "it answered with status 500: no such city"),
+        ("die", "ServiceEnded", "in this attempt it was killed by signal 9"),
+    ],
+)
+def test_what_it_fails_is_its_crash_and_the_next_attempt_is_answered(
+    wired: Wired, port: int, prompt: str, error_type: str, error: str
+) -> None:
+    with wired.subject(service(port)) as subject:
+        result = subject(prompt, wired.context())
+        assert (result.ended_by, result.error_type) == ("exception", error_type)
+        assert error in str(result.error)
+        assert subject("hello", wired.context(2)).response == "hello (1)"
+
+
+@pytest.mark.parametrize("prompt", ["sleep", "drip"])
+def test_one_that_is_too_slow_does_not_go_on_in_the_next_attempt(
+    wired: Wired, port: int, prompt: str
+) -> None:
+    with wired.subject(service(port)) as subject:
+        pid = pid_in(wired.folder / "pid")
+        assert subject(prompt, wired.context(attempt_time=1)).ended_by == "limit"
+        assert not alive(pid)
+        assert subject("hello", wired.context(2)).response == "hello (1)"
+
+
+def test_its_death_between_attempts_is_said_and_it_is_started_again(wired: Wired, port: int) -> None:
+    with wired.subject(service(port)) as subject:
+        pid = pid_in(wired.folder / "pid")
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not alive(pid))
+        result = subject("hello", wired.context())
+        assert (result.ended_by, result.error_type) == ("exception", "ServiceEnded")
+        assert "this attempt it was killed by signal 9" in str(result.error)
+        assert subject("hello", wired.context(2)).response == "hello (1)"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"service": [sys.executable, "-c", "1/0"]}, "subject.service: it ended with exit code 1: "),
+        ({"service": ["sleep", "600"], "ready_within": 0.2}, "subject.url: it was not ready within 0.2 s"),
+        ({"service": ["no-such-program"]}, "subject.service: there is no program 'no-such-program'"),
+    ],
+)
+def test_what_cannot_become_ready_is_said(
+    wired: Wired, port: int, more: dict[str, object], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)), wired.subject(service(port, **more)):
+        pass
+
+
+def test_another_server_is_not_taken_for_it(wired: Wired) -> None:
+    with bind(FREE) as other:
+        taken = address_of(other).port
+        said = pytest.raises(SettingsError, match="something listens there already")
+        with said, wired.subject(service(taken)):
+            pass
+
+
+def test_an_agent_that_runs_elsewhere_is_asked_with_headers_of_the_surroundings(
+    wired: Wired, port: int
+) -> None:
+    wired.environ["AGENT_TOKEN"] = "123"
+    request = {
+        "http": f"http://localhost:{port}/ask",
+        "json": {"question": "{prompt}"},
+        "headers": {"Authorization": "Bearer ${AGENT_TOKEN}"},
+        "answer": "data.0.text",
+    }
+    refused = wired.ask(json.dumps(request))
+    assert (refused.ended_by, refused.error_type) == ("exception", "NoReply")
+    with wired.subject(service(port)):
+        assert wired.ask(json.dumps(request), "hello").response == "hello (1)"
+    del wired.environ["AGENT_TOKEN"]
+    with pytest.raises(SettingsError, match=r"headers\.Authorization: the variable AGENT_TOKEN is not set"):
+        wired.ask(json.dumps(request))
+
+
+def test_a_conversation_is_held_by_its_id(wired: Wired, port: int) -> None:
+    with wired.subject(service(port)) as subject:
+        context = wired.context(turns=("one", "two"))
+        assert subject("one", context).response == "two (2)"
+        assert json.loads(wired.kept("answers.json")) == ["one (1)", "two (2)"]
+        assert subject("one", wired.context(2)).response == "one (1)"

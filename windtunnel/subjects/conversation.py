@@ -1,0 +1,57 @@
+"""The turns of an attempt, for subjects that can be asked more than once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+from windtunnel.subjects.report_text import result_of
+from windtunnel.subjects.subject import AttemptContext, SubjectResult, limit_reached
+from windtunnel.subjects.surroundings import AttemptFiles
+
+
+class AttemptOver(Exception):
+    """The subject did not answer a turn: ``result`` is the attempt's."""
+
+    def __init__(self, result: SubjectResult) -> None:
+        super().__init__(result.error)
+        self.result = result
+
+
+# Asks the subject once: what is said, its number from 1, and the seconds that are left. Returns the answer,
+# a text or a JSON value. Raises ``AttemptOver``.
+Turn = Callable[[str, int, float], object]
+
+
+def converse(
+    prompt: str,
+    context: AttemptContext,
+    files: AttemptFiles,
+    turn: Turn,
+    clock: Callable[[], float] = time.monotonic,
+) -> SubjectResult:
+    """Asks turn by turn; the result is that of the last one. The answers to several are kept in a file."""
+    limit, begun = context.settings.attempt_time, clock()
+    turns = context.turns or (prompt,)
+    answers: list[str] = []
+    answer: object = None
+    try:
+        for number, text in enumerate(turns, start=1):
+            seconds = begun + limit - clock()
+            if seconds <= 0:
+                return limit_reached(limit)
+            answer = turn(text, number, seconds)
+            answers.append(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+    except AttemptOver as over:
+        return over.result
+    finally:
+        if len(turns) > 1:
+            files.keep_answers(answers)
+    return result_of(answer)
+
+
+def conversation_id(context: AttemptContext) -> str:
+    """Names the conversation of one attempt, so that the subject mixes it up with no other."""
+    identity = context.identity
+    return f"{identity.run}-{identity.episode}-{identity.attempt}"
