@@ -51,7 +51,7 @@ def _recorded(calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]) -> Ite
 
 
 def _on_the_wire(exchanges: Sequence[Exchange]) -> Told:
-    of_models = [exchange for exchange in exchanges if exchange.of_model]
+    of_models = [exchange for exchange in exchanges if exchange.of_model and exchange.method == "POST"]
     replies = [e for e in exchanges if not e.of_model and e.status is not None and e.status < 400]
     asked = [_tool_texts(exchange) for exchange in of_models]
     kept = all(reply.reply_body is not None and not reply.reply_cut for reply in replies)
