@@ -47,7 +47,7 @@ def run_command(subject: str | None, prompts: PromptsOptions, as_json: bool, run
         configuration = replace(configuration, prompts=prompts.file or configuration.prompts)
         if subject == LAB_SUBJECT or (not subject and configuration.wiring.is_lab):
             require_lab()
-        loaded = prompts.load(configuration.prompts)
+        loaded = prompts.load(configuration.prompts, configuration.wiring.links)
         loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
         check_version(configuration.state)
         check_cassettes(configuration.settings)

@@ -62,8 +62,7 @@ class Runner:
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
         self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
-        wiring = configuration.wiring
-        self._world = WorldProbe(wiring.world or WorldSpec(), wiring.folder, time.time)
+        self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:

@@ -48,7 +48,11 @@ class SubjectResult:
 
 
 class Subject(Protocol):
-    """A callable that works on one prompt. An exception that it raises counts as its crash."""
+    """A callable that works on one prompt. An exception that it raises counts as its crash.
+
+    One that records each of its calls and tries has an attribute ``keeps_record`` that is true. Of any other
+    the gateway keeps what it sends and gets, and what nobody recorded is unknown.
+    """
 
     @property
     def name(self) -> str:
