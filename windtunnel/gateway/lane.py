@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -141,7 +140,7 @@ class LaneAttempt:
             f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
         ).encode("latin-1")
-        self._arrived: Counter[tuple[str, str]] = Counter()
+        self._arrived: dict[tuple[str, str], int] = {}
         self._quiet: list[asyncio.Future[None]] = []
 
     def is_(self, episode: str, number: int) -> bool:
@@ -149,8 +148,9 @@ class LaneAttempt:
 
     def count(self, link: str, fingerprint: str) -> int:
         """The ordinal of this request among those on that link that ask for the same, from 1."""
-        self._arrived[link, fingerprint] += 1
-        return self._arrived[link, fingerprint]
+        request = (link, fingerprint)
+        ordinal = self._arrived[request] = self._arrived.get(request, 0) + 1
+        return ordinal
 
     def opened(self) -> None:
         self.open += 1

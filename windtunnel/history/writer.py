@@ -58,16 +58,19 @@ class Writer:
         with self._lock:
             if self._cut:
                 raise OSError(self._cut)
-            lines, head = [], self.head
-            for number, record in enumerate(records, start=self._written + 1):
-                lines.append(linked(record, number, head))
-                head = line_hash(lines[-1])
-            data = b"\n".join([*lines, b""])
+            lines, number, head = [], self._written, self.head
+            for record in records:
+                number += 1
+                line = linked(record, number, head)
+                head = line_hash(line)
+                lines.append(line)
+            lines.append(b"")
+            data = b"\n".join(lines)
             taken = os.write(self._file, data)
             if taken != len(data):
                 self._cut = f"the history took {taken} of {len(data)} bytes: is the disk full?"
                 raise OSError(self._cut)
-            self._written, self.head = self._written + len(lines), head
+            self._written, self.head = number, head
 
     def close(self) -> None:
         if self._file >= 0:

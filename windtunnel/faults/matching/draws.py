@@ -27,18 +27,18 @@ class Draws:
     def __init__(self, names: Iterable[str], bounds: Sequence[int]) -> None:
         self._bounds = bounds
         self._factors = _side_by_side(int.from_bytes(digest(name, size=_FACTOR), "big") | 1 for name in names)
-        # in each slot: the bits of the draw, the bit above them, and the bound in the draw's place
+        # in each slot: the bits of the draw, the bit above them, and in the draw's place what a draw that
+        # reaches its bound lacks of that bit
         self._draws = _side_by_side(_DRAW << 64 for _ in bounds)
-        self._guards = _side_by_side(1 << 128 for _ in bounds)
-        self._limits = _side_by_side(bound << 64 for bound in bounds)
+        self._carries = _side_by_side(1 << 128 for _ in bounds)
+        self._missing = _side_by_side(((1 << 64) - bound) << 64 for bound in bounds)
         self._upper = struct.Struct("<" + "8xQ8x" * len(bounds)).unpack
 
     def below(self, number: int) -> Sequence[tuple[int, int]]:
         """The place and the draw of each that is less than its bound, for the try with that number."""
         products = self._factors * number
-        # one subtraction compares all: a draw that is less than its bound borrows the bit above it
-        compared = (products & self._draws | self._guards) - self._limits
-        if compared & self._guards == self._guards:
+        # one addition compares all: a draw that is not less than its bound carries into the bit above it
+        if (products & self._draws) + self._missing & self._carries == self._carries:
             return ()
         draws = self._upper(products.to_bytes(_SLOT * len(self._bounds), "little"))
         pairs = enumerate(zip(draws, self._bounds, strict=True))

@@ -108,17 +108,15 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        attempt = (incoming.episode, incoming.attempt)
-        if incoming.link == MODEL_LINK.name:
-            self._turns[attempt] = max(self._turns[attempt], incoming.call)
-        groups = self._candidates[incoming.link].at(incoming.method, incoming.path, incoming.read)
+        link, method, path, read, fingerprint, episode, attempt, call, try_, _ = incoming
+        if link == MODEL_LINK.name:
+            self._turns[episode, attempt] = max(self._turns[episode, attempt], call)
+        groups = self._candidates[link].at(method, path, read)
         if not groups:
             return _NOTHING
         met: _Met = []
         eligible: list[str] = []
-        draws = KeyedDraws(
-            self._seed, *attempt, incoming.link, incoming.fingerprint, incoming.call, incoming.try_
-        )
+        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, call, try_)
         for group in groups:
             eligible += group.eligible_ids
             self._add_met(group, incoming, draws, met)

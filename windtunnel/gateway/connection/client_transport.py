@@ -33,12 +33,8 @@ class ClientTransport:
     closed, and whatever the client still sends is thrown away.
     """
 
-    full = False
-    half_closed = False
-    lost = False
-    closing = False
-
     def __init__(self, transport: asyncio.Transport) -> None:
+        self.full = self.half_closed = self.lost = self.closing = False
         self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
         self._timer: asyncio.TimerHandle | None = None

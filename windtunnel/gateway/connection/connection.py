@@ -49,14 +49,14 @@ class ClientConnection(asyncio.Protocol):
         self.relay = RequestRelay(self.listener, self.client, self.queue, self)
         self.listener.lane.connections.add(self)
         self.membership.accept()
-        self._end_if_settling()
+        self._end_if_over()
 
     # what the client does
 
     def data_received(self, data: bytes) -> None:
-        request = self.relay.request
         if self.client.closing:
             return
+        request = self.relay.request
         if request is None:
             self.queue.add(data, time.perf_counter())
             self._take_up_requests()
@@ -134,20 +134,22 @@ class ClientConnection(asyncio.Protocol):
                 self.end(_ATTEMPT_OVER)
             elif self._has_request_of(attempt) and self.relay.streams:
                 self.end(_STREAM_CLOSED)
-        elif self._idle and (self.membership.is_of(attempt) or not self.listener.is_tool):
+        elif self._idle and (self.membership.attempt is attempt or not self.listener.is_tool):
             self._drain(attempt)
 
     def cut_off(self, attempt: LaneAttempt) -> None:
         """The attempt waits no more: ends the connection if no request is unanswered on it."""
-        if self._drained and self.membership.is_of(attempt) and self.relay.request is None:
+        if self._drained and self.membership.attempt is attempt and self.relay.request is None:
             self.end(_ATTEMPT_OVER)
 
-    def _end_if_settling(self) -> None:
-        """Ends a connection without a request if its attempt is over."""
+    def _end_if_over(self) -> None:
+        """Ends the connection if it has no request and its attempt is over."""
+        attempt = self.membership.attempt
         if self._drained:
-            self.client.close()
-        elif self.membership.settling is not None:
-            self._drain(self.membership.settling)
+            if self._idle:
+                self.client.close()
+        elif attempt is not None and attempt.settling and self._idle:
+            self._drain(attempt)
 
     @property
     def _idle(self) -> bool:
@@ -168,8 +170,7 @@ class ClientConnection(asyncio.Protocol):
     def on_request_finished(self) -> None:
         if self.queue.waiting or self.client.half_closed:
             self._take_up_requests()
-        if self._idle:
-            self._end_if_settling()
+        self._end_if_over()
 
     def on_tunnel(self) -> None:
         if self.queue.waiting:  # what the client sent before its connection became a tunnel
@@ -189,27 +190,29 @@ class ClientConnection(asyncio.Protocol):
         """Begins the requests that wait, one after the other, as far as they go."""
         if self._taking_up:
             return
+        queue, relay, client = self.queue, self.relay, self.client
         self._taking_up = True
         try:
-            while self.queue.waiting and self.relay.request is None and not self.client.closing:
+            while queue.waiting and relay.request is None and not client.closing:
                 if not self._take_up():
                     break
         finally:
             self._taking_up = False
-        if self.queue.waiting or self.client.pause_reasons:
-            self.client.pause(PauseReason.REQUESTS_WAIT, self.queue.is_long)
-        if self.client.half_closed and not self.client.closing and not self._client_wants_reply():
-            self.client.close()
+        if queue.waiting or client.pause_reasons:
+            client.pause(PauseReason.REQUESTS_WAIT, queue.is_long)
+        if client.half_closed and not client.closing and not self._client_wants_reply():
+            client.close()
 
     def _take_up(self) -> bool:
         """Begins the next request; False if its header block is not whole yet, or is refused."""
+        queue = self.queue
         try:
-            head = self.queue.next_head()
+            head = queue.next_head()
         except BadHead as error:
             self._refuse(error)
             return False
         if head is None:
-            if self.queue.waiting:
+            if queue.waiting:
                 self.client.start_timer(self.listener.head_timeout, self._on_head_timeout)
             return False
         self.client.stop_timer()
@@ -217,7 +220,7 @@ class ClientConnection(asyncio.Protocol):
         if self.membership.outlived:
             self._refuse(BadHead(_OUTLIVED, 421))
             return False
-        data = self.queue.take_all()
+        data = queue.take_all() if queue.waiting else b""
         if may_meet_fault(request):
             ask_faults(request)
             if request.held is not None and not request.decided and head.expects_continue:
@@ -225,7 +228,7 @@ class ClientConnection(asyncio.Protocol):
                 self.relay.reply.write(request, CONTINUE)
         if request.decided and request.held is not None:
             if data:
-                self.queue.add(data, time.perf_counter())
+                queue.add(data, time.perf_counter())
             self._carry_out_plan(request)
         else:
             self._on_body(request, data)
@@ -258,7 +261,7 @@ class ClientConnection(asyncio.Protocol):
                 decide(request)
                 self._carry_out_plan(request)
             return
-        if not request.answered_by_fault:
+        if request.plan is None or not request.plan.answers:
             if request.forwarding:
                 self.relay.upstream.send(data)
             else:

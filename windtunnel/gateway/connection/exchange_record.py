@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from typing import Any
 
@@ -29,21 +29,22 @@ def record_exchange(request: RequestInProgress) -> None:
     request.recorded = True
     if not request.reply_bytes:
         request.ended = time.perf_counter()
-    if request.request_done:
+    if request.request_done and not request.keyed:
         request.settle_key()
     request.run.write(_exchange_line(request))
 
 
 def _exchange_line(request: RequestInProgress) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it."""
-    head, started = request.head, time.time() - (time.perf_counter() - request.began)
-    faults = _faults(request.plan, request.began) if request.plan else "[]"
+    head, began = request.head, request.began
+    started = time.time() - (time.perf_counter() - began)
+    faults = _faults(request.plan, began) if request.plan is not None else "[]"
     eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
         f',"target":{_quote(head.target)},"fingerprint":"{request.fingerprint}"'
         f',"call":{request.call},"try_":{request.try_},"identity":"{request.identity}"'
-        f',"ms":{(request.ended - request.began) * 1000:.3f},"status":{request.status or "null"}'
+        f',"ms":{(request.ended - began) * 1000:.3f},"status":{request.status or "null"}'
         f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
         f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
         f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
@@ -55,8 +56,11 @@ def _exchange_line(request: RequestInProgress) -> str:
 
 
 def _faults(plan: Plan, began: float) -> str:
-    met: list[FaultMet] = [fault_met(met, began) for met in plan.met_faults]
-    return json.dumps([asdict(fault) for fault in met], ensure_ascii=False)
+    # vars, since asdict would copy the evidence, which is written at once
+    return json.dumps([vars(fault_met(met, began)) for met in plan.met_faults], ensure_ascii=False)
+
+
+_causes_in_order = lru_cache(sorted_kinds)  # the faults of a set have few of them
 
 
 def fault_met(met: MetFault, began: float) -> FaultMet:
@@ -74,7 +78,7 @@ def fault_met(met: MetFault, began: float) -> FaultMet:
         shows=met.shows or None,
         evidence=evidence,
         content=met.content,
-        causes=sorted_kinds(met.fault.causes),
+        causes=_causes_in_order(frozenset(met.fault.causes)),
         acted_ms=None if met.acted_at is None else round((met.acted_at - began) * 1000, 3),
         answered=met.answered,
     )
@@ -82,6 +86,8 @@ def fault_met(met: MetFault, began: float) -> FaultMet:
 
 def _readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length."""
+    if not evidence:
+        return {}
     try:
         text = json.dumps(evidence, ensure_ascii=False, allow_nan=False, default=str).encode(
             "utf-8", "replace"

@@ -50,12 +50,13 @@ def decide(request: RequestInProgress) -> None:
     """Sets the request's plan, what was eligible, and the configuration that was asked."""
     run, head, start = request.run, request.head, request.body_start
     assert run is not None
+    matcher, link = run.matcher, request.link
     request.decided = True
     whole = request.request_done and (start is None or not start.cut)
     body = bytes(start) if start else b""
     request.settle_key()
     request.configuration = run.configuration
-    request.reply_is_remembered = run.matcher.remembers(request.link)
+    request.reply_is_remembered = matcher.remembers(link)
 
     shown: Request | None = None  # not kept with the request: it may be large, and a reply may last
 
@@ -66,9 +67,9 @@ def decide(request: RequestInProgress) -> None:
         return shown
 
     path = head.target.partition("?")[0]
-    matched = run.matcher.match(
+    matched = matcher.match(
         IncomingTry(
-            request.link,
+            link,
             head.method,
             path,
             read,

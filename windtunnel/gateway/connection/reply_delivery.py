@@ -181,6 +181,8 @@ class ReplyDelivery:
         """
         self.reader = None
         writer, changes = self.writer, self.changes
+        if writer is None and request.plan is None and not client_was_gone:
+            return  # as most do: no fault, and the client was there
         if writer is not None:
             self.writer = self.changes = None
             self.hanging = False

@@ -47,46 +47,55 @@ class RequestInProgress:
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any;
     ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
+    ``keyed``: fingerprint, call and try are filled in.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
     256 KiB of what the body carries.
     """
 
-    # Class attributes stand for the defaults here and in the heads and readers of ``http1``: setting each on
-    # every instance would cost every request, which ``python -m bench.gateway`` shows.
-    run: Run | None = None
-    attempt: LaneAttempt | None = None
-    attempt_json = ""
-    episode = ""
-    attempt_number = 0
-    identity: Literal["baggage", "counted", "mismatch"] = "counted"
-    fingerprint = ""
-    call = 0
-    try_ = 0
-    forwarded = False
-    reply_bytes = 0
-    client_eof_at: float | None = None
-    reply_bytes_before_eof = 0
-    reply_done = False
-    client_left = False
-    status: int | None = None
-    error: str | None = None
-    unavailable = False
-    held: list[bytes] | None = None
-    decided = False
-    forwarding = False
-    plan: Plan | None = None
-    eligible: Sequence[str] = ()
-    reply_is_remembered = False
-    configuration = 0
-    swallow_continue = False
-    request_done = True
-    body_start: BodyStart | None = None
-    _body: Body = NO_BODY
-    _keyed = False
-    recorded = False
-    kept: SentPieces | None = None
+    link: str
+    head: RequestHead
+    began: float
+    ended: float
+    whole_at: float
+    request_bytes: int
+    keep_alive: bool
+    run: Run | None
+    attempt: LaneAttempt | None
+    attempt_json: str
+    episode: str
+    attempt_number: int
+    identity: Literal["baggage", "counted", "mismatch"]
+    fingerprint: str
+    call: int
+    try_: int
+    forwarded: bool
+    reply_bytes: int
+    client_eof_at: float | None
+    reply_bytes_before_eof: int
+    reply_done: bool
+    client_left: bool
+    status: int | None
+    error: str | None
+    unavailable: bool
+    held: list[bytes] | None
+    decided: bool
+    forwarding: bool
+    plan: Plan | None
+    eligible: Sequence[str]
+    reply_is_remembered: bool
+    configuration: int
+    swallow_continue: bool
+    request_done: bool
+    body_start: BodyStart | None
+    _body: Body
+    keyed: bool
+    recorded: bool
+    kept: SentPieces | None
+    # Slots here and in the heads and readers of ``http1``: what every request reads costs a quarter of what a
+    # class attribute in its place would, which ``python -m bench.gateway`` shows.
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, link: str, head: RequestHead, began: float) -> None:
         self.link = link
@@ -94,11 +103,22 @@ class RequestInProgress:
         self.began = self.ended = self.whole_at = began
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
+        self.run = self.attempt = self.client_eof_at = self.status = self.error = self.held = self.plan = None
+        self.kept = None
+        self.attempt_json = self.episode = self.fingerprint = ""
+        self.attempt_number = self.call = self.try_ = self.configuration = 0
+        self.reply_bytes = self.reply_bytes_before_eof = 0
+        self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
+        self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
+        self.identity = "counted"
+        self.eligible = ()
         if head.chunked or head.length:
             self.body_start = BodyStart()
             keep = self.body_start.keep
             self._body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
             self.request_done = False
+        else:
+            self.body_start, self._body, self.request_done = None, NO_BODY, True
 
     def take_body(self, data: bytes) -> int:
         """How many of these bytes are the request's. Raises ``BadBody``."""
@@ -120,7 +140,7 @@ class RequestInProgress:
         """Finds its attempt: the one of its connection (or lane), refined by the baggage that it sends."""
         if run is None and attempt is None:
             return
-        sent = _identity_of(self.head.baggage) if self.head.baggage_at else None
+        sent = _identity_of(self.head.baggage) if self.head.baggage else None
         if sent and run and sent.run == run.run_id and self.link == MODEL_LINK.name:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
@@ -128,23 +148,23 @@ class RequestInProgress:
             self.attempt_json = attempt_fields(run.run_id, sent.episode, sent.attempt)
             self.identity = "baggage"
         elif attempt is not None:
-            self.run, self.attempt = attempt.run, attempt
+            run = attempt.run
+            self.run, self.attempt = run, attempt
             self.episode, self.attempt_number = attempt.episode, attempt.number
             self.attempt_json = attempt.fields_json
             if sent:
-                agrees = sent.run == attempt.run.run_id and attempt.is_(sent.episode, sent.attempt)
+                agrees = sent.run == run.run_id and attempt.is_(sent.episode, sent.attempt)
                 self.identity = "baggage" if agrees else "mismatch"
-        if self.run is not None:
-            if sent:
-                self.call, self.try_ = sent.call, sent.try_
-            # the decision about faults replaces it by the configuration then in force
-            self.configuration = self.run.configuration
+        else:
+            return
+        if sent:
+            self.call, self.try_ = sent.call, sent.try_
+        # the decision about faults replaces it by the configuration then in force
+        self.configuration = run.configuration
 
     def settle_key(self) -> None:
-        """Fills in fingerprint, call and try, once; the body's start is not needed any more."""
-        if self._keyed:
-            return
-        self._keyed = True
+        """Fills in fingerprint, call and try: to be called once. The body's start is not needed any more."""
+        self.keyed = True
         start = self.body_start
         if self.link != MODEL_LINK.name:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""

@@ -44,7 +44,8 @@ class RequestRelay:
         self, listener: LinkListener, client: ClientTransport, queue: RequestQueue, owner: RelayOwner
     ) -> None:
         self._listener = listener
-        self._is_tool = listener.is_tool
+        # a tool has one upstream in all runs
+        self._endpoint = listener.endpoint if listener.is_tool else None
         self._client = client
         self._queue = queue
         self._owner = owner
@@ -71,9 +72,10 @@ class RequestRelay:
     def forward(self, request: RequestInProgress, body: bytes) -> None:
         """Sends the header block and what there is of the body in one go, and gets ready for the reply."""
         request.forwarding = True
-        upstream = self.upstream.open(self._listener.endpoint_in(request.run))
-        head, message = message_for(request, upstream.endpoint, body, is_tool=self._is_tool)
-        fault = request.plan.request_fault if request.plan else None
+        endpoint = self._endpoint or self._listener.endpoint_in(request.run)
+        upstream = self.upstream.open(endpoint)
+        head, message = message_for(request, endpoint, body, is_tool=self._endpoint is not None)
+        fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.copies > 1:
             self._copies = RequestCopies(fault, head, message)
         else:
@@ -82,15 +84,16 @@ class RequestRelay:
 
     def on_request_done(self, request: RequestInProgress) -> None:
         """All of the request is here, and has gone where it goes."""
-        fault = request.plan.request_fault if request.plan else None
+        fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.answer is not None:
             own_reply = self.reply.answer_by_fault(request, fault, fault.act.answer)
             if own_reply is not None:
                 self.reply.answer(request, own_reply)
                 self._finish(request)
             return
-        if self.upstream.connection is not None:
-            request.forwarded = not self.upstream.connection.connecting
+        connection = self.upstream.connection
+        if connection is not None:
+            request.forwarded = not connection.connecting
             if self._client.half_closed:
                 self.pass_on_eof()
         if request.reply_done:
@@ -160,24 +163,24 @@ class RequestRelay:
         self._client.pause(PauseReason.UPSTREAM_FULL, full)
 
     def on_reply(self, data: bytes) -> None:
-        request = self.request
-        copies = self._copies if self._copies is not None and self._copies.left else None
-        reader = copies.reader if copies else self.reply.reader
+        request, copies, delivery = self.request, self._copies, self.reply
+        reader = copies.reader if copies is not None and copies.left else delivery.reader
         if request is None or reader is None or request.reply_done:
             self.upstream.drop()  # nobody asked: it cannot be the answer to anything
             return
-        if copies is not None:
+        if copies is not None and copies.left:
             _, surplus = reader.feed(data)
             if reader.done:
                 if surplus or not reader.keep_alive:
                     self.upstream.drop()
                 self._send_copy(request, copies)
             return
-        surplus = self.reply.feed(request, reader, data)
+        surplus = delivery.feed(request, reader, data)
         if reader.tunnel:
             self._owner.on_tunnel()
-        elif self.reply.changes.done if self.reply.changes else reader.done:
-            request.keep_alive = request.keep_alive and reader.keep_alive
+        elif delivery.changes.done if delivery.changes is not None else reader.done:
+            if not reader.keep_alive:
+                request.keep_alive = False
             if request.head.expects_continue and not request.request_done and not reader.continued:
                 request.keep_alive = False  # the body may or may not follow: only a close is unambiguous
             if surplus or not reader.done:
@@ -215,8 +218,9 @@ class RequestRelay:
         """The upstream's reply has come to its end, or no more of it is wanted."""
         if self._copies is not None:
             self._copies.note_reply(reader)
-        if reader.head is not None and reader.head.status >= 400 and request.request_done:
-            request.unavailable = is_failure(request, reader.head.status)
+        head = reader.head
+        if head is not None and head.status >= 400 and request.request_done:
+            request.unavailable = is_failure(request, head.status)
         if self.reply.complete(request):
             self._finish_if_over(request)
 

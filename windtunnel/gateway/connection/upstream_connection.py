@@ -38,18 +38,15 @@ class UpstreamConnection(asyncio.Protocol):
     at most: a replay shall find what a fault, or the client's time limit, kept from the client.
     """
 
-    _recorded: RecordedExchanges | None = None
-    _reads_on = False
-
     def __init__(self, events: UpstreamEvents, endpoint: Endpoint, connect_timeout: float) -> None:
         self.endpoint = endpoint
         self._events = events
         self._transport: asyncio.Transport | None = None
         self._outbox: list[bytes] = []
         self._outbox_size = 0
-        self._eof_wanted = self._close_wanted = self._ended = self._reading_paused = False
-        if endpoint.recorder is not None:
-            self._recorded = RecordedExchanges(endpoint.recorder, endpoint.base_path)
+        self._eof_wanted = self._close_wanted = self._ended = self._reading_paused = self._reads_on = False
+        recorder = endpoint.recorder
+        self._recorded = RecordedExchanges(recorder, endpoint.base_path) if recorder is not None else None
         self._opening = asyncio.ensure_future(self._open(connect_timeout))
 
     @property

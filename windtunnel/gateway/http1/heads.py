@@ -42,33 +42,37 @@ class BadHead(ValueError):
 class RequestHead:
     """A request's header block. ``lines`` are the block's lines without their ends, the first one too.
 
-    ``length`` is the Content-Length (0 without one). The ``*_at`` are indices into ``lines``.
+    ``length`` is the Content-Length (0 without one). ``baggage`` is the ``baggage`` header's value, several
+    of them joined, empty without one. The ``*_at`` are indices into ``lines``.
     """
 
-    length = 0
-    encoded = False
-    chunked = False
-    keep_alive = True
-    told_to_close = False
-    expects_continue = False
-    upgrade = False
-    host_at = 0
-    baggage_at: tuple[int, ...] = ()
-    lab_at: tuple[int, ...] = ()
+    method: str
+    target: str
+    lines: list[bytes]
+    size: int
+    length: int
+    encoded: bool
+    chunked: bool
+    keep_alive: bool
+    told_to_close: bool
+    expects_continue: bool
+    upgrade: bool
+    host_at: int
+    baggage: bytes
+    baggage_at: tuple[int, ...]
+    lab_at: tuple[int, ...]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, method: str, target: str, lines: list[bytes], size: int) -> None:
         self.method = method
         self.target = target
         self.lines = lines
         self.size = size
-
-    @property
-    def baggage(self) -> bytes:
-        """The ``baggage`` header's value, several of them joined; empty without one."""
-        lines, name = self.lines, len(b"baggage:")
-        if len(self.baggage_at) == 1:
-            return lines[self.baggage_at[0]][name:]
-        return b",".join([lines[at][name:] for at in self.baggage_at])
+        self.length = self.host_at = 0
+        self.encoded = self.chunked = self.told_to_close = self.expects_continue = self.upgrade = False
+        self.keep_alive = True
+        self.baggage = b""
+        self.baggage_at = self.lab_at = ()
 
 
 def read_request(block: bytes) -> RequestHead:
@@ -128,6 +132,7 @@ def _note_expect(head: RequestHead, at: int, value: bytes) -> None:
 
 
 def _note_baggage(head: RequestHead, at: int, value: bytes) -> None:
+    head.baggage = head.baggage + b"," + value if head.baggage_at else value
     head.baggage_at += (at,)
 
 
@@ -201,17 +206,15 @@ def _note_options(head: RequestHead | ReplyHead, value: bytes) -> None:
 class ReplyHead:
     """A reply's header block. ``length`` None without Content-Length; ``bodiless`` by its status."""
 
-    length: int | None = None
-    chunked = False
-    bodiless = False
-    told_to_close = False
+    __slots__ = ("bodiless", "chunked", "keep_alive", "length", "size", "status", "told_to_close")
 
     def __init__(self, status: int, size: int, keep_alive: bool) -> None:
         self.status = status
         self.size = size
         self.keep_alive = keep_alive
-        if status < 200 or status in _WITHOUT_BODY:
-            self.bodiless = True
+        self.length: int | None = None
+        self.chunked = self.told_to_close = False
+        self.bodiless = status < 200 or status in _WITHOUT_BODY
 
 
 def read_reply(block: bytes) -> ReplyHead:

@@ -9,28 +9,36 @@ from windtunnel.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_re
 class ReplyReader:
     """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
 
-    ``head`` is the final reply's, ``tunnel`` is set once the connection changed its protocol, ``error``
-    says what could not be read. ``sink`` is given what the final reply's body carries; ``block`` is its
-    header block, and ``interim`` how much of what the last ``feed`` passed on came before it.
+    ``head`` is the final reply's, and so is ``keep_alive``, False without one. ``done`` is set at its end,
+    ``tunnel`` once the connection changed its protocol, ``error`` says what could not be read. ``sink`` is
+    given what the final reply's body carries; ``block`` is its header block, and ``interim`` how much of what
+    the last ``feed`` passed on came before it.
     """
 
-    block = b""
-    interim = 0
-    head: ReplyHead | None = None
-    tunnel = False
-    error: str | None = None
-    _start = b""
-    _body: Body | None = None
+    block: bytes
+    interim: int
+    head: ReplyHead | None
+    keep_alive: bool
+    done: bool
+    tunnel: bool
+    error: str | None
+    _start: bytes
+    _body: Body | None
+    _method: str
+    _upgrade: bool
+    _swallow: bool
+    _sink: Sink | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, method: str, upgrade: bool, swallow_continue: bool, sink: Sink | None = None) -> None:
         self._method = method
         self._upgrade = upgrade
         self._swallow = swallow_continue
         self._sink = sink
-
-    @property
-    def done(self) -> bool:
-        return self._body is not None and self._body.done
+        self.block = self._start = b""
+        self.interim = 0
+        self.keep_alive = self.done = self.tunnel = False
+        self.head = self.error = self._body = None
 
     @property
     def begun(self) -> bool:
@@ -41,10 +49,6 @@ class ReplyReader:
     def ends_by_close(self) -> bool:
         """Whether the upstream's close is the reply's proper end."""
         return isinstance(self._body, EndlessBody) and self.error is None
-
-    @property
-    def keep_alive(self) -> bool:
-        return self.head is not None and self.head.keep_alive
 
     @property
     def continued(self) -> bool:
@@ -78,10 +82,11 @@ class ReplyReader:
             if interim is not None:
                 passed, data = passed + interim, data[end:]
         self.interim = len(passed)
-        used = start = self.head.size if self.head else 0
-        if start < len(data):
-            used += self._take(self._body, data[start:])
-        if used == len(data) and not passed:
+        used = self.head.size if self.head is not None else 0
+        size = len(data)
+        if used < size:
+            used += self._take(self._body, data[used:])
+        if used == size and not passed:
             return data, b""
         return passed + data[:used], data[used:]
 
@@ -105,8 +110,9 @@ class ReplyReader:
                 return b""
             self._swallow = self._swallow or head.status == 100
             return block
-        self.head, self.block = head, block
-        self._body = self._framing(head)
+        self.head, self.block, self.keep_alive = head, block, head.keep_alive
+        body = self._body = self._framing(head)
+        self.done = body.done
         return None
 
     def _framing(self, head: ReplyHead) -> Body:
@@ -121,10 +127,12 @@ class ReplyReader:
 
     def _take(self, body: Body, data: bytes) -> int:
         try:
-            return body.feed(data)
+            used = body.feed(data)
         except BadBody as error:
             self._give_up(str(error))
             return len(data)
+        self.done = body.done
+        return used
 
     def _give_up(self, reason: str) -> None:
         self.error = f"bad reply: {reason}"
