@@ -36,7 +36,7 @@ def test_tokens_are_read_as_their_provider_writes_them(body: Any, told: TokenUsa
 
 
 def stream(*values: Any) -> TokenUsage:
-    return read_stream_usage(map(write_event, values))
+    return read_stream_usage(b"".join(map(write_event, values)))
 
 
 def test_anthropic_tells_the_input_first_and_the_output_last():
@@ -64,3 +64,8 @@ def test_of_counts_so_far_the_last_holds():
 def test_what_has_no_usage_is_not_parsed():
     empty = write_event({"usage": None, "choices": [{"delta": {"content": '"usage": {'}}]})
     assert not may_have_usage(empty) and stream({"usage": None}) == TokenUsage()
+
+
+def test_the_framing_of_chunks_is_no_part_of_an_event():
+    event = write_event({"usage": {"prompt_tokens": 9}})
+    assert read_stream_usage(b"\r\n8\r\n" + event[:8] + b"\r\n2f\r\n" + event[8:]) == TokenUsage("", 9)

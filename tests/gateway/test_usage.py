@@ -23,6 +23,7 @@ from windtunnel.dialects.model_dialect import reply_body, with_reply_body
 from windtunnel.history.events import Exchange
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+STREAM = (("Content-Type", "text/event-stream"),)
 FAULT = '{"faults": [{"fault": "%s", "with": {%s}}]}'
 
 
@@ -104,6 +105,13 @@ def test_the_tokens_are_read_in_a_compressed_reply(gate):
     assert gate.asked(FORMS[0], packed).tokens_out == USAGE["completion_tokens"]
 
 
+def test_a_compressed_stream_is_read_too(gate):
+    plain = FORMS[1].reply(TEXT)
+    packed = Reply((*plain.headers, ("Content-Encoding", "gzip")), gzip.compress(plain.body))
+    seen = gate.asked(FORMS[1], packed)
+    assert seen.tokens_out == USAGE["completion_tokens"] and seen.first_token_ms is not None
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -114,8 +122,9 @@ def test_the_tokens_are_read_in_a_compressed_reply(gate):
         Reply((), b"[" * 100_000 + b'"usage": {', 200),
         Reply((("Content-Encoding", "br"),), b'{"usage": {}}', 200),
         Reply((), b"", 204),
+        Reply((*STREAM, ("Content-Encoding", "gzip")), gzip.compress(bytes(20 << 20))),
     ],
-    ids=["none", "error", "nonsense", "cut", "deep", "unknown encoding", "empty"],
+    ids=["none", "error", "nonsense", "cut", "deep", "unknown encoding", "empty", "too large"],
 )
 def test_what_tells_no_tokens_leaves_them_unknown(gate, reply):
     seen = gate.asked(FORMS[0], reply)

@@ -13,6 +13,8 @@ from windtunnel.dialects.json_values import as_object, as_text
 # Most streams have no usage, or one event with it: only what has such an object is parsed.
 _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
 _LARGEST = 2**53  # beyond, JSON's numbers are not exact
+# A line of an event holds more than a number, so that nothing of an event is taken for it.
+_CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
 # What was read and written of a cache is no part of Anthropic's input_tokens. OpenAI and Google count a
 # cache in.
 _IN = (
@@ -41,8 +43,8 @@ class TokenUsage:
 
 
 def may_have_usage(body: bytes) -> bool:
-    """Whether it is worth parsing."""
-    return _HAS_USAGE.search(body) is not None
+    """Whether it is worth parsing. The framing of chunks may be in it."""
+    return b"usage" in body and _HAS_USAGE.search(_CHUNK_FRAMING.sub(b"", body)) is not None
 
 
 def read_usage(body: Any) -> TokenUsage:
@@ -61,11 +63,20 @@ def read_usage(body: Any) -> TokenUsage:
     )
 
 
-def read_stream_usage(events: Iterable[bytes]) -> TokenUsage:
-    """The usage in a stream's events: the input may be told at its begin, the output is at its end."""
-    telling = [event for event in events if may_have_usage(event)]
-    ends = [*telling[:1], *telling[1:][-1:]]
-    return _joined(read_usage(value_of(event)) for event in ends)
+def read_stream_usage(stream: bytes) -> TokenUsage:
+    """The usage in an event stream: the input may be told at its begin, the output is at its end.
+
+    No more than the lines of the first and the last usage are parsed. The framing of chunks may be in it.
+    """
+    plain = _CHUNK_FRAMING.sub(b"", stream)
+    places = [match.start() for match in _HAS_USAGE.finditer(plain)]
+    ends = [*places[:1], *places[1:][-1:]]
+    return _joined(read_usage(value_of(_line_at(plain, place))) for place in ends)
+
+
+def _line_at(stream: bytes, place: int) -> bytes:
+    end = stream.find(b"\n", place)
+    return stream[stream.rfind(b"\n", 0, place) + 1 : len(stream) if end < 0 else end]
 
 
 def _joined(usages: Iterable[TokenUsage]) -> TokenUsage:

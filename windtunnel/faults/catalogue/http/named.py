@@ -43,7 +43,10 @@ class Quota(_NamedError):
 
 
 class AuthError(_NamedError):
-    """The key is missing or not valid: 401. The request is not forwarded; a retry is pointless."""
+    """The key is missing or not valid: 401 (Gemini: 400).
+
+    The request is not forwarded; a retry is pointless.
+    """
 
     name = "auth_error"
     can_cause = frozenset({"http_4xx"})

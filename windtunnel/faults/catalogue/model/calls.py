@@ -35,8 +35,8 @@ class MalformedToolCall(_CallFault):
     One call of the reply, drawn by chance, is damaged: cut off, with a trailing comma, with single quotes,
     or with words before the JSON. In Anthropic's JSON form, where arguments are an object, the damaged
     text stands in its place; in its event streams the pieces amount to it. Gemini's API never shows such a
-    call: its reply ends there, with the reason ``MALFORMED_FUNCTION_CALL``. A client may fail, repair the
-    arguments and call the tool with what is left of them, or end with an empty answer and no error.
+    call: its reply ends there, with the finish reason ``MALFORMED_FUNCTION_CALL``. A client may fail, repair
+    the arguments and call the tool with what is left of them, or end with an empty answer and no error.
     """
 
     name = "malformed_tool_call"

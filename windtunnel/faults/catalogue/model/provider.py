@@ -66,8 +66,9 @@ class ToolUseFailed(Fault):
     """The API refuses what the model generated, since it could not read a tool call in it.
 
     Groq's 400 with ``tool_use_failed``: ``failed_generation`` holds the reply's own tool calls as models
-    write them when they miss the form, or its text. Anthropic's API has no such error; there it is an
-    ``invalid_request_error`` that says the same. A request that offers no tool passes.
+    write them when they miss the form, or its text. Anthropic's API and Gemini's have no such error; there
+    it is an ``invalid_request_error`` or ``INVALID_ARGUMENT`` that says the same. A request that offers no
+    tool passes.
     """
 
     name = "tool_use_failed"
@@ -105,9 +106,9 @@ class ContentFilter(ContentFault):
     """The provider's filter stops the model's answer, or refuses the request.
 
     ``finish``: the answer breaks off, its tool calls are dropped, and the finish reason is
-    ``content_filter`` (Anthropic: ``refusal``; Gemini: ``SAFETY``; the Responses API: the status
-    ``incomplete``), which many clients never look at. ``error``: a 400 (Gemini: a reply without a candidate),
-    and the request is not forwarded.
+    ``content_filter`` (Anthropic: ``refusal``, Gemini: ``SAFETY``, the Responses API: the status
+    ``incomplete`` with that reason), which many clients never look at. ``error``: a 400, and the request is
+    not forwarded; Gemini says it with a 200 that has a block reason and no candidate.
     """
 
     name = "content_filter"

@@ -113,6 +113,7 @@ class EarlyEnd(_Stop):
 
     By default all of the content has come, and only the events with the finish reason and what follows
     are missing; ``at`` and ``after`` make it end earlier. Clients take what has come for the whole answer.
+    Gemini's streams have no event that ends them: there ``terminator`` changes nothing.
     """
 
     name = "early_end"
