@@ -21,6 +21,7 @@ from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When, Window
 from windtunnel.links.catalog import LINKS, MODEL_LINK
+from windtunnel.report.dialect_table import dialect_columns, dialect_rows
 from windtunnel.report.fields import default_of, range_of
 
 SEEN = Path("docs/faults_seen.json")
@@ -103,6 +104,10 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## Presets",
             *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
+            "## Dialects of models",
+            "In which form of each API's replies a fault was seen to act, between a provider's own client and"
+            " a server. A fault of event streams leaves whole replies as they are.",
+            *_table(list(dialect_rows([kind.name for kind in FAULTS], seen)), ("fault", *dialect_columns())),
             "## What clients see",
             *_seen(seen),
         ]
