@@ -73,5 +73,5 @@ def test_the_page_touches_three_files_and_compose(project: Path) -> None:
         or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
-        *("windtunnel/links/lab.yaml", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("windtunnel/links/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
     }

@@ -6,7 +6,7 @@
     subject: {command: [python, my_agent.py, "{prompt}"]}
     prompts: prompts.json
 
-``load_wiring`` reads a file; the lab's own wiring, ``lab.yaml``, is one like any other.
+``load_wiring`` reads a file; the lab's own wiring, ``lab.json``, is one like any other.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def load_wiring(path: Path) -> Wiring:
 @lru_cache(maxsize=1)  # a file of this package, which does not change
 def lab_wiring() -> Wiring:
     """The wiring of the lab that ships."""
-    return replace(load_wiring(Path(__file__).with_name("lab.yaml")), said=())
+    return replace(load_wiring(Path(__file__).with_name("lab.json")), said=())
 
 
 def lab_links() -> Links:
