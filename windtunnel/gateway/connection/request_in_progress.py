@@ -85,7 +85,6 @@ class RequestInProgress:
     _body: Body
     keyed: bool
     recorded: bool
-    kept: SentPieces | None
     # Slots here and in the heads and readers of ``http1``: what every request reads costs a quarter of what a
     # class attribute in its place would, which ``python -m bench.gateway`` shows.
     __slots__ = tuple(__annotations__)
