@@ -84,9 +84,14 @@ def _run(
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
         summary = flight.summary
-        words = [*([f"--subject={name}"] if name else []), *summary.flown_by]
         repeat = command(
-            flight.settings, summary.prompts_source, summary.lab_id, configuration.environ, words
+            flight.settings,
+            summary.prompts_source,
+            summary.lab_id,
+            configuration.environ,
+            summary.flown_by,
+            configuration.wiring.links,
+            name,
         )
         print_summary(console, summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
