@@ -111,7 +111,10 @@ def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, st
 
 def _not_default(settings: Settings) -> dict[str, str]:
     # what "auto" became under the scripted model, it becomes again
-    decided = {"translator_backend": "offline"} if settings.translates_offline else {}
+    # which bodies are kept follows from the subject, and changes nothing of what happens
+    decided: dict[str, str] = {"bodies": settings.bodies}
+    if settings.translates_offline:
+        decided["translator_backend"] = "offline"
     defaults = Settings(**{"seed": settings.seed, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _shown(settings, name) for name in differ}
