@@ -92,17 +92,15 @@ def _pick(source: PromptsSource) -> list[str]:
 
 def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
     """The command with the seed and every setting that is not its default."""
-    # a subject that is not the lab's keeps no record of its own
-    bodies = "on" if wiring else "off"
     words = ["windtunnel", "fly" if wiring else "demo", "--seed", str(settings.seed)]
-    for name, value in _not_default(settings, links, bodies).items():
+    for name, value in _not_default(settings, links).items():
         words += ["--" + name.replace("_", "-"), value]
     return words
 
 
 def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, str]) -> str:
     """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
-    changed = _not_default(settings, lab_links(), "off")
+    changed = _not_default(settings, lab_links())
     given = {name: _shown(settings, name, lab_links()) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
     variables = {name.upper(): value for name, value in values.items()}
@@ -116,15 +114,13 @@ def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, st
     return f"{assigned} docker compose{direct} {picked if source.picked else 'up'}"
 
 
-def _not_default(settings: Settings, links: Links, bodies: str) -> dict[str, str]:
-    """``bodies``: what "auto" became for this subject, as it will again."""
-    decided = {"bodies": bodies} | ({"translator_backend": "offline"} if settings.translates_offline else {})
+def _not_default(settings: Settings, links: Links) -> dict[str, str]:
+    # which bodies are kept follows from the subject, and changes nothing of what happens
+    decided = {"bodies": settings.bodies}
+    if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
+        decided["translator_backend"] = "offline"
     defaults = Settings.model_validate({"seed": settings.seed, **decided})
-    differ = (
-        name
-        for name in NAMES
-        if getattr(settings, name) not in (getattr(defaults, name), Settings.model_fields[name].default)
-    )
+    differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _shown(settings, name, links) for name in differ}
 
 
