@@ -43,12 +43,13 @@ def runner(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
     Wired(tmp_path).file("asleep.py", MODULE)
     words = [sys.executable, "-c", RUNNER, str(tmp_path), json.dumps(SUBJECTS[request.param])]
     runner = os.spawnv(os.P_NOWAIT, sys.executable, words)
+    pids = [runner]
     try:
+        pids += [pid_in(tmp_path / name) for name in ("main", "daemon")]
         yield runner
     finally:
-        for pid in (runner, *(pid_in(tmp_path / name) for name in ("main", "daemon"))):
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)
         os.waitpid(runner, 0)
 
 
