@@ -24,7 +24,7 @@ from tests.subjects.wired import Wired
 Wired(Path(sys.argv[1])).ask(sys.argv[2])
 """
 # A subject's own work, and a daemon that has left its group and session.
-WORK = "echo $$ > main; setsid sh -c 'echo $$ > daemon; sleep 600' & sleep 600"
+WORK = "echo $$ > main; setsid sh -c 'echo $$ > daemon; exec sleep 600' & exec sleep 600"
 MODULE = f"""
 import subprocess
 def ask(prompt):
