@@ -24,7 +24,7 @@ from tests.subjects.wired import Wired
 Wired(Path(sys.argv[1])).ask(sys.argv[2])
 """
 # A subject's own work, and a daemon that has left its group and session.
-WORK = "echo $$ > main; setsid sh -c 'echo $$ > daemon; sleep 600' & sleep 600"
+WORK = "echo $$ > main; setsid sh -c 'echo $$ > daemon; exec sleep 600' & exec sleep 600"
 MODULE = f"""
 import subprocess
 def ask(prompt):
@@ -43,12 +43,13 @@ def runner(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
     Wired(tmp_path).file("asleep.py", MODULE)
     words = [sys.executable, "-c", RUNNER, str(tmp_path), json.dumps(SUBJECTS[request.param])]
     runner = os.spawnv(os.P_NOWAIT, sys.executable, words)
+    pids = [runner]
     try:
+        pids += [pid_in(tmp_path / name) for name in ("main", "daemon")]
         yield runner
     finally:
-        for pid in (runner, *(pid_in(tmp_path / name) for name in ("main", "daemon"))):
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)
         os.waitpid(runner, 0)
 
 
