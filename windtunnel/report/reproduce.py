@@ -116,7 +116,7 @@ def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, st
 
 def _not_default(settings: Settings, links: Links) -> dict[str, str]:
     # which bodies are kept follows from the subject, and changes nothing of what happens
-    decided = {"bodies": settings.bodies}
+    decided: dict[str, str] = {"bodies": settings.bodies}
     if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
         decided["translator_backend"] = "offline"
     defaults = Settings.model_validate({"seed": settings.seed, **decided})
