@@ -39,7 +39,7 @@ def surroundings_of(wiring: Wiring, configuration: Configuration) -> Surrounding
     """Those of a run of that wiring."""
     topology = configuration.topology
     return Surroundings(
-        where=wiring.file,
+        where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
         environ=run_environ(configuration.environ, wiring.links, topology),
