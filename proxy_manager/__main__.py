@@ -81,7 +81,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     lifeline.watch(os.environ, on_launchers_end)
     listener = _listen(topology)
     server = waitress.create_server(
-        create_manager_api(loop, topology, open_state, token), sockets=[listener], threads=2
+        create_manager_api(loop, topology, open_state, token, logs), sockets=[listener], threads=2
     )
     threading.Thread(target=server.run, name="status", daemon=True).start()
     loop.run()

@@ -26,6 +26,11 @@ class FaultsAtGateway:
         self._latest = self._configurations.latest(*self._lab)
 
     @property
+    def latest(self) -> ConfigurationRow | None:
+        """The configuration that was set last; None where none was."""
+        return self._latest
+
+    @property
     def number(self) -> int:
         """The number of the configuration that was set last; 0 where none was."""
         return self._latest.number if self._latest else 0
@@ -55,4 +60,6 @@ class FaultsAtGateway:
         self._sent = (run.run_id, latest.number)
         if self._since is None or self._since[0] != self._sent:
             place = f"run {run.run_id}, prompt {attempt.episode}, attempt {attempt.attempt}"
+            if run.status == "live":
+                place = "now"
             self._since = (self._sent, place)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 
 from proxy_manager.access import ChangeRefused, check_access
+from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from windtunnel.faults.sets.presets import preset
+from windtunnel.history.reader import HistoryError
 from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology
 from windtunnel.state.configurations import ConfigurationRow
@@ -24,8 +27,8 @@ from windtunnel.state.state import State
 # The loop takes its step at once; it needs this long only when something is wrong.
 _BOUND_S = 5.0
 _IDLE = (
-    "no run is in progress: what crosses the links now passes unchanged, whoever sends it; struck will be the"
-    " next run (windtunnel run), if it has no faults of its own (FAULTS)"
+    "no run is in progress: whatever crosses the links now is struck, whoever sends it, until a run takes the"
+    " lane; that has these faults too, if it has none of its own (FAULTS)"
 )
 _KEYS = {"faults", "source", "chaos_level"}
 
@@ -33,8 +36,9 @@ _KEYS = {"faults", "source", "chaos_level"}
 class FaultsEndpoint:
     """Writes configurations into ``state.db``; the loop puts them in force."""
 
-    def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State]) -> None:
+    def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State], logs: Path) -> None:
         self._loop = loop
+        self._logs = logs
         self._lab = (topology.lab_id, topology.lane)
         self.links = topology.links
         self._open_state = open_state
@@ -61,7 +65,7 @@ class FaultsEndpoint:
 
     def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
-            return {"number": 0, "faults": None, "source": "", "from": None, "note": ""}
+            return {"number": 0, "faults": None, "source": "", "from": None, "note": "", "live": None}
         status = self._loop.reconciler.status if self._loop.reconciler else None
         in_run = status.in_force_from if status and status.configuration == row.number else None
         later = "the next attempt" if status and status.run else "the next run without faults of its own"
@@ -72,7 +76,18 @@ class FaultsEndpoint:
             "source": row.source,
             "from": f"from {in_run or later} on",
             "note": _IDLE if faults and not (status and status.run) else "",
+            "live": self._struck(),
         }
+
+    def _struck(self) -> Mapping[str, Any] | None:
+        """What was struck outside any run, None if nothing was set there yet."""
+        run_id = self._loop.reconciler.status.live if self._loop.reconciler else None
+        if run_id is None:
+            return None
+        try:
+            return struck(self._logs, run_id, self._lab[1])
+        except (OSError, HistoryError) as error:
+            return {"run": run_id, "error": str(error)}
 
 
 def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -> Blueprint:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from windtunnel.history.events import ToxicsAction, ToxicsChanged
+from windtunnel.history.events import Event, ToxicsAction, ToxicsChanged
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.state.state import AttemptRow
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -34,14 +34,19 @@ class ManagerHistory:
         begun: float = 0.0,
     ) -> None:
         """``toxics``: those that were read back. ``begun``: when the manager began to end some."""
-        if self._writer is None or self._writer[0] != attempt.run_id:
-            self.close()
-            path = history_file(self._logs, attempt.run_id, "manager", self._lane)
-            self._writer = (attempt.run_id, Writer(path))
         event = ToxicsChanged(
             self._clock(), attempt.episode, attempt.attempt, action, toxics, detail, list(ended), begun
         )
-        self._writer[1].write(event)
+        self.write(attempt.run_id, event)
+
+    def write(self, run_id: str, *events: Event) -> None:
+        """Events of that run, one by one."""
+        if self._writer is None or self._writer[0] != run_id:
+            self.close()
+            path = history_file(self._logs, run_id, "manager", self._lane)
+            self._writer = (run_id, Writer(path))
+        for event in events:
+            self._writer[1].write(event)
 
     def close(self) -> None:
         if self._writer:

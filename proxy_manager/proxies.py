@@ -26,6 +26,7 @@ class LaneProxies:
     def __init__(self, client: ToxiproxyClient, topology: Topology) -> None:
         self._client = client
         self._topology = topology
+        self.links = topology.links
         self._names = {topology.proxy_name(link): link for link in topology.links.names}
         self._listening: dict[str, str] = {}
 
@@ -54,7 +55,7 @@ class LaneProxies:
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
         """Sets the toxics of the plan, removes all others, and reads them back. Raises ``NotAsPlanned``."""
         observed = self.observe()
-        if self._misplaced(observed):
+        if self.misplaced(observed):
             self.ensure()
             observed = self.observe()
         for link, proxy in observed.items():
@@ -67,9 +68,9 @@ class LaneProxies:
 
     def differences(self, plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
         """How what was observed differs from the plan, in words; empty when it does not."""
-        return [*self._misplaced(observed), *_toxic_differences(plan, observed)]
+        return [*self.misplaced(observed), *_toxic_differences(plan, observed)]
 
-    def _misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
+    def misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
         """The proxies that are not where callers dial them, or do not lead to the gateway, in words."""
         problems = []
         for link in self._names.values():

@@ -15,6 +15,7 @@ from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.lease_age import LeaseAge
+from proxy_manager.live_traffic import LiveTraffic
 from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
@@ -29,7 +30,8 @@ class ManagerStatus:
     """What ``/status`` shows.
 
     ``configuration`` is the number of the one that was set last, 0 where none was; ``in_force_from`` is where
-    in the run in progress it came into force, if it has.
+    in the run in progress it came into force, if it has. ``live`` is the run that traffic outside any run
+    belongs to, once it has begun.
     """
 
     run: str | None = None
@@ -37,6 +39,7 @@ class ManagerStatus:
     attempt: int | None = None
     configuration: int = 0
     in_force_from: str | None = None
+    live: str | None = None
     desired: list[dict[str, Any]] = field(default_factory=list)
     observed: list[dict[str, Any]] | None = None
 
@@ -68,6 +71,7 @@ class Reconciler:
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
         self._lease_age = LeaseAge(clock)
+        self._live = LiveTraffic(state, proxies, gateway, self._history, (lab_id, lane), clock)
 
     def close(self) -> None:
         self._history.close()
@@ -104,8 +108,13 @@ class Reconciler:
                 self._faults.send(current, leased)
         elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
+        if leased is None:
+            self.status.live = self._live.keep(self._faults.latest, self._faults, self._proxies.links)
+        else:
+            self._live.yield_lane()
+            self.status.live = None
         self.status.configuration = self._faults.number
-        self.status.in_force_from = self._faults.since(self.status.run)
+        self.status.in_force_from = self._faults.since(self.status.run or self.status.live)
 
     # the lease
 
@@ -231,10 +240,12 @@ class Reconciler:
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
         if not attempts:
-            differing = self._proxies.differences([], self._proxies.observe())
-            if differing:
-                log.warning("changed while idle, repaired: %s", "; ".join(differing))
+            # toxics that were set by hand stay until a run comes
+            misplaced = self._proxies.misplaced(self._proxies.observe())
+            if misplaced:
+                log.warning("changed while idle, repaired: %s", "; ".join(misplaced))
                 self.heal()
+                self._live.yield_lane()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
             self.status.observed = self._proxies.apply(self.state.toxics.desired(armed.id))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 from flask import Flask
 from flask.typing import ResponseReturnValue
@@ -16,11 +17,13 @@ from windtunnel.state.state import State
 _LARGEST_BODY = 1 << 20
 
 
-def create_manager_api(loop: Loop, topology: Topology, open_state: Callable[[], State], token: str) -> Flask:
-    """``token`` is what a request that changes something must carry."""
+def create_manager_api(
+    loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
+) -> Flask:
+    """``token`` is what a request that changes something must carry; ``logs`` has the histories."""
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = _LARGEST_BODY
-    live = FaultsEndpoint(loop, topology, open_state)
+    live = FaultsEndpoint(loop, topology, open_state, logs)
     app.register_blueprint(faults_blueprint(live, token, {topology.manager.host}))
 
     @app.get("/health")

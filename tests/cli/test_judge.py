@@ -71,3 +71,20 @@ def test_a_line_that_was_put_there_is_named_as_such(tmp_path, line):
     path.write_bytes(b"".join([first, line + b"\n", *rest]))
     result = judge(tmp_path, [])
     assert (result.exit_code, "agent-0.jsonl:2: altered or put there" in result.stderr) == (2, True)
+
+
+def test_an_event_is_printed_by_its_id(tmp_path):
+    result = judge(tmp_path, WHOLE, "--event", "agent-0:2")
+    assert result.exit_code == 0
+    assert json.loads(result.output)["event"] == "episode_started"
+
+
+@pytest.mark.parametrize("id", ["agent-0:0", "agent-0:99", "agent-0", "gateway-0:1", "agent-0:x", ":1"])
+def test_an_event_that_is_not_there_is_said_with_those_that_are(tmp_path, id):
+    result = judge(tmp_path, WHOLE, "--event", id)
+    assert result.exit_code != 0
+    assert f"there is no event {id}; there are agent-0:1 to :{len(WHOLE)}" in result.output
+
+
+def test_json_has_the_findings(tmp_path):
+    assert json.loads(judge(tmp_path, WHOLE, "--json").output)["findings"] == []

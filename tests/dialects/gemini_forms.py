@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
-
-from google import genai
-from google.genai import types
 
 from tests.support import PATIENCE_S
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
@@ -42,21 +40,24 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 class GeminiClient:
-    """The official client, which does not try again by itself."""
+    """The official client, which does not try again by itself.
+
+    Its package is imported when one is made: every worker reads this file, few make one.
+    """
 
     def __init__(self, url: str) -> None:
-        options = types.HttpOptions(base_url=url, api_version="v1beta", headers={"Connection": "close"})
+        options = {"base_url": url, "api_version": "v1beta", "headers": {"Connection": "close"}}
         self.timeout = PATIENCE_S  # seconds
-        self.client = genai.Client(api_key="k", http_options=options)
+        self.client = import_module("google.genai").Client(api_key="k", http_options=options)
 
     def ask(self, body: dict[str, Any], *, stream: bool) -> tuple[ModelReply, int | None]:
         """What was said, and the tokens that it took in all."""
-        config = types.GenerateContentConfig(
-            tools=body.get("tools"),
-            system_instruction=body.get("systemInstruction"),
-            http_options=types.HttpOptions(timeout=int(self.timeout * 1000)),
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-        )
+        config = {
+            "tools": body.get("tools"),
+            "system_instruction": body.get("systemInstruction"),
+            "http_options": {"timeout": int(self.timeout * 1000)},
+            "automatic_function_calling": {"disable": True},
+        }
         asked = {"model": "m", "contents": body["contents"], "config": config}
         if stream:
             return _joined(list(self.client.models.generate_content_stream(**asked)))
@@ -72,7 +73,7 @@ def gemini_client(url: str) -> Iterator[GeminiClient]:
         opened.client.close()
 
 
-def _joined(chunks: list[types.GenerateContentResponse]) -> tuple[ModelReply, int | None]:
+def _joined(chunks: list[Any]) -> tuple[ModelReply, int | None]:
     """As the client's documentation joins the chunks of a stream."""
     text, finish, tokens = "", "", None
     calls: list[ToolCall] = []

@@ -22,7 +22,9 @@ CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
 @pytest.fixture
 def live(hangar: Hangar) -> Iterator[LiveFaultsClient]:
     """The lab's own faults; none are left behind."""
-    live = LiveFaultsClient(hangar.lab.topology.manager, hangar.configuration.state.parent)
+    live = LiveFaultsClient(
+        hangar.lab.topology.manager, hangar.configuration.state.parent, hangar.lab.topology.links
+    )
     yield live
     live.clear()
 

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
         copy(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for block in re.finditer(r"```(python|diff)\n(.*?)```", PAGE, re.DOTALL):
-        path = tmp_path / re.findall(r"`([\w/-]+\.(?:py|yaml))`", PAGE[: block.start()])[-1]
+        path = tmp_path / re.findall(r"`([\w/-]+\.(?:py|yaml|json))`", PAGE[: block.start()])[-1]
         if block[1] == "python":
             path.write_text(block[2], encoding="utf-8")
         else:
@@ -65,7 +65,9 @@ def test_the_page_s_tool_works_and_the_project_s_tests_hold_for_it(project: Path
 
 
 def test_the_page_touches_three_files_and_compose(project: Path) -> None:
-    files = [path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml")]
+    files = [
+        path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml", ".json")
+    ]
     touched = {
         str(path.relative_to(project))
         for path in files
@@ -73,5 +75,5 @@ def test_the_page_touches_three_files_and_compose(project: Path) -> None:
         or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
-        *("windtunnel/links/lab.yaml", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("windtunnel/links/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
     }

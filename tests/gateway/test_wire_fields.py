@@ -14,6 +14,7 @@ from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, armed, ask, sized
 from tests.support import PATIENCE_S
 from windtunnel.core.digest import text_digest
+from windtunnel.gateway.connection.bodies import without_secrets
 from windtunnel.history.events import Exchange
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
@@ -49,6 +50,25 @@ def test_a_write_has_its_key_from_the_header_or_from_the_field_that_the_wiring_n
     assert order(shop, json={"id": 7}).key == "7"
     assert order(shop, json={"id": 7}, headers={"Idempotency-Key": "k"}).key == "k"
     assert order(shop, json=["id"]).key == ""
+
+
+@pytest.mark.parametrize("key", [f"1{'0' * 5000}", "true", "null", "[1]", '"\\ud800"'])
+def test_what_can_be_no_key_is_none_and_harms_nobody(shop: Any, key: str) -> None:
+    shop.begin()
+    assert order(shop, data=f'{{"id": {key}}}').key == ""
+
+
+@pytest.mark.parametrize("text", ["soon", "Mon, 01 Jan 0001 00:00:00 -2300", "nan", ""])
+def test_a_retry_after_that_says_no_time_is_none(shop: Any, service: ScriptedUpstream, text: str) -> None:
+    service.reply = sized(b"{}", f"Retry-After: {text}".encode()).replace(b"200 OK", b"429 No")
+    shop.begin()
+    assert order(shop).retry_after in (None, 0.0)
+
+
+@pytest.mark.parametrize("part", ["eyJ-", "eyJa.", "Bearer ", "Bearer aaaa ", "task-"])
+def test_a_long_body_that_only_looks_like_tokens_stays_as_it_is(part: str) -> None:
+    text = part * (65536 // len(part))
+    assert without_secrets(text) == text
 
 
 def test_a_credential_is_known_by_its_digest_alone(shop: Any) -> None:

@@ -14,7 +14,7 @@ from tests.support import ROOT
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.prompt_keys import text_key
-from windtunnel.judging.prompts import Prompt, PromptsError, load_prompts
+from windtunnel.judging.prompts import Prompt, PromptsError, check_turns, load_prompts
 
 SHIPPED = ROOT / "agent" / "prompts.json"
 
@@ -241,3 +241,34 @@ def test_the_shipped_prompts_are_all_good_and_all_have_an_oracle():
     assert loaded.problems == [] and len(loaded.entries) >= 24
     assert all(prompt.expect is not None and parse_expect(prompt.expect) for prompt in loaded.entries)
     assert len({prompt.text for prompt in loaded.entries}) == len(loaded.entries)
+
+
+def test_a_conversation_has_a_key_of_its_turns(tmp_path):
+    path = tmp_path / "prompts.json"
+    said = ["Add lunch.", "Move it to 1 pm."]
+    entries = [{"turns": said}, {"turns": said[::-1]}, {"turns": said[:1]}, {"prompt": said[0]}]
+    path.write_text(json.dumps(entries))
+    prompts = load_prompts(path)
+    assert [prompt.turns for prompt in prompts.entries] == [tuple(said), tuple(said[::-1]), (), ()]
+    assert prompts.entries[0].text == "Add lunch.\nMove it to 1 pm."
+    keys = [prompt.key for prompt in prompts.entries]
+    assert len(set(keys)) == 4 and keys[3] == f"{keys[2]}-2"
+    check_turns(prompts, holds_them=True)
+    with pytest.raises(PromptsError, match="entry 1 has 2 turns, and this subject takes one prompt"):
+        check_turns(prompts, holds_them=False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"turns": []}, "a list of 1 to 50 texts"),
+        ({"turns": "Add lunch."}, "a list of 1 to 50 texts"),
+        ({"turns": ["Add lunch.", " "]}, "texts that are not empty"),
+        ({"turns": ["Add lunch."], "prompt": "x"}, "one of them is enough"),
+    ],
+)
+def test_bad_turns_are_left_out(tmp_path, entry, said):
+    path = tmp_path / "prompts.json"
+    path.write_text(json.dumps([entry, {"prompt": "x"}]))
+    [problem] = load_prompts(path).problems
+    assert said in problem

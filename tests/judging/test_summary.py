@@ -19,6 +19,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from windtunnel.faults.sets.presets import find_set
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.rates import Share, rate
 from windtunnel.judging.summary import summarise
@@ -133,7 +134,11 @@ AT_ONCE = [exchange(), exchange(start=103.001)]
 
 def armed_set(links="all", **when):
     """The settings of a run under a fault set of one."""
-    return {"faults": json.dumps({"faults": [{"fault": "truncate", "links": links, "when": when}]})}
+    return canonical({"fault": "truncate", "links": links, "when": when})
+
+
+def canonical(*faults):
+    return {"faults": find_set(json.dumps({"faults": faults})).dump()}
 
 
 @pytest.mark.parametrize(
@@ -152,10 +157,10 @@ def armed_set(links="all", **when):
         ),
         ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
         (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were in progress at once"),
-        (AT_ONCE, {"faults": '{"faults": [{"fault": "flap"}]}'}, "flap counts calls"),
+        (AT_ONCE, canonical({"fault": "flap"}), "flap counts calls"),
         (
             AT_ONCE,
-            {"faults": '{"faults": [{"fault": "flap"}, {"fault": "flap"}]}'},
+            canonical({"fault": "flap"}, {"fault": "flap"}),
             "flap, flap-2 count calls",
         ),
         ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),

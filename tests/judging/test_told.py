@@ -1,16 +1,21 @@
 """What a model was told by its tools, for a subject that records nothing: by the bodies that were kept."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, exchange, met
 from windtunnel.history.events import EpisodeStarted
+from windtunnel.judging.evidence.told import told_by_tools
 from windtunnel.judging.judge import judge_episode
 
 REPORT = ended(values=[{"value": 11.3, "unit": "celsius"}])
 EXPECT = {"values": [{"number": 11.3, "unit": "celsius"}]}
 RESULT = '{"temperature": 11.3}'
+TOOL_RESULT = {"type": "tool_result", "tool_use_id": "a", "content": RESULT}
+GIVEN = {"name": "get", "response": {"temperature": 11.3}}
+OPAQUE = EpisodeStarted(101.0, "001", "How warm is it?", EXPECT, recorded=False)
 
 
 def asked(*results, **more):
@@ -18,7 +23,7 @@ def asked(*results, **more):
     messages = [{"role": "user", "content": "How warm is it?"}]
     messages += [{"role": "tool", "tool_call_id": "a", "content": result} for result in results]
     known = {"dialect": "openai_chat", "request_body": json.dumps({"messages": messages})}
-    return exchange("model", **known | more)
+    return exchange("model", **{"method": "POST"} | known | more)
 
 
 def reply(body=RESULT, **more):
@@ -27,7 +32,7 @@ def reply(body=RESULT, **more):
 
 def judged(*exchanges, report=REPORT, expect=EXPECT):
     _, *others = episode(*exchanges, report, expect=expect)
-    return judge_episode([EpisodeStarted(101.0, "001", "How warm is it?", expect, recorded=False), *others])
+    return judge_episode([replace(OPAQUE, expect=expect), *others])
 
 
 @pytest.mark.parametrize(
@@ -42,12 +47,26 @@ def judged(*exchanges, report=REPORT, expect=EXPECT):
         ([asked(request_body=None)], False),
         ([asked(request_cut=True)], False),
         ([asked(request_body="no JSON")], False),
+        ([asked(), asked(method="GET", request_body="")], True),  # a list of models, for example
         ([asked(), reply("{}", reply_cut=True)], False),
         ([asked(), reply(None)], False),
     ],
 )
 def test_a_value_is_ungrounded_if_no_tool_told_it_and_all_is_known(exchanges, ungrounded):
     assert ("ungrounded" in judged(*exchanges).flags) is ungrounded
+
+
+@pytest.mark.parametrize(
+    ("dialect", "result"),
+    [
+        ("anthropic", {"messages": [{"role": "user", "content": [TOOL_RESULT]}]}),
+        ("openai_responses", {"input": [{"type": "function_call_output", "call_id": "a", "output": RESULT}]}),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"functionResponse": GIVEN}]}]}),
+    ],
+)
+def test_what_tools_told_is_read_in_the_dialect_of_the_model(dialect, result):
+    request = asked(dialect=dialect, request_body=json.dumps(result))
+    assert told_by_tools([OPAQUE, request]).repeated == [RESULT]
 
 
 def test_a_value_that_a_fault_planted_has_misled_the_agent():

@@ -133,6 +133,7 @@ WRONG = [
     ("http://127.0.0.1:9000", "http://me:pw@127.0.0.1", r":4: links.shop.upstream: must hold no user"),
     ("http://127.0.0.1:9000", "http://other.example", r":4: .*other.example is not this machine.*allow:"),
     ("http://127.0.0.1:9000", "7", r":4: links.shop.upstream: Input should be a valid string, not 7"),
+    ("http://127.0.0.1:9000", "lab", r":4: .*the lab has no service for 'shop'"),
     ("http://127.0.0.1:9000", "scripted", r":4: .*the scripted model is behind a model link"),
     ("openai_chat", "openai_chta", r":2: links.model.dialect: .* is no dialect; did you mean 'openai_chat'"),
     ("env: SHOP_URL", "env: SHOP-URL", r":5: links.shop.env: 'SHOP-URL' is no name of a variable"),

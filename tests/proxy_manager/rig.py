@@ -136,7 +136,9 @@ def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[P
 
 
 def app_of(plane: Plane, loop: Loop) -> Flask:
-    return create_manager_api(loop, plane.topology, lambda: State(plane.state.path), TOKEN)
+    return create_manager_api(
+        loop, plane.topology, lambda: State(plane.state.path), TOKEN, plane.folder / "logs"
+    )
 
 
 @contextmanager

@@ -51,18 +51,20 @@ def armed(plane: Plane, attempt: int = 1) -> int:
     return attempt_id
 
 
-def test_with_no_run_they_wait_for_the_next(client: FlaskClient, plane: Plane) -> None:
+def test_with_no_run_they_strike_whoever_calls(client: FlaskClient, plane: Plane) -> None:
     assert client.get("/faults").json == {
         "number": 0,
         "faults": None,
         "source": "",
         "from": None,
         "note": "",
+        "live": None,
     }
     answer = put(client).json
     assert (answer["number"], answer["source"]) == (1, "a set")
-    assert answer["from"] == "from the next run without faults of its own on"
-    assert "what crosses the links now passes unchanged" in answer["note"]
+    assert answer["from"] == "from now on"
+    assert "whatever crosses the links now is struck" in answer["note"]
+    assert answer["live"] == {"run": "live-lab", "requests": {}, "faults": []}
     assert answer["faults"]["faults"][0]["fault"] == "truncate"
     assert client.get("/faults").json == answer
     assert client.get("/status").json["configuration"] == 1

@@ -207,9 +207,12 @@ def test_a_foreign_change_is_repaired_during_the_attempt(ready: Plane) -> None:
     assert [event.action for event in ready.history()] == ["armed", "repaired", "healed"]
 
 
-def test_a_foreign_change_while_idle_is_repaired(ready: Plane) -> None:
+def test_a_toxic_that_is_set_by_hand_while_idle_stays_until_an_attempt_is_armed(ready: Plane) -> None:
     add(ready, "search")
     ready.reconciler.watch()
+    ready.reconciler.step()
+    assert ready.toxics() == [("search", "latency")]
+    ready.arm([])
     assert ready.toxics() == []
 
 

@@ -21,9 +21,12 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from windtunnel.judging.findings.finding import Finding
+from windtunnel.judging.findings.rules import RULES
 from windtunnel.judging.judge import judge_episode
 from windtunnel.judging.summary import summarise
 from windtunnel.report.console import episode_line, print_summary
+from windtunnel.report.findings import findings_table
 from windtunnel.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)
@@ -226,3 +229,30 @@ def test_colours_appear_on_a_terminal_only():
 def test_a_percentile_that_so_few_tries_cannot_have_is_not_printed():
     row = next(one for one in printed(a_run()).splitlines() if one.startswith("message"))
     assert row.split()[2:4] == ["-", "-"]
+
+
+def test_findings_stand_in_the_summary_with_one_example_and_its_events():
+    key = {"status": 201, "method": "POST"}
+    twice = [
+        tried(error="read_timeout", ms=400, idempotency_key="a"),
+        exchange(**key),
+        tried(start=103.9, call=2, idempotency_key="b"),
+        exchange(start=103.9, call=2, **key),
+    ]
+    text = printed([run_started(1), *episode(*twice, expect={}), run_finished()])
+    assert "harmful   1  POST / was sent again 0.5 s after its reply was lost" in text
+    assert "[gateway-0:1, agent-0:3, gateway-0:2, agent-0:4]" in " ".join(text.split())
+    assert "windtunnel judge run-1 --json; an event: --event ID" in text
+
+
+def test_without_findings_nothing_is_said_of_them():
+    assert "findings" not in printed([run_started(1), *episode(expect={}), run_finished()])
+
+
+def test_many_findings_take_ten_lines_at_most():
+    kinds = [
+        Finding(rule.name, rule.severity, "word " * 16, "001", tuple(f"gateway-0:{n}" for n in range(9)))
+        for rule in RULES
+    ]
+    console = Console(file=io.StringIO(), width=100)
+    assert len(console.render_lines(findings_table(kinds, "run-1"))) <= 10

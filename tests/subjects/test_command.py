@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
-from tests.support import until
 from windtunnel.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
@@ -76,6 +75,25 @@ def test_a_failure_is_its_crash_with_its_last_words(wired: Wired) -> None:
     assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: "
 
 
+def test_of_a_trace_the_error_is_told_and_whose_it_was(wired: Wired) -> None:
+    wired.file("agent.py", "import urllib.request as web; web.urlopen('http://127.0.0.1:1')")
+    result = wired.ask(f"{{command: [{PYTHON}, agent.py]}}")
+    assert str(result.error).startswith("it ended with exit code 1: urllib.error.URLError: ")
+    assert result.error_class == "network"
+
+
+@pytest.mark.skipif(not which("node"), reason="no Node here")
+def test_a_program_of_node_says_what_ended_it(wired: Wired) -> None:
+    wired.file(
+        "agent.js", "console.log(process.argv[2]); if (process.argv[2] === 'x') throw new Error('no city')"
+    )
+    assert wired.ask("{command: [node, agent.js, '{prompt}']}", "hello").response == "hello"
+    assert (
+        wired.ask("{command: [node, agent.js, '{prompt}']}", "x").error
+        == "it ended with exit code 1: Error: no city"
+    )
+
+
 def test_nothing_said_is_no_answer(wired: Wired) -> None:
     assert wired.ask(shell("exit 0")).ended_by == "empty"
     assert wired.ask(shell("echo no", ", answer: json")).error_type == "NoAnswer"
@@ -127,25 +145,3 @@ def test_files_beside_the_wiring_are_found_from_its_folder(wired: Wired) -> None
 def test_what_is_not_there_is_said_before_anything_starts(wired: Wired, yaml: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said), wired.subject(yaml):
         pass
-
-
-RUNNER = """
-import sys
-from pathlib import Path
-from tests.subjects.wired import Wired
-wired = Wired(Path(sys.argv[1]))
-wired.ask(sys.argv[2])
-"""
-
-
-def test_a_killed_runner_takes_all_of_it_along(wired: Wired) -> None:
-    files = [wired.folder / name for name in ("main", "daemon")]
-    script = f"echo $$ > {files[0]}; setsid sh -c 'echo $$ > {files[1]}; sleep 600' & sleep 600"
-    pid = os.spawnv(
-        os.P_NOWAIT, sys.executable, [sys.executable, "-c", RUNNER, str(wired.folder), shell(script)]
-    )
-    pids = [pid_in(file) for file in files]
-    assert all(map(alive, pids))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    until(lambda: not any(map(alive, pids)))

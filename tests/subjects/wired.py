@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class Wired:
         self.folder = folder
         self.environ = dict(os.environ if environ is None else environ)
         self.events: list[Event] = []
+        self.links = LINKS
+        self.proxies = {"model": Address("127.0.0.1", 6007), "shop": Address("127.0.0.1", 6001)}
 
     def file(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -41,11 +43,10 @@ class Wired:
 
     @property
     def configuration(self) -> Configuration:
-        proxies = {"model": Address("127.0.0.1", 6007), "shop": Address("127.0.0.1", 6001)}
         state, logs = self.folder / "state", self.folder / "logs"
         return Configuration(
             settings=self.settings(),
-            topology=replace(default_topology("lab"), proxies=proxies),
+            topology=replace(default_topology("lab"), proxies=self.proxies),
             environ=self.environ,
             prompts=self.folder / "prompts.json",
             logs=logs,
@@ -57,10 +58,15 @@ class Wired:
         return Settings(**{"seed": 1, **given})
 
     @contextmanager
-    def subject(self, yaml: str) -> Iterator[Subject]:
-        wiring = load_wiring(self.file("windtunnel.yaml", f"{LINKS}subject: {yaml}\n"))
-        with open_wired_subject(wiring, self.configuration) as subject:
+    def opened(self, wiring: str) -> Iterator[Subject]:
+        """The subject of a wiring file with that text."""
+        loaded = load_wiring(self.file("windtunnel.yaml", wiring))
+        with open_wired_subject(loaded, self.configuration) as subject:
             yield subject
+
+    def subject(self, yaml: str) -> AbstractContextManager[Subject]:
+        """The subject that is written so, with the usual links."""
+        return self.opened(f"{self.links}subject: {yaml}\n")
 
     def context(self, attempt: int = 1, turns: tuple[str, ...] = (), **settings: object) -> AttemptContext:
         identity = Identity("run-1", "episode", attempt)

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,7 @@ from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
 from windtunnel.faults.base import Fault
 from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
 from windtunnel.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
@@ -118,14 +119,15 @@ def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> Non
 @_level
 def _set(fault_set: str, chaos_level: float) -> None:
     """Set the faults of the lab that is up. FAULT_SET: a preset's name or a file."""
-    chosen = scaled(find_set(fault_set), chaos_level)
+    live = _live()
+    chosen = scaled(find_set(fault_set, live.links), chaos_level)
     if not chosen.can_be_met:
         raise FaultSetError(
             f"{fault_set!r}: no fault in it can be met; to remove those set: windtunnel faults clear"
         )
     name = "a set given in full" if is_text(fault_set) else fault_set
     source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
-    _tell(_live().set(chosen.dump(), source))
+    _tell(live.set(chosen.dump(), source))
 
 
 @faults_command.command("clear")
@@ -158,7 +160,7 @@ def _live() -> LiveFaultsClient:
     published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
     if published.isdecimal():
         manager = Address(manager.host, int(published))
-    return LiveFaultsClient(manager, configuration.state.parent)
+    return LiveFaultsClient(manager, configuration.state.parent, configuration.wiring.links)
 
 
 def _tell(answer: dict[str, Any]) -> None:
@@ -173,7 +175,21 @@ def _tell(answer: dict[str, Any]) -> None:
     if answer.get("note"):
         click.echo(strip_control(answer["note"]))
     if answer["faults"]:
-        print_set(find_set(json.dumps(answer["faults"])))
+        print_set(read_canonical(json.dumps(answer["faults"])))
+    if answer.get("live"):
+        for line in _struck(answer["live"]):
+            click.echo(strip_control(line))
+
+
+def _struck(live: Mapping[str, Any]) -> Iterator[str]:
+    """What crossed the lab outside any run, and what struck it."""
+    if "error" in live:
+        yield f"what was struck cannot be read: {live['error']}"
+        return
+    requests = ", ".join(f"{link} {count}" for link, count in live["requests"].items())
+    yield f"live traffic ({live['run']}): {requests or 'no request yet'}"
+    for row in live["faults"]:
+        yield f"  {row['fault']} on {row['link']}: met {row['met']}, injected {row['injected']}"
 
 
 def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False) -> None:

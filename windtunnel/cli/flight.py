@@ -49,7 +49,7 @@ def fly_in_own_lab(
         if options.subject:
             split_subject_name(options.subject)
         check_cassettes(configuration.settings)
-        prompts.load(configuration.prompts)
+        prompts.load(configuration.prompts, configuration.wiring.links)
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))

@@ -11,6 +11,7 @@ import click
 
 from windtunnel.judging.prompt_texts import prompts_of_texts
 from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
+from windtunnel.links.links import Links
 from windtunnel.settings.settings import NAMES, Settings
 
 subject_option = click.option(
@@ -30,10 +31,13 @@ class PromptsOptions:
     only: tuple[str, ...]
     match: str
 
-    def load(self, usual: Path) -> Prompts:
-        """The prompts; of the ``usual`` file if none is named. Raises ``PromptsError``."""
+    def load(self, usual: Path, links: Links) -> Prompts:
+        """The prompts; of the ``usual`` file if none is named. Raises ``PromptsError``.
+
+        Oracles may ask for requests on these ``links`` alone.
+        """
         if not self.texts:
-            return load_prompts(self.file or usual, self.only, self.match)
+            return load_prompts(self.file or usual, self.only, self.match, links)
         if self.file or self.only or self.match:
             raise PromptsError("--prompt is a prompt itself: leave out --prompts, --only and --match")
         return prompts_of_texts(self.texts)

@@ -13,6 +13,7 @@ import click
 from windtunnel.core.exit_codes import UNKNOWN
 from windtunnel.history.reader import RunHistory, latest_run, read_history
 from windtunnel.judging.summary import Summary, summarise
+from windtunnel.links.links import Links
 from windtunnel.report.console import episode_line, print_summary
 from windtunnel.report.reproduce import command, prompts_changed
 from windtunnel.report.terminal import line_width, plain_console
@@ -78,6 +79,12 @@ def _show(summary: Summary, prompts: str) -> None:
         raise click.UsageError("the settings in the history are not of this version", None) from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
-    repeat = command(settings, source, summary.lab_id, wiring=summary.flown_by)
+    repeat = command(
+        settings,
+        source,
+        summary.lab_id,
+        wiring=summary.flown_by,
+        links=Links.load(summary.links) if summary.links else None,
+    )
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

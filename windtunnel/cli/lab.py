@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from pathlib import Path
 
 import click
 
@@ -17,6 +18,7 @@ from windtunnel.links.topology import Topology
 from windtunnel.report.plain_table import table_lines, width_of
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.state.state import check_version
+from windtunnel.subjects.variables import link_address
 
 
 @click.group("lab")
@@ -26,10 +28,17 @@ def lab_command() -> None:
 
 @lab_command.command("up")
 @click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
-def _up(toxiproxy: str) -> None:
-    """Start a lab and leave it running; then: windtunnel run."""
+@click.option(
+    "--wiring", type=click.Path(path_type=Path), help="the wiring file [WIRING]; default: the lab's own"
+)
+def _up(toxiproxy: str, wiring: Path | None) -> None:
+    """Start a lab and leave it running; then: windtunnel run.
+
+    It prints a line for a shell for each link: whoever calls these addresses crosses the lab. Faults that are
+    set on it (windtunnel faults set) strike that traffic, too, while no run is in progress.
+    """
     require_lab()
-    configuration = load_configuration(os.environ)
+    configuration = load_configuration({**os.environ, **({"WIRING": str(wiring)} if wiring else {})})
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)
     code = daemon.bring_up(configuration, toxiproxy, print_to_stderr)
@@ -43,6 +52,9 @@ def _print_addresses(topology: Topology) -> None:
     for line in table_lines(("link", "agent dials", "gateway", "upstream"), address_rows(topology), width):
         click.echo(line)
     click.echo(f"manager {topology.manager.url}   Toxiproxy {topology.toxiproxy}")
+    for link in topology.links:
+        for name in link.env:
+            click.echo(f"export {name}={link_address(link, topology)}")
     if moved:
         click.echo(textwrap.fill(f"ports that were taken, and are moved: {', '.join(moved)}", width))
 

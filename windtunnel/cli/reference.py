@@ -95,7 +95,8 @@ def findings_reference() -> str:
         " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
         " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
         " the history, so that `windtunnel judge RUN` gives them again. What a rule cannot know it does not"
-        " say: of a subject that keeps no record of its calls the gateway's record speaks alone."
+        " say: of a subject that keeps no record of its calls the gateway's record speaks alone. A rule is a"
+        " file in `windtunnel/judging/findings/`, which this page is made of, and a line in its `rules.py`."
     )
     return _page("Rules of the findings", intro, *findings_page())
 

@@ -47,7 +47,7 @@ def run_command(subject: str | None, prompts: PromptsOptions, as_json: bool, run
         configuration = replace(configuration, prompts=prompts.file or configuration.prompts)
         if subject == LAB_SUBJECT or (not subject and configuration.wiring.is_lab):
             require_lab()
-        loaded = prompts.load(configuration.prompts)
+        loaded = prompts.load(configuration.prompts, configuration.wiring.links)
         loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
         check_version(configuration.state)
         check_cassettes(configuration.settings)
@@ -84,9 +84,14 @@ def _run(
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
         summary = flight.summary
-        words = [*([f"--subject={name}"] if name else []), *summary.flown_by]
         repeat = command(
-            flight.settings, summary.prompts_source, summary.lab_id, configuration.environ, words
+            flight.settings,
+            summary.prompts_source,
+            summary.lab_id,
+            configuration.environ,
+            summary.flown_by,
+            configuration.wiring.links,
+            name,
         )
         print_summary(console, summary, repeat)
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)

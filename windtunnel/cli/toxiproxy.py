@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.links.topology import TOXIPROXY_PORT
+from windtunnel.links.ports import TOXIPROXY_PORT
 
 
 @click.command("toxiproxy")

@@ -28,19 +28,25 @@ _CALL_ITEM, _RESULT_ITEM = "function_call", "function_call_output"
 class Conversation:
     """``messages`` is a copy, to be changed at will; ``body`` is the rest of the request.
 
-    ``key`` is where the request has its messages.
+    ``key`` is where the request has its messages. What the system says is the first message, also where the
+    API has it in a ``system_field``.
     """
 
     dialect: Dialect
     body: dict[str, Any]
     messages: list[ChatMessage]
     key: str = "messages"
+    system_field: str = ""
 
     def as_body(self) -> dict[str, Any]:
         """The request's JSON with these messages."""
         if self.key == CONTENTS:
             return from_messages(self.body, self.messages)
-        return {**self.body, self.key: self.messages}
+        among = self.messages if self.dialect == "anthropic" else self.messages[:1]
+        apart = [message for message in among if self.system_field and _is_system(message)]
+        said = {self.system_field: _joined([message.get("content") for message in apart])} if apart else {}
+        rest = [message for message in self.messages if not any(message is system for system in apart)]
+        return {**self.body, **said, self.key: rest}
 
     def units(self) -> list[list[ChatMessage]]:
         """All messages, those that belong together in one list."""
@@ -82,7 +88,10 @@ def read_conversation(request: Request, dialect: Dialect) -> Conversation:
         messages = [{"role": "user", "content": messages}]
     if not isinstance(messages, list) or len(as_objects(messages)) < len(messages):
         raise ValueError("no list of messages")
-    return Conversation(dialect, body, messages, key)
+    field = "system" if dialect == "anthropic" else "instructions" if body.get("instructions") else ""
+    has_system = bool(body.get(field)) and isinstance(body[field], str | list)
+    first = [{"role": "system", "content": body.pop(field)}] if has_system else []
+    return Conversation(dialect, body, first + messages, key, field)
 
 
 def _is_system(message: ChatMessage) -> bool:
@@ -121,6 +130,16 @@ def last_user_text(messages: list[ChatMessage]) -> str:
     """The text of the user's last message; empty without one."""
     texts = [text_of(message) for message in messages if role_of(message) == "user"]
     return texts[-1] if texts else ""
+
+
+def _joined(contents: list[Any]) -> Any:
+    """Several contents as one: a text, or a list of parts if one of them is such a list."""
+    if not any(isinstance(content, list) for content in contents):
+        return "\n".join(map(str, contents))
+    parts = (
+        content if isinstance(content, list) else [{"type": "text", "text": content}] for content in contents
+    )
+    return [part for each in parts for part in each]
 
 
 def content_text(content: Any) -> str:

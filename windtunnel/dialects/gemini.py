@@ -7,13 +7,13 @@ and a stream ends without an event that says so. Statuses are those of its error
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from http import HTTPStatus
+from dataclasses import replace
 from typing import Any
 
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.conversation import last_user_text
-from windtunnel.dialects.errors import TOOL_USE_FAILED, ErrorForm
-from windtunnel.dialects.event_stream import value_of, with_data, write_event
+from windtunnel.dialects.errors import ErrorForm
+from windtunnel.dialects.event_stream import value_of, with_data
 from windtunnel.dialects.gemini_contents import (
     CONTENTS,
     ContentPart,
@@ -24,56 +24,16 @@ from windtunnel.dialects.gemini_contents import (
     to_messages,
     write_call,
 )
+from windtunnel.dialects.gemini_errors import GEMINI_ERRORS, gemini_error
+from windtunnel.dialects.gemini_stream import break_off, collect_chunks, event_candidate, spread_candidates
 from windtunnel.dialects.http import Request, dump_json
-from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text, index_in
+from windtunnel.dialects.json_values import as_list, as_object, as_objects, as_text
 from windtunnel.dialects.model_dialect import EventKind
-from windtunnel.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall, pieces
+from windtunnel.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
 _REASONS = {finish: reason for reason, finish in _FINISH.items()} | {"tool_calls": "STOP"}
 _MALFORMED = "MALFORMED_FUNCTION_CALL"
-_BLOCKED = "PROHIBITED_CONTENT"
-_INVALID = "INVALID_ARGUMENT"
-_ERRORS = {
-    "rate_limit": ErrorForm(429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"),
-    "quota": ErrorForm(
-        429,
-        "You exceeded your current quota, please check your plan and billing details.",
-        "RESOURCE_EXHAUSTED",
-    ),
-    "auth_error": ErrorForm(400, "API key not valid. Please pass a valid API key.", _INVALID),
-    "forbidden": ErrorForm(403, "The caller does not have permission", "PERMISSION_DENIED"),
-    "not_found": ErrorForm(
-        404,
-        "models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
-        "ListModels to see the list of available models and their supported methods.",
-        "NOT_FOUND",
-    ),
-    "server_error": ErrorForm(500, "An internal error has occurred. Please retry.", "INTERNAL"),
-    "bad_gateway": ErrorForm(502, "Bad Gateway"),
-    "unavailable": ErrorForm(503, "The service is currently unavailable.", "UNAVAILABLE"),
-    "overloaded": ErrorForm(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
-    "context_length": ErrorForm(
-        400,
-        "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit}).",
-        _INVALID,
-    ),
-    "tool_use_failed": ErrorForm(400, TOOL_USE_FAILED + " {failed_generation}", _INVALID),
-    "content_filter": ErrorForm(200, "", _BLOCKED),
-}
-_NAME_OF = {
-    400: _INVALID,
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    409: "ABORTED",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    501: "UNIMPLEMENTED",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-_STATUS_OF = {name: status for status, name in _NAME_OF.items()}
 _Candidate = dict[str, Any]
 
 
@@ -82,19 +42,14 @@ class Gemini:
 
     name: Dialect = "gemini"
     id_header = ""
-    errors: Mapping[str, ErrorForm] = _ERRORS
+    errors: Mapping[str, ErrorForm] = GEMINI_ERRORS
     path_end = (":generateContent", ":streamGenerateContent")
     id_prefix = ""
 
     def error_body(
         self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any
     ) -> dict[str, Any]:
-        """A prompt that is blocked is no error here: its reply says so, and has no candidate."""
-        if type == _BLOCKED:
-            return {"promptFeedback": {"blockReason": type}, "usageMetadata": self.usage(0, 0)}
-        status = _STATUS_OF.get(type) or _status_called(type)
-        name = _NAME_OF.get(status, "UNKNOWN")
-        return {"error": {"code": status, "message": message, "status": name, **fields}}
+        return gemini_error(type, message, **fields)
 
     def read_request(self, request: Request) -> ModelRequest:
         body = request.json_object()
@@ -160,34 +115,14 @@ class Gemini:
         return {**counts, "totalTokenCount": prompt + completion}
 
     def collect(self, events: Iterable[bytes]) -> dict[str, Any]:
-        chunks = [value for event in events if isinstance(value := value_of(event), dict)]
-        candidates: dict[int, _Candidate] = {}
-        for chunk in chunks:
-            for part in as_objects(chunk.get("candidates")):
-                _add(candidates.setdefault(index_in(part), {"content": {"role": "model"}}), part)
-        if not candidates or any("error" in chunk for chunk in chunks):
-            raise ValueError("no stream of chunks")
-        whole = {key: value for chunk in chunks for key, value in chunk.items()}
-        return {**whole, "candidates": [candidates[at] for at in sorted(candidates)]}
+        return collect_chunks(events)
 
     def spread(self, body: dict[str, Any]) -> Iterator[bytes]:
-        """The last event of a candidate has an empty text beside the reason for its end."""
-        envelope = {key: value for key, value in body.items() if key not in ("candidates", "usageMetadata")}
-        usage = {"usageMetadata": body["usageMetadata"]} if "usageMetadata" in body else {}
-        for at, candidate in enumerate(as_objects(body.get("candidates"))):
-            index = {"index": candidate.get("index", at)}
-            content = as_object(candidate.get("content"))
-            for part in parts_of(content):
-                for piece in _cut(part):
-                    yield write_event(
-                        {"candidates": [{"content": {**content, "parts": [piece]}, **index}], **envelope}
-                    )
-            last = {**candidate, "content": {**content, "parts": [{"text": ""}]}, **index}
-            yield write_event({"candidates": [last], **usage, **envelope})
+        return spread_candidates(body)
 
     def kind_of(self, event: bytes) -> EventKind:
         """What was said comes first: the last of it often comes with the reason for the end."""
-        candidate = _chunk_candidate(value_of(event))
+        candidate = event_candidate(event)
         parts = parts_of(candidate.get("content"))
         if any(map(call_in, parts)):
             return "call"
@@ -196,50 +131,34 @@ class Gemini:
         return "finish" if named_field(candidate, "finishReason") else "other"
 
     def calls_begun(self, event: bytes) -> int:
-        return sum(1 for part in parts_of(_chunk_candidate(value_of(event)).get("content")) if call_in(part))
+        return sum(1 for part in parts_of(event_candidate(event).get("content")) if call_in(part))
 
     def arguments_in(self, event: bytes) -> str:
-        parts = parts_of(_chunk_candidate(value_of(event)).get("content"))
+        parts = parts_of(event_candidate(event).get("content"))
         return next((read_call(call).arguments for part in parts if (call := call_in(part))), "")
 
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         """Arguments that are no JSON object cannot be in an event that is whole: it breaks off after them."""
-        value = as_object(value_of(event))
-        candidate = _chunk_candidate(value)
-        content = as_object(candidate.get("content"))
-        before: list[ContentPart] = []
-        for part in parts_of(content):
-            if not call_in(part):
-                before.append(part)
-                continue
-            call = ToolCall(as_text(call_in(part).get("name")), arguments, as_text(call_in(part).get("id")))
-            values = call.values()
-            parts = [*before, write_call(part, call, {} if values is None else values)]
-            unfinished = {key: candidate[key] for key in candidate if key == "index"}
-            one = {**value, "candidates": [{"content": {**content, "parts": parts}, **unfinished}]}
-            whole = with_data(event, dump_json(one))
-            return whole if values is not None else _broken_off(whole, arguments)
-        return event
+        candidate = event_candidate(event)
+        parts = parts_of(candidate.get("content"))
+        at = next((at for at, part in enumerate(parts) if call_in(part)), None)
+        if at is None:
+            return event
+        call = replace(read_call(call_in(parts[at])), arguments=arguments)
+        content = {**as_object(candidate.get("content")), "parts": [*parts[:at], _written(parts[at], call)]}
+        whole = _with_candidate(event, {**_without_reason(candidate), "content": content})
+        return whole if call.values() is not None else break_off(whole, arguments)
 
     def without_finish(self, event: bytes) -> bytes | None:
         """The event without the reason for the end; None if it has no such reason."""
-        value = as_object(value_of(event))
-        candidate = _chunk_candidate(value)
+        candidate = event_candidate(event)
         if not named_field(candidate, "finishReason"):
             return None
-        rest = {key: candidate[key] for key in ("content", "index") if key in candidate}
         said = self.kind_of(event) != "finish"
-        return with_data(event, dump_json({**value, "candidates": [rest]})) if said else b""
+        return _with_candidate(event, _without_reason(candidate)) if said else b""
 
 
 GEMINI = Gemini()
-
-
-def _status_called(phrase: str) -> int:
-    """The status that a phrase in snake case names; 500 if there is none."""
-    names = {status.phrase.lower().replace(" ", "_"): status.value for status in HTTPStatus}
-    digits = phrase.rpartition("_")[2]
-    return names.get(phrase, int(digits) if digits.isdecimal() else 500)
 
 
 def _first(body: dict[str, Any]) -> _Candidate:
@@ -249,8 +168,12 @@ def _first(body: dict[str, Any]) -> _Candidate:
     return candidates[0]
 
 
-def _chunk_candidate(chunk: Any) -> _Candidate:
-    return next(iter(as_objects(as_object(chunk).get("candidates"))), {})
+def _without_reason(candidate: _Candidate) -> _Candidate:
+    return {key: candidate[key] for key in ("content", "index") if key in candidate}
+
+
+def _with_candidate(event: bytes, candidate: _Candidate) -> bytes:
+    return with_data(event, dump_json({**as_object(value_of(event)), "candidates": [candidate]}))
 
 
 def _is_text(part: ContentPart) -> bool:
@@ -289,35 +212,3 @@ def _up_to_malformed(calls: Sequence[ToolCall]) -> tuple[Sequence[ToolCall], Too
 
 def _written(part: ContentPart, call: ToolCall) -> ContentPart:
     return write_call(part, call, call.values() or {})
-
-
-def _add(candidate: _Candidate, piece: _Candidate) -> None:
-    """Adds what a chunk brings to the candidate so far: pieces of one text are joined."""
-    content = as_object(piece.get("content"))
-    whole = candidate["content"]
-    parts = whole.setdefault("parts", [])
-    for part in parts_of(content):
-        last = parts[-1] if parts else {}
-        if set(part) <= {"text", "thought"} and "text" in last and _alike(last, part):
-            parts[-1] = {**last, "text": as_text(last["text"]) + as_text(part.get("text"))}
-        elif set(part) != {"text"} or part["text"]:
-            parts.append(part)
-    whole.update({key: value for key, value in content.items() if key != "parts"})
-    candidate.update({key: value for key, value in piece.items() if key != "content"})
-
-
-def _alike(last: ContentPart, part: ContentPart) -> bool:
-    return set(last) <= {"text", "thought"} and bool(last.get("thought")) == bool(part.get("thought"))
-
-
-def _cut(part: ContentPart) -> Iterator[ContentPart]:
-    """A plain text in pieces; any other part as it is."""
-    if set(part) <= {"text", "thought"} and as_text(part.get("text")):
-        yield from ({**part, "text": piece} for piece in pieces(part["text"]))
-    else:
-        yield part
-
-
-def _broken_off(event: bytes, arguments: str) -> bytes:
-    """The event up to the place where its empty arguments stand, with those in their place."""
-    return event[: event.rindex(b'"args": {}')] + b'"args": ' + arguments.encode("utf-8", "replace")

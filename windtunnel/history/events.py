@@ -92,7 +92,8 @@ class EpisodeStarted:
     """``episode`` is the prompt's key: its ``id``, or a hash of its text.
 
     ``expect`` is the prompt's oracle as it stands in the prompts file, None without one. ``recorded``: the
-    subject keeps a record of its own calls and tries, so that what is not in it was not.
+    subject keeps a record of its own calls and tries, so that what is not in it was not. ``turns``: those of
+    a conversation, which ``prompt`` has all in one.
     """
 
     t: float
@@ -100,6 +101,7 @@ class EpisodeStarted:
     prompt: str
     expect: Mapping[str, Any] | None
     recorded: bool = True
+    turns: list[str] = field(default_factory=list)
     event: Literal["episode_started"] = "episode_started"
 
 
@@ -121,7 +123,8 @@ class AttemptEnded:
     """``ended_by``: report, text (an answer without a report), empty, limit or exception.
 
     ``error_class``: what failed where an error ended it: the agent itself, a server (it answered with an
-    error), or the network (no whole answer came).
+    error), or the network (no whole answer came). ``answers``: those to the turns of a conversation, the last
+    of which is ``response``.
     """
 
     episode: str
@@ -135,6 +138,7 @@ class AttemptEnded:
     error_type: str | None
     error: str | None
     error_class: ErrorClass = "none"
+    answers: list[str] = field(default_factory=list)
     event: Literal["attempt_ended"] = "attempt_ended"
 
 

@@ -22,6 +22,9 @@ _LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as ma
 _LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
+# how the ids of runs begin that hold what crossed a lab outside any run
+LIVE = "live-"
+
 
 class HistoryError(ValueError):
     """A line that is no event; the message names the file and the line, and is fit for a terminal."""
@@ -80,8 +83,12 @@ def _implausible(event: Event) -> str:
 
 
 def latest_run(logs: Path) -> str:
-    """The id of the last run there, which begins with its time. Raises ``HistoryError`` without any."""
+    """The id of the last run there, which begins with its time; never that of what crossed a lab live.
+
+    Raises ``HistoryError`` without any.
+    """
     names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
+    names = [name for name in names if not name.startswith(LIVE)]
     if not names:
         raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one, or name its --logs")
     return max(names)

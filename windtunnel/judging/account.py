@@ -132,7 +132,9 @@ def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tu
     """The number, text and chaos level of each fault set that was in force."""
     settings = started.settings
     yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
-    yield from ((event.number, event.faults, 1.0) for event in events if isinstance(event, FaultsSet))
+    # a gateway that is told of a set again records it again
+    later = {event.number: event.faults for event in events if isinstance(event, FaultsSet)}
+    yield from ((number, text, 1.0) for number, text in later.items())
 
 
 def _is_eligible(entry: Entry, exchange: Exchange) -> bool:

@@ -1,6 +1,7 @@
 """The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
 
-``id`` and ``expect`` may be absent. The key of an entry, its ``id`` or a hash of its text, is what its faults
+``id`` and ``expect`` may be absent, and ``"turns": [text, ...]`` may stand for ``prompt``: what is said in a
+conversation, one after the other. The key of an entry, its ``id`` or a hash of its text, is what its faults
 are drawn by: they depend neither on its place nor on other entries.
 """
 
@@ -19,10 +20,11 @@ from windtunnel.core.strict_json import unique
 from windtunnel.core.user_errors import InputError
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.prompt_keys import checked_id, numbered, text_key
+from windtunnel.judging.prompt_keys import checked_id, numbered, turns_key
 from windtunnel.links.links import Links
 
-_NAMES = ("prompt", "id", "expect")
+_NAMES = ("prompt", "turns", "id", "expect")
+_MOST_TURNS = 50
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
 
 
@@ -32,12 +34,16 @@ class PromptsError(InputError):
 
 @dataclass(frozen=True)
 class Prompt:
-    """``key`` names its episode. ``place`` is where the entry stands in the file, from 1."""
+    """``key`` names its episode. ``place`` is where the entry stands in the file, from 1.
+
+    ``turns`` are those of a conversation, and ``text`` all of them; empty where the text is all there is.
+    """
 
     key: str
     text: str
     expect: Mapping[str, Any] | None = None
     place: int = 0
+    turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,17 @@ def load_prompts(
     except ValueError as error:
         problems = "".join(f"\n  {problem}" for problem in loaded.problems)
         raise PromptsError(f"{path}: {error}{problems}") from None
+
+
+def check_turns(prompts: Prompts, holds_them: bool) -> None:
+    """Raises ``PromptsError`` for a conversation if the subject holds none."""
+    conversation = next((prompt for prompt in prompts.entries if prompt.turns), None)
+    if conversation and not holds_them:
+        where = f"{prompts.source.file}: entry {conversation.place} has {len(conversation.turns)} turns"
+        raise PromptsError(
+            f"{where}, and this subject takes one prompt at a time; of a wiring's subjects python holds a"
+            " conversation, and service and http do whose request has {conversation} in it"
+        )
 
 
 def _bytes(path: Path) -> bytes:
@@ -121,8 +138,8 @@ class _Keys:
 
     def __init__(self, entries: Sequence[object]) -> None:
         # a bad entry has its number, too: mending it moves no other
-        unnamed = {place: text for place, entry in enumerate(entries, start=1) if (text := _unnamed(entry))}
-        self._made = dict(zip(unnamed, numbered(map(text_key, unnamed.values())), strict=True))
+        unnamed = {place: turns for place, entry in enumerate(entries, start=1) if (turns := _unnamed(entry))}
+        self._made = dict(zip(unnamed, numbered(map(turns_key, unnamed.values())), strict=True))
         self._places = {key: place for place, key in self._made.items()}
 
     def take(self, entry: Mapping[str, Any], place: int) -> str:
@@ -135,10 +152,31 @@ class _Keys:
         return key
 
 
-def _unnamed(entry: object) -> str:
-    """The text of an entry without an ``id``; empty if it has one, or no text."""
-    text = entry.get("prompt") if isinstance(entry, dict) and "id" not in entry else None
-    return text.strip() if isinstance(text, str) else ""
+def _unnamed(entry: object) -> list[str]:
+    """What is said in an entry without an ``id``; nothing if it has one, or no text."""
+    if not isinstance(entry, dict) or "id" in entry:
+        return []
+    turns = entry.get("turns", [entry.get("prompt")])
+    if not isinstance(turns, list):
+        return []
+    texts = [turn for turn in turns if isinstance(turn, str) and turn.strip()]
+    return texts if texts == turns else []
+
+
+def _turns(entry: Mapping[str, Any]) -> list[str]:
+    """What is said in the entry. Raises ``ValueError``."""
+    if "turns" in entry and "prompt" in entry:
+        raise ValueError('has "turns" and a "prompt": one of them is enough')
+    name = "turns" if "turns" in entry else "prompt"
+    turns = entry["turns"] if name == "turns" else [entry.get("prompt")]
+    if not isinstance(turns, list) or not 1 <= len(turns) <= _MOST_TURNS:
+        raise ValueError(f'"turns" must be a list of 1 to {_MOST_TURNS} texts')
+    if not all(isinstance(turn, str) and turn.strip() for turn in turns):
+        shown = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
+        raise ValueError(f"{shown} not empty")
+    if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
+        raise ValueError(f'"{name}" has half a character in it (a lone surrogate)')
+    return [turn.strip() for turn in turns]
 
 
 def _prompt(entry: object, place: int, keys: _Keys, links: Links | None) -> Prompt:
@@ -147,18 +185,15 @@ def _prompt(entry: object, place: int, keys: _Keys, links: Links | None) -> Prom
     for name in entry:
         if name not in _NAMES:
             raise ValueError(f"{name!r} is no key of a prompt{nearest(name, _NAMES)}")
-    text = entry.get("prompt")
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError('"prompt" must be a text that is not empty')
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError('"prompt" has half a character in it (a lone surrogate)')
+    turns = _turns(entry)
     key = keys.take(entry, place)
     expect = entry.get("expect")
     if expect is not None:
         if not isinstance(expect, dict):
             raise ValueError('"expect" must be an object')
         parse_expect(expect, links)
-    return Prompt(key, text.strip(), expect, place)
+    conversation = tuple(turns) if len(turns) > 1 else ()
+    return Prompt(key, "\n".join(turns), expect, place, conversation)
 
 
 def _picked(prompts: Prompts) -> list[Prompt]:
@@ -180,6 +215,10 @@ def _picked(prompts: Prompts) -> list[Prompt]:
     return [prompt for prompt in entries if prompt.key in keys]
 
 
+def _hashed(prompt: Prompt) -> str:
+    return turns_key(prompt.turns or (prompt.text,))
+
+
 def _key_for(name: str, entries: Sequence[Prompt]) -> str:
     """A key goes before a place, since an ``id`` may be a number. Raises ``ValueError``."""
     places = {str(prompt.place): prompt.key for prompt in entries}
@@ -187,7 +226,7 @@ def _key_for(name: str, entries: Sequence[Prompt]) -> str:
         return name
     if name in places:
         return places[name]
-    ids = [prompt.key for prompt in entries if not prompt.key.startswith(text_key(prompt.text))]
+    ids = [prompt.key for prompt in entries if not prompt.key.startswith(_hashed(prompt))]
     hint = nearest(name, ids) if ids else ""
     raise ValueError(
         f"--only={name!r}: no entry has this id, and places go from 1 to {max(map(int, places))}{hint}"

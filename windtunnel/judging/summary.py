@@ -49,7 +49,8 @@ class Summary:
 
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
     ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
-    ``flown_by``: the words of the command line that give the run's wiring.
+    ``flown_by``: the words of the command line that give the run's wiring, whose ``links`` are as
+    ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
     was; of others it is not known.
     ``differences``: where the verdicts are not those that were recorded.
@@ -64,6 +65,7 @@ class Summary:
     subject: str
     prompts_source: PromptsSource
     flown_by: list[str]
+    links: list[dict[str, Any]]
     completed: bool
     episodes: list[EpisodeJudgement]
     outcomes: dict[Outcome, int]
@@ -129,6 +131,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         subject=started.subject_shown,
         prompts_source=started.prompts_source,
         flown_by=started.flown_by,
+        links=started.links,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},

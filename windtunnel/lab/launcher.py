@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import requests
 
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
-from windtunnel.core.sockets import LOOPBACK, SOCKETS_VARIABLE, Address, address_of, bind_or_replace
+from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
 from windtunnel.lab import toxiproxy
+from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
-from windtunnel.links.topology import default_topology, draw_lab_id
+from windtunnel.links.topology import Topology, default_topology, draw_lab_id
 from windtunnel.settings.configuration import Configuration
 
 # patience for a busy machine: a process that ends is noticed at once
@@ -40,28 +41,49 @@ class LabError(Exception):
 
 
 class Lab:
-    """A native lab on loopback. Use as a context manager: it is down again whatever happens."""
+    """A native lab on loopback. Use as a context manager: it is down again whatever happens.
+
+    Each of its ``lanes`` has proxies, gateway and manager of its own; services and Toxiproxy are shared.
+    """
 
     def __init__(
         self,
         configuration: Configuration,
         choice: toxiproxy.Choice,
         cancelled: Callable[[], bool] = lambda: False,
+        lanes: int = 1,
     ) -> None:
         self._cancelled = cancelled
         self._configuration = configuration
         self._toxiproxy = choice
         self._processes: dict[str, Process] = {}
-        self._sockets: dict[str, socket.socket] = {}
+        self._sockets: Sockets = {}
         self.lifeline_end, self._lifeline = os.pipe()
-        wiring = configuration.wiring
-        self.topology = replace(
-            default_topology(draw_lab_id(), ports=configuration.ports, links=wiring.links),
-            wiring=wiring.dump(),
-        )
+        wiring, lab_id = configuration.wiring, draw_lab_id()
+        self.lanes = [
+            replace(default_topology(lab_id, lane, configuration.ports, wiring.links), wiring=wiring.dump())
+            for lane in range(lanes)
+        ]
         # what leads the lab's processes to one another is nobody else's to write
-        self.topology_path = private_folder().resolve() / f"{self.topology.lab_id}.json"
-        self.logs = configuration.logs / "lab" / self.topology.lab_id
+        self._folder = private_folder().resolve()
+        self.logs = configuration.logs / "lab" / lab_id
+
+    @property
+    def topology(self) -> Topology:
+        """That of the first lane."""
+        return self.lanes[0]
+
+    @property
+    def topology_path(self) -> Path:
+        """The file from which the processes of the first lane know it."""
+        return self._path_of(0)
+
+    def _path_of(self, lane: int) -> Path:
+        return self._folder / (self.topology.lab_id + (f"-{lane}" if lane else "") + ".json")
+
+    def _dump(self) -> None:
+        for topology in self.lanes:
+            topology.dump(self._path_of(topology.lane))
 
     def __enter__(self) -> Lab:
         try:
@@ -85,7 +107,7 @@ class Lab:
         self._bind()
         make_private_folder()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
-        self.topology.dump(self.topology_path)
+        self._dump()
         if self._toxiproxy.kind == "embedded":
             self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
         links = self.topology.links
@@ -96,40 +118,29 @@ class Lab:
         if any(link.upstream == SCRIPTED for link in links):
             self._spawn("model", python("windtunnel.model_server"), [SCRIPTED])
         gateways = [f"gateway_{name}" for name in links.names]
-        self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"])
+        for lane in range(len(self.lanes)):
+            self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"], lane)
         if self._toxiproxy.kind == "executable":
             self._start_own_toxiproxy()
-        self._spawn("manager", python("proxy_manager"), ["manager"])
-        for name in self._sockets.keys() - {"manager"}:  # kept open for the manager's successor
-            self._sockets[name].close()  # its process holds it: when that is dead, the port refuses
+        for lane in range(len(self.lanes)):
+            self._spawn("manager", python("proxy_manager"), ["manager"], lane)
+        for lane, name in self._sockets:
+            if name != "manager":  # kept open for the manager's successor
+                self._sockets[lane, name].close()  # its process holds it: when that is dead, the port refuses
         self._wait_until_ready()
 
     def _bind(self) -> None:
-        topology = self.topology
-        # one server is the scripted model of every link that leads to one
-        server = {
-            link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links
-        }
-        addresses: dict[str, Address] = {}
-        for name, address in topology.services.items():
-            addresses.setdefault(server[name], address)
-        addresses |= {f"gateway_{name}": address for name, address in topology.gateways.items()}
-        addresses |= {"control": topology.control, "manager": topology.manager}
-        if self._toxiproxy.kind != "url":
-            addresses["toxiproxy"] = Address(LOOPBACK, int(topology.toxiproxy.rpartition(":")[2]))
-        for name, address in addresses.items():
-            self._sockets[name] = bind_or_replace(address)
-        at = {name: address_of(listener) for name, listener in self._sockets.items()}
         shared = self._toxiproxy.kind == "url"
-        self.topology = replace(
-            topology,
-            services={name: at[server[name]] for name in topology.services},
-            gateways={name: at[f"gateway_{name}"] for name in topology.gateways},
-            control=at["control"],
-            manager=at["manager"],
-            toxiproxy=self._toxiproxy.url if shared else at["toxiproxy"].url,
-            proxy_prefix=f"{topology.lab_id}_" if shared else "",
-        )
+        self._sockets, services = bind_services(self.topology)
+        for lane, topology in enumerate(self.lanes):
+            sockets, self.lanes[lane] = bind_lane(topology)
+            self._sockets |= sockets
+        url, prefix = self._toxiproxy.url, f"{self.topology.lab_id}_"
+        if not shared:
+            usual = Address.parse(self.topology.toxiproxy.partition("://")[2])
+            sockets, url = bind_toxiproxy(usual)
+            self._sockets |= sockets
+        self.lanes = lanes_with(self.lanes, services, url, prefix if shared else "")
 
     def _start_own_toxiproxy(self) -> None:
         """Starts the real server on a port that is held until just before, since it can be handed no socket.
@@ -141,7 +152,7 @@ class Lab:
         try:
             toxiproxy.write_mark(path, mark)
             for _ in range(_OWN_TOXIPROXY_TRIES):
-                listener = self._sockets.pop("toxiproxy")
+                listener = self._sockets.pop((0, "toxiproxy"))
                 address = address_of(listener)
                 listener.close()
                 server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
@@ -149,19 +160,20 @@ class Lab:
                 if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
                     return
                 self._processes.pop("toxiproxy").stop()
-                self._sockets["toxiproxy"] = bind_or_replace(Address(LOOPBACK, 0))
-                self.topology = replace(self.topology, toxiproxy=address_of(self._sockets["toxiproxy"]).url)
-                self.topology.dump(self.topology_path)
+                sockets, url = bind_toxiproxy()
+                self._sockets |= sockets
+                self.lanes = lanes_with(self.lanes, self.topology, url, "")
+                self._dump()
         finally:
             path.unlink(missing_ok=True)
         raise LabError(f"{self._toxiproxy.executable} found no free port in {_OWN_TOXIPROXY_TRIES} tries")
 
-    def restart_manager(self) -> None:
+    def restart_manager(self, lane: int = 0) -> None:
         """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
-        self._processes.pop("manager").stop()
-        self._spawn("manager", python("proxy_manager"), ["manager"])
+        self._processes.pop(_name_of("manager", lane)).stop()
+        self._spawn("manager", python("proxy_manager"), ["manager"], lane)
         with _session() as session:
-            self._wait_for(lambda: _answers(session, self.topology.manager.url + "/ready") or None)
+            self._wait_for(lambda: _answers(session, self.lanes[lane].manager.url + "/ready") or None)
 
     def _wait_for(self, poll: Callable[[], bool | None]) -> bool:
         """Calls ``poll`` until it answers. Raises ``LabError`` if a process ends, or if it takes too long."""
@@ -175,23 +187,24 @@ class Lab:
             time.sleep(0.01)
         return answer
 
-    def _spawn(self, name: str, command: list[str], sockets: list[str]) -> None:
-        handed = {key: self._sockets[key].fileno() for key in sockets if self._open(key)}
-        environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)})
+    def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
+        handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
+        environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
         descriptors = [*handed.values(), self.lifeline_end]
+        name = _name_of(name, lane)
         log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
         self._processes[name] = start(name, command, environ, descriptors, log)
 
-    def _open(self, name: str) -> bool:
-        return name in self._sockets and self._sockets[name].fileno() >= 0
+    def _open(self, key: tuple[int, str]) -> bool:
+        return key in self._sockets and self._sockets[key].fileno() >= 0
 
-    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment of the lab's processes."""
+    def environ(self, more: Mapping[str, str] | None = None, lane: int = 0) -> dict[str, str]:
+        """The environment of the processes of that lane of the lab."""
         configuration = self._configuration
         return {
             **configuration.environ,
             LIFELINE_VARIABLE: str(self.lifeline_end),
-            TOPOLOGY_VARIABLE: str(self.topology_path),
+            TOPOLOGY_VARIABLE: str(self._path_of(lane)),
             "LAB_ID": self.topology.lab_id,
             "STATE_DB": str(configuration.state),
             "EFFECTS_DB": str(configuration.effects),
@@ -200,9 +213,9 @@ class Lab:
         }
 
     def _wait_until_ready(self) -> None:
-        topology = self.topology
-        waiting = [address.url + "/" for address in topology.services.values()]
-        waiting += [topology.control.url + "/", topology.manager.url + "/ready"]
+        waiting = [address.url + "/" for address in self.topology.services.values()]
+        for lane in self.lanes:
+            waiting += [lane.control.url + "/", lane.manager.url + "/ready"]
 
         def all_answer() -> bool | None:
             while waiting and _answers(session, waiting[0]):
@@ -213,13 +226,14 @@ class Lab:
             self._wait_for(all_answer)
 
     def _publish_proxies(self, session: requests.Session) -> bool | None:
-        try:
-            status = session.get(self.topology.manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
-        except (requests.RequestException, ValueError):
-            return None
-        proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
-        self.topology = self.topology.with_proxies(proxies)
-        self.topology.dump(self.topology_path)
+        for lane, topology in enumerate(self.lanes):
+            try:
+                status = session.get(topology.manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
+            except (requests.RequestException, ValueError):
+                return None
+            proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
+            self.lanes[lane] = topology.with_proxies(proxies)
+        self._dump()
         return True
 
     # watching and stopping
@@ -247,12 +261,13 @@ class Lab:
 
     def stop(self) -> None:
         """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
-        manager = self._processes.pop("manager", None)
-        if manager is not None:
-            clean = manager.poll() is None
-            manager.stop()
-            if not (clean and manager.popen.returncode == 0):
-                self._heal_for(manager)
+        for lane in range(len(self.lanes)):
+            manager = self._processes.pop(_name_of("manager", lane), None)
+            if manager is not None:
+                clean = manager.poll() is None
+                manager.stop()
+                if not (clean and manager.popen.returncode == 0):
+                    self._heal_for(manager, lane)
         for process in self._processes.values():
             process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end
         while self._processes:
@@ -265,19 +280,28 @@ class Lab:
             if descriptor >= 0:
                 os.close(descriptor)
         self._lifeline = self.lifeline_end = -1
-        for path in (self.topology_path, reason_file(self.topology_path)):
-            path.unlink(missing_ok=True)
+        for lane in range(len(self.lanes)):
+            for path in (self._path_of(lane), reason_file(self._path_of(lane))):
+                path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 
-    def _heal_for(self, manager: Process) -> None:
+    def _heal_for(self, manager: Process, lane: int) -> None:
         """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
-        if self._toxiproxy.kind != "url" or not self.topology_path.exists():
+        if self._toxiproxy.kind != "url" or not self._path_of(lane).exists():
             return
         healer = start(
-            "heal", python("proxy_manager", "--heal"), self.environ(), [self.lifeline_end], manager.log
+            "heal",
+            python("proxy_manager", "--heal"),
+            self.environ(lane=lane),
+            [self.lifeline_end],
+            manager.log,
         )
         healer.wait(10)
         healer.stop()
+
+
+def _name_of(process: str, lane: int) -> str:
+    return f"{process}-{lane}" if lane else process
 
 
 def _session() -> requests.Session:

@@ -10,6 +10,7 @@ import requests
 
 from windtunnel.core.sockets import Address
 from windtunnel.core.user_errors import UserError
+from windtunnel.links.links import Links
 from windtunnel.settings.configuration import running_lab
 from windtunnel.state.api_token import TOKEN_FILE, read_token
 
@@ -21,9 +22,13 @@ class LiveFaultsError(UserError):
 
 
 class LiveFaultsClient:
-    """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``."""
+    """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``.
 
-    def __init__(self, manager: Address, state: Path) -> None:
+    ``links``: those of its lab, which a fault set may name.
+    """
+
+    def __init__(self, manager: Address, state: Path, links: Links) -> None:
+        self.links = links
         self.address = manager.url
         self._url = manager.url + "/faults"
         self._token = state / TOKEN_FILE

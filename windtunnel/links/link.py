@@ -75,10 +75,11 @@ class Link:
 
     @classmethod
     def load(cls, row: Mapping[str, Any]) -> Link:
-        """From what ``dump`` gave, also after its way through JSON."""
-        given = dict(row)
-        for key in ("env", "writes"):
-            given[key] = tuple(given[key])
-        given["tools"] = tuple((name, method, path) for name, method, path in given["tools"])
-        given["effects"] = {kind: tuple(fields) for kind, fields in given["effects"].items()}
-        return cls(**given)
+        """From what ``dump`` gave, also by way of JSON. Raises ``ValueError`` for anything else."""
+        try:
+            tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
+            effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
+            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes")}
+            return cls(**{**row, **lists, "tools": tools, "effects": effects})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"no link of a wiring: {error}") from None

@@ -49,9 +49,12 @@ def _one_of(shown: str, words: tuple[str, ...], key: str) -> BeforeValidator:
     """One message instead of one for each member of a union."""
 
     def check(given: object) -> object:
-        is_word = isinstance(given, str) and given in words
-        is_mapping = isinstance(given, dict) and given.keys() <= {key, "file"} and len(given) == 1
-        if not is_word and not (is_mapping and isinstance(next(iter(given.values())), str)):  # type: ignore[attr-defined]
+        if isinstance(given, dict):
+            [name, text] = next(iter(given.items())) if len(given) == 1 else ("", None)
+            is_good = name in (key, "file") and isinstance(text, str)
+        else:
+            is_good = given in words or isinstance(given, Spec)
+        if not is_good:
             raise ValueError(f"must be {shown}, not {short_repr(given)}")
         return given
 
@@ -251,6 +254,4 @@ def _of_request(file: WiringFile, spec: RequestSpec, url_key: str, url: str) -> 
     for key, text in texts:
         yield from _of_placeholders(file, (*_AT, key), text, known)
     if not any(PROMPT in text for key, text in texts if key != "headers"):
-        yield file.error(
-            (*_AT, url_key), f"nothing of the request carries the prompt: put {PROMPT} into json"
-        )
+        yield file.error((*_AT, url_key), f"the request does not carry the prompt: put {PROMPT} into json")

@@ -17,11 +17,9 @@ from typing import Any
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.links.links import Links
+from windtunnel.links.ports import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from windtunnel.links.wiring import lab_links, lab_wiring, load_wiring
 
-MANAGER_PORT = 8000
-CONTROL_PORT = 7070
-TOXIPROXY_PORT = 8474
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
 

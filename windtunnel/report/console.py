@@ -81,7 +81,7 @@ def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
     """By link, what was injected there, and which toxics were met, though they may not show."""
     by_link: dict[str, Counter[str]] = {}
     for fault in faults:
-        if fault.reached("met" if fault.source == "toxic" else "injected"):
+        if fault.delivered is None or fault.reached("met" if fault.source == "toxic" else "injected"):
             by_link.setdefault(fault.link, Counter())[_fault(fault)] += 1
     return [
         f"{link} " + ", ".join(_unbroken(name, count) for name, count in counts.items())

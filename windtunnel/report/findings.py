@@ -13,6 +13,7 @@ from windtunnel.report.tables import new_table, one_line
 
 # with a sentence of two lines each, the heading and the last line there are ten
 _MOST_GROUPS = 4
+_MOST_EVENTS = 4
 _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "wasteful": "", "note": "dim"}
 
 
@@ -26,11 +27,16 @@ def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
     table.columns[2].no_wrap = False
     for group in shown:
         first = group[0]
-        sentence = f"{one_line(first.text)} [{', '.join(first.evidence)}]"
+        sentence = f"{one_line(first.text)} [{_some(first.evidence)}]"
         table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
     left = len(findings) - sum(map(len, shown))
     others = f"{left} more of other kinds" if left else "all of them"
     return Group(table, Text(f"{others}: windtunnel judge {run_id} --json; an event: --event ID", "dim"))
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = len(ids) - _MOST_EVENTS
+    return ", ".join(ids[:_MOST_EVENTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def findings_page() -> Iterator[str]:

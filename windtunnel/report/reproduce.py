@@ -13,6 +13,7 @@ from typing import Any
 from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.presets import preset_of
 from windtunnel.history.events import PromptsSource
+from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import NAMES, Settings
 
@@ -27,16 +28,20 @@ def command(
     lab_id: str = "",
     environ: Mapping[str, str] | None = None,
     wiring: Sequence[str] = (),
+    links: Links | None = None,
+    subject: str | None = None,
 ) -> str:
     """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
 
-    ``wiring``: the words that give it, none for the lab's own.
+    ``wiring``: the words that give it, none for the lab's own; ``links`` are its links, the lab's if None.
+    ``subject`` is the one that the command line named, if it did.
     ``environ`` is the agent's environment, where it is known.
     """
     source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {})
-    words = [*_flight(settings, "fly" if wiring else "demo"), *_prompts(source), *_pick(source)]
+    named = [f"--subject={subject}"] if subject else []
+    words = [*_flight(settings, wiring, links or lab_links()), *_prompts(source), *_pick(source), *named]
     return shlex.join([*words, *wiring])  # a subject's command comes last, after --
 
 
@@ -85,18 +90,18 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _flight(settings: Settings, name: str) -> list[str]:
+def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
     """The command with the seed and every setting that is not its default."""
-    words = ["windtunnel", name, "--seed", str(settings.seed)]
-    for name, value in _not_default(settings).items():
+    words = ["windtunnel", "fly" if wiring else "demo", "--seed", str(settings.seed)]
+    for name, value in _not_default(settings, links).items():
         words += ["--" + name.replace("_", "-"), value]
     return words
 
 
 def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, str]) -> str:
     """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
-    changed = _not_default(settings)
-    given = {name: _shown(settings, name) for name in NAMES if environ.get(name.upper())}
+    changed = _not_default(settings, lab_links())
+    given = {name: _shown(settings, name, lab_links()) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
     variables = {name.upper(): value for name, value in values.items()}
     files = {"PROMPTS_FILE": _named(source)}
@@ -109,30 +114,35 @@ def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, st
     return f"{assigned} docker compose{direct} {picked if source.picked else 'up'}"
 
 
-def _not_default(settings: Settings) -> dict[str, str]:
-    # what "auto" became under the scripted model, it becomes again
-    decided = {"translator_backend": "offline"} if settings.translates_offline else {}
-    defaults = Settings(**{"seed": settings.seed, **decided})
+def _not_default(settings: Settings, links: Links) -> dict[str, str]:
+    # which bodies are kept follows from the subject, and changes nothing of what happens
+    decided: dict[str, str] = {"bodies": settings.bodies}
+    if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
+        decided["translator_backend"] = "offline"
+    defaults = Settings.model_validate({"seed": settings.seed, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
-    return {name: _shown(settings, name) for name in differ}
+    return {name: _shown(settings, name, links) for name in differ}
 
 
-def _shown(settings: Settings, name: str) -> str:
+def _shown(settings: Settings, name: str, links: Links) -> str:
     """A fault set that is a preset's goes by its name; of any other, what is not said by default."""
     setting = getattr(settings, name)
     value = str(setting) if not isinstance(setting, bool) else "on" if setting else "off"
-    return preset_of(value) or _brief(value) if name == "faults" and value else value
+    return preset_of(value, links) or _brief(value, links) if name == "faults" and value else value
 
 
-def _brief(faults: str) -> str:
+def _brief(faults: str, links: Links) -> str:
     """The canonical text of a set without its defaults; it reads as the same set."""
-    brief = {key: [_of_entry(key, entry) for entry in entries] for key, entries in json.loads(faults).items()}
+    brief = {
+        key: [_of_entry(key, entry, links) for entry in entries]
+        for key, entries in json.loads(faults).items()
+    }
     return json.dumps(brief, ensure_ascii=False)
 
 
-def _of_entry(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _of_entry(key: str, entry: Mapping[str, Any], wired: Links) -> dict[str, Any]:
     name, usual = ("fault", "all") if key == "faults" else ("toxic", "tools")
-    groups = {group: list(names) for group, names in lab_links().groups.items()}
+    groups = {group: list(names) for group, names in wired.groups.items()}
     links = next((group for group in groups if groups[group] == entry["links"]), entry["links"])
     whole = {name: entry[name], **entry, "links": links}
     silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}

@@ -9,6 +9,7 @@ from windtunnel.core.identity import Identity
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
+from windtunnel.judging.prompts import Prompt
 from windtunnel.links.topology import Topology
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
@@ -36,9 +37,10 @@ class AttemptRunner:
         self._subject = subject
 
     def carry_out(
-        self, settings: Settings, faults: FaultSet, episode: str, attempt: int, prompt: str
+        self, settings: Settings, faults: FaultSet, attempt: int, prompt: Prompt
     ) -> AttemptEnded | None:
         """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
+        episode = prompt.key
         live = self._manager.faults_set_in_run()
         configuration = live.number if live else 0
         plan = plan_toxics(
@@ -60,7 +62,7 @@ class AttemptRunner:
         self.not_armed = 0
         emit = self._recorder.emit
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration))
-        ended = emit(self._fly(settings, episode, attempt, prompt))
+        ended = emit(self._fly(settings, attempt, prompt))
         healed = self._manager.finish(armed.attempt_id, settings)
         reasons = list(healed.disturbed)
         if healed.state != "healed":
@@ -74,16 +76,16 @@ class AttemptRunner:
         self.not_armed += 1
         self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
 
-    def _fly(self, settings: Settings, episode: str, attempt: int, prompt: str) -> AttemptEnded:
-        identity = Identity(self._recorder.record.run_id, episode, attempt)
-        context = AttemptContext(identity, settings, self._topology, self._recorder.emit)
+    def _fly(self, settings: Settings, attempt: int, prompt: Prompt) -> AttemptEnded:
+        identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
+        context = AttemptContext(identity, settings, self._topology, self._recorder.emit, prompt.turns)
         start, clock = time.time(), time.perf_counter()
         try:
-            result = self._subject(prompt, context)
+            result = self._subject(prompt.text, context)
         except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
             result = crash_of(error)
         return AttemptEnded(
-            episode=episode,
+            episode=prompt.key,
             attempt=attempt,
             start=start,
             end=time.time(),
@@ -94,6 +96,7 @@ class AttemptRunner:
             error_type=result.error_type,
             error=result.error,
             error_class=result.error_class or ("agent" if result.error_type else "none"),
+            answers=list(result.answers),
         )
 
 

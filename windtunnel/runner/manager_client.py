@@ -101,7 +101,8 @@ class ManagerClient:
     def _wait_for_lane(self, say: Callable[[str], None]) -> None:
         named: str | None = None
         while (run := self._row()).status == "waiting":
-            others = self._state.runs(run.lab_id, run.lane, "leased")
+            leased = self._state.runs(run.lab_id, run.lane, "leased")
+            others = [other for other in leased if other.run_id != run.run_id]  # it may be its own by now
             if others and others[0].run_id != named:
                 named = others[0].run_id
                 say(f"lane {run.lane} is in use by run {named}; waiting for it")

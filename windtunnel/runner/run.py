@@ -62,8 +62,7 @@ class Runner:
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
         self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
-        wiring = configuration.wiring
-        self._world = WorldProbe(wiring.world or WorldSpec(), wiring.folder, time.time)
+        self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
@@ -132,12 +131,15 @@ class Runner:
 
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = prompt.key
-        self._recorder.emit(EpisodeStarted(time.time(), episode, prompt.text, prompt.expect, self._recorded))
+        started = EpisodeStarted(
+            time.time(), episode, prompt.text, prompt.expect, self._recorded, list(prompt.turns)
+        )
+        self._recorder.emit(started)
         ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
             self._listener.attempt_started(index, total, prompt.text, attempt)
-            result = self._attempts.carry_out(self.settings, self._faults, episode, attempt, prompt.text)
+            result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
             if result is not None:
                 ended.append(result)
             if result is None or not worth_another(result):

@@ -20,7 +20,7 @@ from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configuration
 from windtunnel.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
 from windtunnel.toxiproxy.planned import PlannedToxic
 
-RunStatus = Literal["waiting", "leased", "finished", "expired"]
+RunStatus = Literal["waiting", "leased", "finished", "expired", "live"]
 AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
 
 HEARTBEAT_EVERY = 0.5
@@ -140,11 +140,12 @@ class State:
         seed: int,
         created: float,
         heartbeat: float | None = None,
+        status: RunStatus = "waiting",
     ) -> None:
         """``heartbeat``: the run's first sign of life, where that is later than ``created``."""
         self._database.execute(
-            "INSERT INTO runs VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?, ?)",
-            (run_id, lab_id, lane, seed, settings, settings_hash, created, heartbeat or created),
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (run_id, lab_id, lane, status, seed, settings, settings_hash, created, heartbeat or created),
         )
 
     def run(self, run_id: str) -> RunRow | None:

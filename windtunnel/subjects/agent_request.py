@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from windtunnel.subjects.json_path import value_at
 
 _LARGEST_REPLY = 4 * 1024 * 1024
 _SHOWN = 500
+_TAG = re.compile(r"<[^<>]{0,200}>")  # the error pages of web servers are HTML
 
 
 class TooSlowError(Exception):
@@ -77,7 +79,7 @@ class AgentRequest:
     def answer_in(self, reply: AgentReply) -> Any:
         """A text or a JSON value. Raises ``NoAnswerError``."""
         if not 200 <= reply.status < 300:
-            shown = strip_control(reply.text[:_SHOWN]).strip()
+            shown = " ".join(_TAG.sub(" ", strip_control(reply.text)).split())[:_SHOWN]
             raise NoAnswerError(f"it answered with status {reply.status}: {shown}")
         if not self._spec.answer and "json" not in reply.content_type:
             return reply.text

@@ -9,6 +9,7 @@ from shutil import which
 
 from windtunnel.links.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
 from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.crash import error_class_in
 from windtunnel.subjects.json_path import last_object, value_at
 from windtunnel.subjects.kept_output import KEPT_BYTES, Printed
 from windtunnel.subjects.process_group import ProcessGroup, exit_words
@@ -49,10 +50,9 @@ class CommandSubject:
         if not in_time:
             return limit_reached(context.settings.attempt_time)
         if process.exit_code:
-            words = (complained if complained.end else said).last_words()
-            return crashed(
-                "ExitCode", f"it {exit_words(process.exit_code)}: {self._surroundings.redact(words)}"
-            )
+            statement = (complained if complained.end else said).last_statement()
+            error = self._surroundings.redact(f"it {exit_words(process.exit_code)}: {statement}")
+            return crashed("ExitCode", error, error_class_in(statement))
         return self._answer(said, answer)
 
     def _start(self, prompt: str, folder: Path, context: AttemptContext) -> ProcessGroup:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from windtunnel.subjects.report_text import result_of
 from windtunnel.subjects.subject import AttemptContext, SubjectResult, limit_reached
-from windtunnel.subjects.surroundings import AttemptFiles
 
 
 class AttemptOver(Exception):
@@ -27,28 +27,25 @@ Turn = Callable[[str, int, float], object]
 def converse(
     prompt: str,
     context: AttemptContext,
-    files: AttemptFiles,
     turn: Turn,
     clock: Callable[[], float] = time.monotonic,
 ) -> SubjectResult:
-    """Asks turn by turn; the result is that of the last one. The answers to several are kept in a file."""
+    """Asks turn by turn; the result is that of the last one, with the answers to all."""
     limit, begun = context.settings.attempt_time, clock()
     turns = context.turns or (prompt,)
     answers: list[str] = []
-    answer: object = None
+    result = SubjectResult("empty")
     try:
         for number, text in enumerate(turns, start=1):
             seconds = begun + limit - clock()
             if seconds <= 0:
-                return limit_reached(limit)
+                raise AttemptOver(limit_reached(limit))
             answer = turn(text, number, seconds)
             answers.append(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+            result = result_of(answer)
     except AttemptOver as over:
-        return over.result
-    finally:
-        if len(turns) > 1:
-            files.keep_answers(answers)
-    return result_of(answer)
+        result = over.result
+    return replace(result, answers=tuple(answers)) if len(turns) > 1 else result
 
 
 def conversation_id(context: AttemptContext) -> str:

@@ -35,11 +35,33 @@ _CLASSES: Mapping[str, ErrorClass] = {
     "ClientResponseError": "server",
 }
 
+# Where only the name is known, and not the ancestors: those that the SDKs raise.
+_MORE_CLASSES: Mapping[str, ErrorClass] = {
+    "APITimeoutError": "network",
+    "ConnectError": "network",
+    "ConnectTimeout": "network",
+    "ReadTimeout": "network",
+    "ReadError": "network",
+    "RemoteProtocolError": "network",
+    "RemoteDisconnected": "network",
+    "ConnectionRefusedError": "network",
+    "ConnectionResetError": "network",
+    "InternalServerError": "server",
+    "RateLimitError": "server",
+    "ServerError": "server",
+}
+
 
 def crash_of(error: Exception) -> SubjectResult:
     """The result of an attempt that this exception ended."""
     name, text = type(error).__name__, str(error)
     return SubjectResult("exception", error_type=name, error=text, error_class=_class_of(error))
+
+
+def error_class_in(message: str) -> ErrorClass:
+    """What failed, by the exception's name that a message begins with: ``httpx.ReadTimeout: timed out``."""
+    name = message.partition(":")[0].rpartition(".")[2].strip()
+    return _CLASSES.get(name, _MORE_CLASSES.get(name, "agent"))
 
 
 def _class_of(error: BaseException) -> ErrorClass:

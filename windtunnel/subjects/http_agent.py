@@ -8,7 +8,7 @@ from windtunnel.links.subject_spec import CONVERSATION, RequestSpec
 from windtunnel.subjects.agent_request import AgentRequest, NoAnswerError, TooSlowError
 from windtunnel.subjects.conversation import AttemptOver, conversation_id, converse
 from windtunnel.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
-from windtunnel.subjects.surroundings import AttemptFiles, Surroundings
+from windtunnel.subjects.surroundings import Surroundings
 
 
 class HttpAgent:
@@ -37,4 +37,4 @@ class HttpAgent:
                 failed = f"{type(error).__name__}: {error}"
                 raise AttemptOver(crashed("NoReply", f"no reply came of it: {failed}")) from None
 
-        return converse(prompt, context, AttemptFiles(self._surroundings, context.identity), turn)
+        return converse(prompt, context, turn)

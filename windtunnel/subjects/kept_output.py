@@ -16,6 +16,7 @@ KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
 _MOST_READS = 16
 _LONGEST_WORDS = 2000
+_STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends what it says of an error with its version
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -38,8 +39,15 @@ class Printed:
 
     def last_words(self, lines: int = 5) -> str:
         """Its last lines, for an error message."""
-        text = strip_control(_COLOUR.sub("", self.text))
-        return "\n".join(text.strip().splitlines()[-lines:])[-_LONGEST_WORDS:]
+        return "\n".join(self._lines()[-lines:])[-_LONGEST_WORDS:]
+
+    def last_statement(self) -> str:
+        """The last line that says something of its own: not a step of a trace, which is indented."""
+        said = (line for line in reversed(self._lines()) if _STATEMENT.match(line))
+        return next(said, self.last_words(1))[:_LONGEST_WORDS]
+
+    def _lines(self) -> list[str]:
+        return strip_control(_COLOUR.sub("", self.text)).strip().splitlines()
 
 
 class KeptOutput:

@@ -106,7 +106,7 @@ class PythonSubject:
             return self._turn(worker, text, self._context(context, number), seconds, context)
 
         try:
-            return converse(prompt, context, files, turn)
+            return converse(prompt, context, turn)
         finally:
             files.keep("stdout.txt", worker.process.stdout.take())
             files.keep("stderr.txt", worker.process.stderr.take())

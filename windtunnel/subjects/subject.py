@@ -35,7 +35,7 @@ class SubjectResult:
     """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
 
     ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
-    an error.
+    an error. ``answers``: those to each turn of a conversation.
     """
 
     ended_by: EndedBy
@@ -44,10 +44,15 @@ class SubjectResult:
     error_type: str | None = None
     error: str | None = None
     error_class: ErrorClass | None = None
+    answers: tuple[str, ...] = ()
 
 
 class Subject(Protocol):
-    """A callable that works on one prompt. An exception that it raises counts as its crash."""
+    """A callable that works on one prompt. An exception that it raises counts as its crash.
+
+    One that records each of its calls and tries has an attribute ``keeps_record`` that is true. Of any other
+    the gateway keeps what it sends and gets, and what nobody recorded is unknown.
+    """
 
     @property
     def name(self) -> str:
@@ -61,9 +66,9 @@ class Subject(Protocol):
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
 
 
-def crashed(error_type: str, error: str) -> SubjectResult:
+def crashed(error_type: str, error: str, error_class: ErrorClass = "agent") -> SubjectResult:
     """The result of an attempt that the subject's own failure ended; ``error`` in words."""
-    return SubjectResult("exception", error_type=error_type, error=error, error_class="agent")
+    return SubjectResult("exception", error_type=error_type, error=error, error_class=error_class)
 
 
 def limit_reached(seconds: float) -> SubjectResult:

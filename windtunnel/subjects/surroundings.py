@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ def surroundings_of(wiring: Wiring, configuration: Configuration) -> Surrounding
     """Those of a run of that wiring."""
     topology = configuration.topology
     return Surroundings(
-        where=wiring.file,
+        where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
         environ=run_environ(configuration.environ, wiring.links, topology),
@@ -76,10 +75,3 @@ class AttemptFiles:
             text = self._redact(printed.as_file().decode("utf-8", "surrogateescape"))
             data = text.encode("utf-8", "surrogateescape")
             replace_shared(self._logs, self.folder / name, data)
-
-    def keep_answers(self, answers: Sequence[str]) -> None:
-        """Keeps what a conversation's turns were answered with. Raises ``OSError``."""
-        data = self._redact(json.dumps(list(answers), ensure_ascii=False, indent=1)).encode(
-            "utf-8", "replace"
-        )
-        replace_shared(self._logs, self.folder / "answers.json", data)

@@ -37,7 +37,7 @@ def test_a_preset_says_what_it_is_for(name):
     found = preset(name)
     assert found.description and found.faults
     assert load_set(found.dump(), name, REGISTRY, lab_links()) == found
-    assert preset_of(found.dump()) == name
+    assert preset_of(found.dump(), lab_links()) == name
 
 
 def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):

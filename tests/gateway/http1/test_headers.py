@@ -15,6 +15,8 @@ from tests.upstream import Upstream, read_head
 from windtunnel.core.identity import Identity
 from windtunnel.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from windtunnel.gateway.http1.heads import read_request
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
 from windtunnel.settings.settings import Settings
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -169,3 +171,45 @@ def test_tls_upstreams(
             assert reply.startswith(b"HTTP/1.1 502 ") and b"certificate" in reply.lower()
             assert server.heads == []
     server.upstream.close()
+
+
+def test_a_wired_upstream_gets_the_request_as_it_was_sent_and_nothing_of_the_labs(
+    tmp_path: Path, listening: Listening
+) -> None:
+    shop = Link("shop", upstream=listening.upstream.address.url + "/api")
+    with gateway(tmp_path, links=Links([shop])) as lab:
+        lab.begin()
+        ask(lab.address("shop"), b"GET /api/v1/x HTTP/1.1\r\nHost: x\r\n" + headers_of(lab) + b"\r\n")
+        assert lab.exchange().identity == "baggage"
+    kept = b"\r\nIdempotency-Key: k\r\n\r\n"
+    assert listening.heads == [b"GET /api/v1/x HTTP/1.1\r\nHost: " + listening.authority + kept]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_wired_upstream_over_tls_must_show_a_certificate_that_is_trusted(
+    tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server = Tls(certificate)
+    shop = Link("shop", upstream=f"https://localhost:{server.upstream.address.port}/api")
+    with gateway(tmp_path, links=Links([shop])) as lab:
+        lab.begin()
+        reply = ask(lab.address("shop"), b"GET /api/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (reply == REPLY) is trusted
+        assert lab.exchange().unavailable is not trusted
+    assert [head.split(b" ")[1] for head in server.heads] == ([b"/api/x"] if trusted else [])
+    server.upstream.close()
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_what_plants_instructions_strikes_a_wired_link_only_if_its_wiring_says_so(
+    tmp_path: Path, listening: Listening, planted: bool
+) -> None:
+    shop = Link("shop", upstream=listening.upstream.address.url, planted=planted)
+    faults = '{"faults": [{"fault": "instruction", "links": ["shop"]}]}'
+    with gateway(tmp_path, links=Links([shop])) as lab:
+        body = lab.new_run(faults=faults)
+        answer = lab.control("PUT", "/lanes/0", body)
+    assert answer.status_code == (200 if planted else 409), answer.text
+    assert planted or "planted: true" in answer.text

@@ -51,6 +51,7 @@ def test_a_write_that_found_nobody_is_one():
         pytest.param([asked(status=404, method="DELETE", target="/orders/1"), DONE], id="gone already"),
         pytest.param([asked(status=422, target="/quotes"), DONE], id="no write"),
         pytest.param([REFUSED, asked(1, method="DELETE", target="/orders/1"), DONE], id="done otherwise"),
+        pytest.param([asked(), asked(1, status=422, attempt=2), ended(attempt=2)], id="done before"),
         pytest.param([asked(reply_body='{"error": null, "id": 4}'), DONE], id="a result"),
         pytest.param([asked(reply_body='{"error": "x", "id": 4}'), DONE], id="a result with a warning"),
         pytest.param(

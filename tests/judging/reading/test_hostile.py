@@ -1,4 +1,4 @@
-"""Texts that are made to keep a reader busy: 100 kB of what its expressions could trip over."""
+"""Texts that are made to keep a reader busy: 30 kB of what its expressions could trip over."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.support import PATIENCE_S
 from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.reading.stated import Stated, stated
 
-SIZE = 100_000
+SIZE = 30_000
 PIECES = (
     *(
         "9",

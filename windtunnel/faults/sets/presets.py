@@ -106,6 +106,6 @@ def _is_path(text: str) -> bool:
     return "/" in text or text.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
 
 
-def preset_of(faults: str) -> str | None:
-    """The preset whose canonical text this is."""
-    return next((name for name in preset_names() if preset(name).dump() == faults), None)
+def preset_of(faults: str, links: Links) -> str | None:
+    """The preset whose canonical text for these links this is."""
+    return next((name for name in preset_names() if preset(name, links).dump() == faults), None)

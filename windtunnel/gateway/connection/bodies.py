@@ -23,7 +23,7 @@ _SECRETS = re.compile(
     | \b(?:sk-|sk_live_|sk_test_|gsk_|xai-|github_pat_|gh[opsu]_|xox[abprs]-)[A-Za-z0-9_-]{16,}
     | \bAIza[A-Za-z0-9_-]{30,}
     | \bAKIA[A-Z0-9]{16}\b
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}""",
+    | (?<![\w-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}""",
     re.VERBOSE,
 )
 _IN_QUERY = re.compile(r"([?&](?:key|api_key|access_token)=)[^&]+")

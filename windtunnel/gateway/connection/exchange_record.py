@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from typing import Any
 
@@ -62,8 +62,11 @@ def _exchange_line(request: RequestInProgress, more: str) -> str:
 
 
 def _faults(plan: Plan, began: float) -> str:
-    met: list[FaultMet] = [fault_met(met, began) for met in plan.met_faults]
-    return json.dumps([asdict(fault) for fault in met], ensure_ascii=False)
+    # vars, since asdict would copy the evidence, which is written at once
+    return json.dumps([vars(fault_met(met, began)) for met in plan.met_faults], ensure_ascii=False)
+
+
+_causes_in_order = lru_cache(sorted_kinds)  # the faults of a set have few of them
 
 
 def fault_met(met: MetFault, began: float) -> FaultMet:
@@ -81,7 +84,7 @@ def fault_met(met: MetFault, began: float) -> FaultMet:
         shows=met.shows or None,
         evidence=evidence,
         content=met.content,
-        causes=sorted_kinds(met.fault.causes),
+        causes=_causes_in_order(frozenset(met.fault.causes)),
         acted_ms=None if met.acted_at is None else round((met.acted_at - began) * 1000, 3),
         answered=met.answered,
     )
@@ -89,6 +92,8 @@ def fault_met(met: MetFault, began: float) -> FaultMet:
 
 def _readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length."""
+    if not evidence:
+        return {}
     try:
         text = json.dumps(evidence, ensure_ascii=False, allow_nan=False, default=str).encode(
             "utf-8", "replace"

@@ -24,6 +24,7 @@ _NOTED = frozenset((_KEY, _ENCODING, *_CREDENTIALS, *_RETRY_COUNTS))
 _INITIALS = frozenset(b"iIaAxXcC")  # of those names: most lines are left at a glance
 _IN_QUERY = "key="
 _MIN_SECRET = 8
+_LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
 
 
 def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
@@ -71,7 +72,10 @@ def _key_in_body(request: RequestInProgress, link: Link) -> str:
     except ValueError:
         return ""
     value = body.get(link.key) if isinstance(body, dict) else None
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if isinstance(value, str):
+        return value
+    is_id = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_ID
+    return str(value) if is_id else ""
 
 
 def _credential(said: dict[bytes, str], target: str) -> str:
@@ -98,7 +102,7 @@ def _of_reply(request: RequestInProgress) -> Iterator[str]:
     if status is not None and status != request.status:
         yield f',"upstream_status":{status}'
     block = request.reply_block
-    if request.status is not None and request.status >= 300 and b"etry-" in block:
+    if request.status is not None and request.status >= 300 and b"etry-" in block.lower():
         seconds = _retry_after(_noted_reply(block), time.time())
         if seconds is not None:
             yield f',"retry_after":{seconds:g}'
@@ -117,7 +121,7 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(text).timestamp() - now
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):  # what a server sends may be no date, or none of ours
             return None
     return min(max(seconds, 0.0), 1e9) if seconds == seconds else None
 

@@ -12,7 +12,7 @@ from windtunnel.history.events import EpisodeStarted, Event, Exchange, FaultMet,
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ToldResult:
     """A result of a tool. ``changes``: the faults that have changed it on its way."""
 
     text: str
@@ -24,7 +24,7 @@ class Told:
     """``results``: those of tools. ``repeated``: what of them stands in the requests to the model, those of
     tools on no link among them. ``whole``: the model was told nothing else by any tool."""
 
-    results: Sequence[ToolResult]
+    results: Sequence[ToldResult]
     repeated: Sequence[str] = ()
     whole: bool = True
 
@@ -38,7 +38,7 @@ def told_by_tools(events: Sequence[Event]) -> Told:
     return _on_the_wire(exchanges)
 
 
-def _recorded(calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]) -> Iterator[ToolResult]:
+def _recorded(calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]) -> Iterator[ToldResult]:
     """A call's result is that of its last try."""
     last_tries = {
         (exchange.attempt, exchange.link, exchange.fingerprint, exchange.call): exchange
@@ -47,16 +47,16 @@ def _recorded(calls: Iterable[ToolCalled], exchanges: Iterable[Exchange]) -> Ite
     for call in calls:
         if call.ok:
             exchange = last_tries.get((call.attempt, call.link, call.fingerprint, call.call))
-            yield ToolResult(readable_result(call.result), _changes(exchange) if exchange else ())
+            yield ToldResult(readable_result(call.result), _changes(exchange) if exchange else ())
 
 
 def _on_the_wire(exchanges: Sequence[Exchange]) -> Told:
-    of_models = [exchange for exchange in exchanges if exchange.of_model]
+    of_models = [exchange for exchange in exchanges if exchange.of_model and exchange.method == "POST"]
     replies = [e for e in exchanges if not e.of_model and e.status is not None and e.status < 400]
     asked = [_tool_texts(exchange) for exchange in of_models]
     kept = all(reply.reply_body is not None and not reply.reply_cut for reply in replies)
     return Told(
-        [ToolResult(readable_result(reply.reply_body or ""), _changes(reply)) for reply in replies],
+        [ToldResult(readable_result(reply.reply_body or ""), _changes(reply)) for reply in replies],
         [readable_result(text) for texts in asked for text in texts or ()],
         whole=kept and bool(asked) and None not in asked,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from windtunnel.judging.findings.finding import Observation, Rule
 from windtunnel.judging.findings.sent import SameKey, Sent, times
@@ -26,37 +27,36 @@ class _Asked:
 
 def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
     groups = _by_record(trace) if trace.calls else _by_wire(trace)
-    for group in groups:
+    for same, group in groups:
         answers = {asked.answer for asked in group}
-        if len(answers) != 1:
-            continue
         answered = answers != {None}
-        if len(group) >= (_LEAST_ANSWERED if answered else _LEAST_FAILED):
+        often = len(group) >= (_LEAST_ANSWERED if answered else _LEAST_FAILED)
+        if often and len(answers) == 1 and not _state_changed(trace, same, group):
             how = "each time with the same answer" if answered else "and failed each time"
             text = f"{group[0].name} was asked again {times(len(group) - 1)}, {how}"
             yield Observation(text, tuple(id for asked in group for id in asked.ids))
 
 
-def _by_record(trace: EpisodeTrace) -> Iterator[Sequence[_Asked]]:
+def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Asked]]]:
     """The calls that the model asked for, by the record of a subject that keeps one."""
     groups: defaultdict[SameKey, list[_Asked]] = defaultdict(list)
     for id, call in ((call.id, call.event) for call in trace.calls):
         answer = call.result if call.ok else None
         groups[call.attempt, call.link, call.fingerprint].append(_Asked(call.tool, (id,), call.t, answer))
-    yield from (group for same, group in groups.items() if not _state_changed(trace, same, group))
+    yield from groups.items()
 
 
-def _by_wire(trace: EpisodeTrace) -> Iterator[Sequence[_Asked]]:
+def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Asked]]]:
     """The requests between two of which the model was asked: what is tried again at once is a retry."""
     for group in trace.repeated:
+        same = group[0].same
+        if same is None or group[0].of_model or any(sent.reply_lost is None for sent in group):
+            continue
         asks = [group[0]]
-        for again in group[1:]:
-            if any(sent.of_model and sent.succeeded for sent in trace.between(asks[-1], again)):
+        for before, again in pairwise(group):
+            if any(sent.of_model and sent.succeeded for sent in trace.between(before, again)):
                 asks.append(again)
-        asked = [_Asked(sent.name, sent.ids, sent.start, _answer(sent)) for sent in asks]
-        same, known = group[0].same, all(sent.reply_lost is not None for sent in asks)
-        if same and known and not group[0].of_model and not _state_changed(trace, same, asked):
-            yield asked
+        yield same, [_Asked(sent.name, sent.ids, sent.start, _answer(sent)) for sent in asks]
 
 
 def _answer(sent: Sent) -> str | None:

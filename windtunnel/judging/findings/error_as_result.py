@@ -57,11 +57,12 @@ def _is_error_body(sent: Sent) -> bool:
 
 
 def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Sent]) -> bool:
-    """Whether another write of that link, by another path or method, may have done it instead."""
+    """Whether another write of that link, or an earlier attempt, may have done it instead."""
+    first = writes[0]
     return any(
         sent.is_write
-        and (sent.attempt, sent.link_name) == (writes[0].attempt, writes[0].link_name)
-        and sent.name != writes[0].name
+        and sent.link_name == first.link_name
+        and (sent.attempt, sent.name) != (first.attempt, first.name)
         and sent.executed != "no"
         for sent in trace.sent
     )
@@ -85,13 +86,10 @@ ERROR_AS_RESULT = Rule(
     silent=(
         "the report says failed or unsure, or there is none: prose is not read",
         "one try of that method and path was carried out, or may have been",
-        "another write on the same link was: it may have done the same",
+        "another write on the same link was, or one of another attempt: it may have done the same",
         "the status is 404, 409, 410 or 412: what is there already, or gone already, may be as asked",
         "only reads failed: the answer may be known from elsewhere",
     ),
-    mistaken=(
-        "a write that nobody had asked for, and that the answer does not speak of",
-        "a further attempt at the prompt whose write an earlier attempt had done",
-    ),
+    mistaken=("a write that nobody had asked for, and that the answer does not speak of",),
     observe=_observe,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from windtunnel.judging.findings.finding import Observation, Rule
 from windtunnel.judging.findings.sent import Sent, span_in_words
@@ -13,22 +13,15 @@ _REPEATABLE = frozenset({"PUT", "DELETE"})
 
 def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
-        if group[0].of_model:
-            continue
-        for place, again in enumerate(group):
-            first = _lost_before(trace, group[:place], again)
-            if first is not None:
-                yield from _repetition(first, again)
-
-
-def _lost_before(trace: EpisodeTrace, earlier: Sequence[Sent], again: Sent) -> Sent | None:
-    """The write that this one repeats although it may have been carried out."""
-    for first in reversed(earlier):
-        if first.succeeded:
-            return None  # its caller knew that it was done, and so had another reason to ask again
-        if first.end <= again.start and first.reply_lost and first.executed != "no":
-            return None if _is_safe(trace, first, again) else first
-    return None
+        lost: list[Sent] = []
+        for sent in group:
+            first = next((earlier for earlier in reversed(lost) if earlier.end <= sent.start), None)
+            if first is not None and not _is_safe(trace, first, sent):
+                yield _repetition(first, sent)
+            if sent.succeeded:
+                lost.clear()  # its caller knows that it is done, and has another reason to ask again
+            elif sent.reply_lost and sent.executed != "no" and not sent.of_model:
+                lost.append(sent)
 
 
 def _is_safe(trace: EpisodeTrace, first: Sent, again: Sent) -> bool:
@@ -51,19 +44,18 @@ def _may_write(sent: Sent) -> bool:
     return undeclared and sent.method in ("POST", "PATCH")
 
 
-def _repetition(first: Sent, again: Sent) -> Iterator[Observation]:
+def _repetition(first: Sent, again: Sent) -> Observation:
     after = f"{first.name} was sent again {span_in_words(again.start - first.end)} after its reply was lost"
     both = first.executed == again.executed == "yes"
     done = "both were executed" if both else "it may have been executed twice"
     keys = "with no Idempotency-Key" if not again.key else "with another Idempotency-Key"
     if first.method in _REPEATABLE:
         text = f"{after}; {done}, and by HTTP's definition the second changes nothing more"
-        yield Observation(text, first.ids + again.ids, "note")
-        return
+        return Observation(text, first.ids + again.ids, "note")
     undeclared = "" if first.is_write else ", if it is a write, which the wiring does not say"
     certain = both and first.is_write
     text = f"{after}; {done}, {keys}{undeclared}"
-    yield Observation(text, first.ids + again.ids, "harmful" if certain else "risky")
+    return Observation(text, first.ids + again.ids, "harmful" if certain else "risky")
 
 
 WRITE_REPEATED = Rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -63,9 +64,14 @@ class EpisodeTrace:
 
     def between(self, first: Sent, second: Sent) -> Iterator[Sent]:
         """What was sent after the first had ended and before the second began, in the same attempt."""
-        for sent in self.sent:
-            if sent.attempt == first.attempt and first.end <= sent.start < second.start and sent is not first:
+        begin, end = bisect_left(self._starts, first.end), bisect_left(self._starts, second.start)
+        for sent in self.sent[begin:end]:
+            if sent.attempt == first.attempt and sent is not first:
                 yield sent
+
+    @cached_property
+    def _starts(self) -> Sequence[float]:
+        return [sent.start for sent in self.sent]
 
     def end_of(self, attempt: int) -> Identified[AttemptEnded] | None:
         return next((end for end in self.ends if end.event.attempt == attempt), None)
@@ -101,6 +107,8 @@ def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
                 episodes[event.episode].armed.append(event)
             case ToxicsChanged():
                 episodes[event.episode].toxics_changed.append(event)
+    if not episodes:
+        return  # reading the lab's wiring file takes time
     links = Links.load(started.links) if started and started.links else lab_links()
     limit = float(started.settings.get("attempt_time", 0.0)) if started else 0.0
     for name, episode in episodes.items():

@@ -30,12 +30,14 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
 
 def _repetitions(trace: EpisodeTrace, refused: Sent, group: Sequence[Sent]) -> Iterator[Sent]:
     """Those sent after the refusal, as long as nothing has changed since that could make one pass."""
+    before = refused
     for again in group:
         if again is refused or again.start < refused.end:
             continue
-        if _something_changed(trace, refused, again) or not _same_credential(refused, again):
+        if _something_changed(trace, before, again) or not _same_credential(refused, again):
             return
         yield again
+        before = again
 
 
 def _is_final(sent: Sent) -> bool:
@@ -49,15 +51,15 @@ def _is_final(sent: Sent) -> bool:
     return sent.of_model or not (sent.is_read and sent.status in _MAY_COME)
 
 
-def _something_changed(trace: EpisodeTrace, refused: Sent, again: Sent) -> bool:
-    """Whether another call may have changed the state that the request was refused in."""
+def _something_changed(trace: EpisodeTrace, before: Sent, again: Sent) -> bool:
+    """Whether another call may have changed the state since, in which the request was refused."""
     return any(
-        sent.link_name == refused.link_name
+        sent.link_name == before.link_name
         and not sent.of_model
         and not sent.is_read
-        and sent.same != refused.same
+        and sent.same != before.same
         and sent.executed != "no"
-        for sent in trace.between(refused, again)
+        for sent in trace.between(before, again)
     )
 
 

@@ -85,7 +85,11 @@ def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
 
 
 def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
-    """The tries of one episode, held against the evidence of its faults."""
+    """The tries of one episode, held against the evidence of its faults; by the gateway's record alone where
+    the subject keeps none."""
+    if any(event.recorded is False for event in _all(events, EpisodeStarted)):
+        yield from (_charted(exchange, zero) for exchange in _all(events, Exchange))
+        return
     evidence = gather(events)
     for tried in records_of(events).tries:
         crossed = list(_crossed(tried, evidence.faults))
@@ -103,6 +107,20 @@ def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
             cause=None if unexplained else _drawn_as(explaining[-1]) if explaining else REFUSED,
             direct=tried.route == "direct",
         )
+
+
+def _charted(exchange: Exchange, zero: float) -> ChartedTry:
+    """The request as it crossed the client's side; a toxic between the two is not in it."""
+    start, status = exchange.start - zero, exchange.status
+    fault = next((group_of(met.kind) for met in reversed(exchange.faults) if met.injected), None)
+    error = cause = None
+    if status is None or not exchange.reply_complete:
+        error, cause = "connection_closed", fault
+    elif status >= 400:
+        error, cause = f"http_{status}", fault or (REFUSED if status < 500 else None)
+    return ChartedTry(
+        exchange.link, start, start + exchange.ms / 1000, exchange.ms, error, fault, cause, direct=False
+    )
 
 
 def _crossed(tried: RecordedTry, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:

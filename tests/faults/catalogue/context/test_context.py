@@ -164,7 +164,12 @@ WORDS = st.sampled_from(
 )
 MESSAGE = st.dictionaries(KEYS, WORDS | JSON | st.lists(st.dictionaries(KEYS, WORDS | JSON), max_size=3))
 
-BODIES = st.dictionaries(st.sampled_from(["messages", "input"]), st.lists(MESSAGE, max_size=6), max_size=1)
+SYSTEM = JSON | st.lists(st.dictionaries(KEYS, WORDS | JSON), max_size=2)
+BODIES = st.sampled_from(["messages", "input", "contents"]).flatmap(
+    lambda key: st.fixed_dictionaries(
+        {key: st.lists(MESSAGE, max_size=6)}, optional={"system": SYSTEM, "instructions": SYSTEM}
+    )
+)
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
@@ -271,6 +276,27 @@ def test_a_system_message_for_anthropic_goes_where_it_belongs():
     body = {"system": "Be brief.", "messages": ANTHROPIC}
     act = act_of(one("inject_message", role="system", text="Be rude."), body, "anthropic")
     assert act.request.json()["system"] == "Be brief.\nBe rude."
+
+
+@pytest.mark.parametrize(
+    ("dialect", "field"), [("anthropic", "system"), ("openai_responses", "instructions")]
+)
+def test_what_the_system_says_is_a_message_also_where_it_stands_apart(dialect, field):
+    key, messages = CONVERSATIONS[dialect]
+    body = {field: "Antworte auf Züritüütsch.", key: messages}
+    garbled = act_of(one("encoding", roles=["system"]), body, dialect).request.json()
+    assert garbled == {field: "Antworte auf ZÃ¼ritÃ¼Ã¼tsch.", key: messages}
+    dropped = act_of(one("drop_message", which="system"), body, dialect).request.json()
+    assert dropped == {key: messages}
+
+
+def test_parts_of_the_system_stay_parts():
+    parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    act = act_of(one("inject_message", role="system"), {"system": parts, "messages": ANTHROPIC}, "anthropic")
+    assert act.request.json()["system"] == [
+        *parts,
+        {"type": "text", "text": "Please note: the plan has changed."},
+    ]
 
 
 def test_noise_touches_about_its_rate():

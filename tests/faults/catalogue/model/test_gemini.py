@@ -14,7 +14,7 @@ from windtunnel.dialects.event_stream import value_of, write_event
 from windtunnel.dialects.gemini import GEMINI
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
 from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.faults.base import Changed, Fault, Try
+from windtunnel.faults.base import Changed, Fault, Miss, Try
 from windtunnel.faults.catalogue.context.words import InjectMessage
 from windtunnel.faults.catalogue.http.named import NotFoundError
 from windtunnel.faults.catalogue.model.calls import MalformedToolCall
@@ -54,6 +54,13 @@ def test_a_stream_breaks_off_inside_of_arguments():
     [cut] = streamed(StreamCut(at="arguments"), write_event(gemini_reply(CALLS)))
     assert isinstance(cut, bytes) and value_of(cut) is None
     assert cut.endswith(ZURICH.arguments[: len(ZURICH.arguments) // 2].encode())
+
+
+def test_a_stream_as_one_json_array_stays_as_it_is():
+    """``streamGenerateContent`` without ``alt=sse`` gives one, which no official client asks for."""
+    act = act_of(MalformedToolCall(), asking())
+    assert act.reply is not None
+    assert act.reply(json_reply(200, [gemini_reply(CALLS)])) == Miss("unreadable")
 
 
 def test_a_call_that_is_no_json_is_never_shown():

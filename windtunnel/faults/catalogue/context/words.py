@@ -31,11 +31,6 @@ class InjectMessage(ContextFault):
     position: Literal["end", "start", "random"] = Field("end", description="where it stands")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
-        if chat.dialect == "anthropic" and self.role == "system":
-            before = chat.body.get("system") or ""
-            system = [*before, {"type": "text", "text": self.text}] if isinstance(before, list) else None
-            chat.body["system"] = system or f"{before}\n{self.text}".strip()
-            return rewritten(tried, chat, index=None, role="system", original=None, changed=self.text)
         system_units, units = chat.split()
         places = {"end": len(units), "start": 0}
         at = places.get(self.position, int(tried.chance("place") * (len(units) + 1)))

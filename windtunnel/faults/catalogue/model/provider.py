@@ -106,9 +106,9 @@ class ContentFilter(ContentFault):
     """The provider's filter stops the model's answer, or refuses the request.
 
     ``finish``: the answer breaks off, its tool calls are dropped, and the finish reason is
-    ``content_filter`` (Anthropic: ``refusal``; Gemini: ``SAFETY``; the Responses API: the status
-    ``incomplete``), which many clients never look at. ``error``: a 400 (Gemini: a reply without a candidate),
-    and the request is not forwarded.
+    ``content_filter`` (Anthropic: ``refusal``, Gemini: ``SAFETY``, the Responses API: the status
+    ``incomplete`` with that reason), which many clients never look at. ``error``: a 400, and the request is
+    not forwarded; Gemini says it with a 200 that has a block reason and no candidate.
     """
 
     name = "content_filter"

@@ -1,0 +1,132 @@
+"""The run ``live``: what crosses a lab that is up while no run has its lane, as one open episode.
+
+It begins when faults are set, yields the lane to any run, and goes on after that. Nobody judges it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proxy_manager.faults_at_gateway import FaultsAtGateway
+from proxy_manager.gateway_control import GatewayControl
+from proxy_manager.manager_history import ManagerHistory
+from proxy_manager.proxies import LaneProxies
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
+from windtunnel.history.reader import LIVE, read_file
+from windtunnel.history.writer import history_file
+from windtunnel.links.links import Links
+from windtunnel.settings.settings import Settings
+from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.state.state import AttemptRow, RunRow, State
+from windtunnel.toxiproxy.planned import plan_toxics
+
+_EPISODE, _ATTEMPT = "live", 1
+_SUBJECT = "whoever calls, outside any run"
+
+
+class LiveTraffic:
+    """That of one lane. ``clock`` gives seconds since the epoch.
+
+    Raises ``GatewayError``, ``ToxiproxyError``, ``sqlite3.Error``, ``OSError``.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        proxies: LaneProxies,
+        gateway: GatewayControl,
+        history: ManagerHistory,
+        lab: tuple[str, int],
+        clock: Callable[[], float],
+    ) -> None:
+        self.run_id = f"{LIVE}{lab[0]}" + (f"-{lab[1]}" if lab[1] else "")
+        self._state = state
+        self._proxies = proxies
+        self._gateway = gateway
+        self._history = history
+        self._lab = lab
+        self._clock = clock
+        self._settings = Settings(seed=0, toxic_prob=0, error_prob=0)
+        self._open = False
+        self._toxics_of = 0  # the configuration whose toxics are in force
+
+    def yield_lane(self) -> None:
+        """A run has the lane now: what was in force is to be set again after it."""
+        self._open = False
+        self._toxics_of = 0
+
+    def keep(self, latest: ConfigurationRow | None, faults: FaultsAtGateway, links: Links) -> str | None:
+        """To be called in each step in which no run has the lane; the run's id once it has begun."""
+        if latest is None or not (latest.faults or self._open):
+            return None
+        run, attempt = self._rows()
+        if not self._open:
+            self._begin(run, attempt, links)
+            faults.forget()
+        faults.send(attempt, run)
+        if self._toxics_of != latest.number:
+            self._set_toxics(attempt, latest, links)
+        return self.run_id
+
+    def _rows(self) -> tuple[RunRow, AttemptRow]:
+        """The run and its attempt as the gateway is told of them. Configurations of any time are its own."""
+        settings, now = self._settings, self._clock()
+        run = RunRow(self.run_id, *self._lab, "live", 0, settings.dump(), settings.hash, 0.0, now)
+        lab_id, lane = self._lab
+        attempt = AttemptRow(
+            0, self.run_id, lab_id, lane, _EPISODE, _ATTEMPT, "armed", now, now, None, None, None, ()
+        )
+        return run, attempt
+
+    def _begin(self, run: RunRow, attempt: AttemptRow, links: Links) -> None:
+        if self._state.run(self.run_id) is None:
+            now, settings = self._clock(), self._settings.model_dump()
+            lab_id, lane = self._lab
+            self._state.insert_run(
+                run.run_id, lab_id, lane, run.settings, run.settings_hash, run.seed, now, status="live"
+            )
+            self._history.write(
+                self.run_id,
+                RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=links.dump()),
+                EpisodeStarted(now, _EPISODE, "(whatever crosses the lab outside any run)", None),
+            )
+        self._gateway.begin(attempt, run.settings_hash)
+        self._open = True
+
+    def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
+        """Those of the set, drawn once for it. What was set by hand since the last set goes with that."""
+        entries = read_canonical(latest.faults).toxics
+        plan = plan_toxics(
+            0, 0.0, (), links.tool_names, _EPISODE, latest.number, entries, configuration=latest.number
+        )
+        observed = self._proxies.apply(plan)
+        armed = AttemptArmed(self._clock(), _EPISODE, _ATTEMPT, 0.0, plan, latest.number)
+        self._history.write(self.run_id, armed)
+        self._history.record(attempt, "armed", observed)
+        self._toxics_of = latest.number
+
+
+def struck(logs: Path, run_id: str, lane: int) -> Mapping[str, Any]:
+    """What crossed the lab in that run: requests by link, and for each fault how often it was met and acted.
+
+    Raises ``OSError``, ``HistoryError``.
+    """
+    path = history_file(logs, run_id, "gateway", lane)
+    requests: Counter[str] = Counter()
+    met: Counter[tuple[str, str]] = Counter()
+    injected: Counter[tuple[str, str]] = Counter()
+    for event in read_file(path) if path.exists() else ():
+        if isinstance(event, Exchange):
+            requests[event.link] += 1
+            keys = [(fault.id or fault.kind, event.link) for fault in event.faults]
+            met.update(keys)
+            injected.update(key for key, fault in zip(keys, event.faults, strict=True) if fault.injected)
+    faults = [
+        {"fault": fault, "link": link, "met": count, "injected": injected[fault, link]}
+        for (fault, link), count in sorted(met.items())
+    ]
+    return {"run": run_id, "requests": dict(requests), "faults": faults}

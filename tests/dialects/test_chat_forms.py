@@ -1,0 +1,97 @@
+"""The requests of every API as chat completions would put them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.dialects.forms import BERN, ZURICH, Form
+from windtunnel.dialects.chat_apis import CHAT_APIS
+from windtunnel.dialects.http import Request
+
+AS_CHAT = {api.dialect.name: api.as_chat for api in CHAT_APIS.values()}
+CHAT = Form("openai_chat", False)
+
+
+def as_chat(
+    dialect: str, body: dict[str, Any], target: str = "/v1beta/models/m:generateContent"
+) -> dict[str, Any]:
+    return AS_CHAT[dialect](Request(target=target).with_json(body))
+
+
+@pytest.mark.parametrize("dialect", AS_CHAT)
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_same_conversation_is_the_same_in_all(dialect, stream):
+    chatted = AS_CHAT[dialect](Form(dialect, stream).request(ZURICH, BERN))
+    written = CHAT.request(ZURICH, BERN).json()
+    assert [chatted[key] for key in ("model", "messages", "tools")] == [
+        written[key] for key in ("model", "messages", "tools")
+    ]
+    assert chatted["stream"] == stream
+
+
+def test_calls_that_were_asked_for_together_are_one_message():
+    calls = [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in (ZURICH, BERN)
+    ]
+    output = [{"type": "input_text", "text": "warm"}]
+    result = {"type": "function_call_output", "call_id": ZURICH.id, "output": output}
+    items = [
+        {"role": "assistant", "content": "I look."},
+        {"type": "reasoning", "summary": []},
+        *calls,
+        result,
+    ]
+    said, told = as_chat("openai_responses", {"input": items})["messages"]
+    assert (said["content"], [call["id"] for call in said["tool_calls"]]) == ("I look.", ["c1", "c2"])
+    assert told == {"role": "tool", "tool_call_id": "c1", "content": "warm"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("openai_responses", {"instructions": "Be brief.", "input": "Hi"}),
+        (
+            "anthropic",
+            {
+                "system": [{"type": "text", "text": "Be brief."}],
+                "messages": [{"role": "user", "content": "Hi"}],
+                "max_tokens": 9,
+            },
+        ),
+        (
+            "gemini",
+            {
+                "systemInstruction": {"parts": [{"text": "Be brief."}]},
+                "contents": [{"parts": [{"text": "Hi"}]}],
+            },
+        ),
+    ],
+)
+def test_instructions_are_a_message_of_the_system(dialect, body):
+    messages = as_chat(dialect, body)["messages"]
+    assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+
+
+def test_a_result_that_is_marked_as_an_error_says_so():
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "12 of 12", "is_error": True}
+    body = {
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": [result, {"type": "text", "text": "so?"}]}],
+    }
+    told, user = as_chat("anthropic", body)["messages"]
+    assert told["content"] == '{"error": "12 of 12"}' and user == {"role": "user", "content": "so?"}
+
+
+def test_calls_without_ids_are_answered_in_their_order():
+    calls = [{"functionCall": {"name": "get_weather", "args": {"city": city}}} for city in ("Zurich", "Bern")]
+    results = [
+        {"functionResponse": {"name": "get_weather", "response": {"result": city}}}
+        for city in ("cold", "warm")
+    ]
+    contents = [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]
+    said, *told = as_chat("gemini", {"contents": contents})["messages"]
+    assert [message["tool_call_id"] for message in told] == [call["id"] for call in said["tool_calls"]]
+    assert [message["content"] for message in told] == ["cold", "warm"]

@@ -1,0 +1,37 @@
+"""All rules together: their order, their evidence, and that each says what it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.judging.findings.traced import LINKS, asked, asked_model, lost
+from tests.judging.oracle.histories import run_started
+from windtunnel.judging.findings.finding import Observation
+from windtunnel.judging.findings.lost_write import WRITE_REPEATED
+from windtunnel.judging.findings.rules import RULES, findings_in
+
+START = replace(run_started(1), links=LINKS.dump())
+TWICE = [lost(), asked(0.4, status=201)]
+HASTY = [asked_model(1, status=429, retry_after=5.0), asked_model(2)]
+
+
+def test_the_gravest_comes_first():
+    found = findings_in([START, *HASTY, *TWICE])
+    assert [(finding.rule, finding.severity) for finding in found] == [
+        ("write_repeated", "harmful"),
+        ("hasty_retry", "risky"),
+    ]
+
+
+def test_what_has_no_evidence_is_not_said():
+    hearsay = replace(WRITE_REPEATED, observe=lambda trace: iter([Observation("somebody said so", ())]))
+    assert findings_in([START, *TWICE], [hearsay]) == []
+
+
+def test_requests_of_no_episode_are_left_out():
+    assert findings_in([START, *(replace(event, episode="") for event in TWICE)]) == []
+
+
+def test_every_rule_has_a_name_of_its_own_and_says_where_it_is_silent_and_mistaken():
+    assert len({rule.name for rule in RULES}) == len(RULES) == 9
+    assert all(rule.title and rule.fires and rule.silent and rule.mistaken for rule in RULES)

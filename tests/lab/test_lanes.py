@@ -1,0 +1,58 @@
+"""Several lanes of one lab: each flies a run of its own, at the same time as the others."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+import requests
+
+from tests.e2e.flight import SETTINGS, Silence, in_folder
+from tests.support import PATIENCE_S
+from windtunnel.history.events import Exchange
+from windtunnel.judging.prompts import Prompt, Prompts
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.runner.run import Runner, new_run_id
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.settings.settings import Settings
+from windtunnel.subjects.subject import AttemptContext, SubjectResult
+
+pytestmark = pytest.mark.slow  # it starts a lab
+
+
+def test_runs_in_two_lanes_fly_side_by_side_each_under_its_own_faults(tmp_path: Path) -> None:
+    configuration = in_folder(load_configuration(os.environ), tmp_path)
+    together = Barrier(2)
+
+    def ask(prompt: str, context: AttemptContext) -> SubjectResult:
+        together.wait(PATIENCE_S)  # both attempts are armed, or this fails
+        url = context.topology.proxies["search"].url + "/serp?q=x"
+        with requests.Session() as session:
+            session.trust_env = False
+            status = session.get(
+                url, headers=context.identity.headers("search"), timeout=PATIENCE_S
+            ).status_code
+        return SubjectResult("text", response=str(status))
+
+    def fly(lane: int, error_prob: float) -> list[Any]:
+        settings = Settings(**{**SETTINGS, "error_prob": error_prob})
+        its_own = replace(configuration, topology=lab.lanes[lane], settings=settings)
+        runner = Runner(f"{new_run_id()}-{lane}", its_own, ask, Silence())
+        try:
+            record = runner.run(Prompts([Prompt("e1", "ask")]))
+        finally:
+            runner.close()
+        assert record.completed, record.reason
+        return [event for event in record.events if isinstance(event, Exchange)]
+
+    with Lab(configuration, Choice("embedded"), lanes=2) as lab, ThreadPoolExecutor() as pool:
+        quiet, struck = pool.map(fly, (0, 1), (0.0, 1.0))
+    assert [exchange.status for exchange in quiet] == [200] and not quiet[0].faults
+    assert [bool(exchange.faults) for exchange in struck] == [True]
+    assert quiet[0].run != struck[0].run

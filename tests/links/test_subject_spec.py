@@ -1,0 +1,82 @@
+"""The subject of a wiring file: what it may say, and the line that an error names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windtunnel.links.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
+from windtunnel.links.wiring import load_wiring
+from windtunnel.links.wiring_file import WiringError
+
+LINKS = "links:\n  shop: {upstream: http://127.0.0.1:9000}\nallow: [agents.example]\nsubject:\n  "
+
+
+def subject(folder: Path, text: str) -> object:
+    file = folder / "windtunnel.yaml"
+    file.write_text(LINKS + text, encoding="utf-8")
+    return load_wiring(file).subject
+
+
+def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
+    command = subject(tmp_path, "command: [agent]\n  prompt: {variable: TASK}\n  answer: {file: out.txt}")
+    assert command == CommandSpec(
+        command=["agent"], prompt=InVariable(variable="TASK"), answer=InFile(file="out.txt")
+    )
+    service = subject(tmp_path, "service: [agent]\n  url: http://127.0.0.1:8080/ask")
+    assert isinstance(service, ServiceSpec)
+    assert (service.method, service.body, service.ready_within) == ("POST", {"prompt": "{prompt}"}, 30)
+    assert isinstance(subject(tmp_path, "http: https://Agents.example/ask"), HttpSpec)
+    assert subject(tmp_path, "python: pack.agent:ask") == PythonSpec(python="pack.agent:ask")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "commnd: [agent]",
+            ":4: subject: needs one of command, service, http, python; did you mean 'command'?",
+        ),
+        ("command: agent", ":5: subject.command: Input should be a valid list, not 'agent'"),
+        ("command: []", ":5: subject.command: "),
+        ("command: ['']", ":5: subject.command: the program's name is empty"),
+        (
+            "command: [agent, '{promt}']",
+            "subject.command[2]: {promt} is no placeholder; did you mean {prompt}?",
+        ),
+        (
+            "command: [agent, '{prompt}']\n  prompt: stdin",
+            ":6: subject.prompt: the command has {prompt} already",
+        ),
+        ("command: [agent, '{conversation}']", "subject.command: a command holds no conversation"),
+        (
+            "command: [agent]\n  prompt: file",
+            "subject.prompt: must be stdin, {variable: NAME} or {file: NAME}",
+        ),
+        ("command: [agent]\n  prompt: {variable: MY-TASK}", "'MY-TASK' is no name of a variable"),
+        ("command: [agent]\n  answer: {file: ../out}", "'../out' must be a file in the working folder"),
+        ("command: [agent]\n  answer: {line: 3}", "must be stdout, json, {json: PATH} or {file: NAME}"),
+        ("command: [agent]\n  anwser: stdout", ":6: subject.anwser: no such key; did you mean 'answer'?"),
+        ("service: [agent]", "subject: url is missing"),
+        ("service: [agent]\n  url: 127.0.0.1:8080", "subject.url: '127.0.0.1:8080' is no address"),
+        ("service: [agent]\n  url: http://agents.example", "agents.example is not this machine, where"),
+        ("service: [agent]\n  url: http://[::1]:80\n  ready: http://h:x", "subject.ready: "),
+        ("http: https://elsewhere.example", "to send prompts there, list it: allow: [elsewhere.example]"),
+        ("http: http://me:pw@localhost", "must hold no user and no password"),
+        ("http: http://localhost\n  method: HEAD", "'HEAD' is no method here"),
+        ("http: http://localhost\n  method: GET", "the request does not carry the prompt"),
+        (
+            "http: http://localhost\n  json: {q: '{prompt}', id: '{conversatoin}'}",
+            "did you mean {conversation}?",
+        ),
+        ("http: http://localhost\n  headers: {Id: 3}", "subject.headers.Id: "),
+        ("python: my_agent", "'my_agent' is no MODULE:CALLABLE"),
+        ("python: 'my agent:ask'", "'my agent:ask' is no MODULE:CALLABLE"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(WiringError) as caught:
+        subject(tmp_path, text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)

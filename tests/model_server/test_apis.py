@@ -1,0 +1,181 @@
+"""The scripted model in every API: final forms, the choice of tools, and refusals in the API's own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.dialects.forms import Form
+from tests.model_server.exchange import CALL, CITY, DONE, PROMPT
+from windtunnel.dialects.http import Reply
+from windtunnel.dialects.model_messages import ModelReply
+
+HUMID = {"type": "object", "properties": {"humidity": {"type": "number"}}, "required": ["humidity"]}
+PATHS = {
+    "openai_responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/scripted:generateContent",
+}
+TOOL: dict[str, Any] = {"name": "get_weather", "description": "Gets the weather of a city"}
+REPORT = {**TOOL, "name": "Report", "description": "Report to the user; ends the task."}
+FUNCTION = {"type": "function", **TOOL, "parameters": CITY}
+DECLARED = [{"functionDeclarations": [{**TOOL, "parameters": CITY}, {**REPORT, "parameters": CITY}]}]
+ANTHROPIC_TOOL = {**TOOL, "input_schema": CITY}
+
+
+def asked(dialect: str, **more: Any) -> dict[str, Any]:
+    """The body of a request that asks for the weather."""
+    user = {"role": "user", "content": PROMPT}
+    bodies: dict[str, dict[str, Any]] = {
+        "openai_responses": {"model": "scripted", "input": PROMPT},
+        "anthropic": {"model": "scripted", "max_tokens": 99, "messages": [user]},
+        "gemini": {"contents": [{"role": "user", "parts": [{"text": PROMPT}]}]},
+    }
+    return {**bodies[dialect], **more}
+
+
+def post(url: str, dialect: str, path: str = "", **more: Any) -> requests.Response:
+    return requests.post(url + (path or PATHS[dialect]), json=asked(dialect, **more), timeout=20)
+
+
+def said(url: str, dialect: str, **more: Any) -> ModelReply:
+    reply = post(url, dialect, **more)
+    assert reply.status_code == 200, reply.text
+    headers = (("Content-Type", reply.headers["Content-Type"]),)
+    return Form(dialect, stream=False).read(Reply(headers, reply.content))
+
+
+@pytest.mark.parametrize("base", ["/v1", "/openai/v1"])
+@pytest.mark.parametrize(("dialect", "end"), [("openai_responses", "/responses"), ("anthropic", "/messages")])
+def test_they_are_served_under_both_base_paths(url, base, dialect, end):
+    assert post(url, dialect, base + end).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more"),
+    [
+        ("openai_responses", {"text": {"format": {"type": "json_schema", "name": "x", "schema": CITY}}}),
+        ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}),
+        ("gemini", {"generationConfig": {"responseMimeType": "application/json", "responseSchema": CITY}}),
+    ],
+)
+def test_an_answer_has_the_form_that_is_asked_for(url, dialect, more):
+    assert said(url, dialect).text == DONE.text
+    assert said(url, dialect, **more).text == '{"city": "Paris"}'
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more", "name"),
+    [
+        ("openai_responses", {"tools": [FUNCTION], "tool_choice": "required"}, "get_weather"),
+        ("openai_responses", {"tools": [FUNCTION], "tool_choice": "none"}, None),
+        (
+            "openai_responses",
+            {
+                "tools": [FUNCTION, {**FUNCTION, **REPORT}],
+                "tool_choice": {"type": "function", "name": "Report"},
+            },
+            "Report",
+        ),
+        ("anthropic", {"tools": [ANTHROPIC_TOOL], "tool_choice": {"type": "any"}}, "get_weather"),
+        ("anthropic", {"tools": [ANTHROPIC_TOOL], "tool_choice": {"type": "none"}}, None),
+        (
+            "anthropic",
+            {
+                "tools": [ANTHROPIC_TOOL, {**ANTHROPIC_TOOL, **REPORT}],
+                "tool_choice": {"type": "tool", "name": "Report"},
+            },
+            "Report",
+        ),
+        (
+            "gemini",
+            {"tools": DECLARED, "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+            "get_weather",
+        ),
+        ("gemini", {"tools": DECLARED, "toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}, None),
+        (
+            "gemini",
+            {
+                "tools": DECLARED,
+                "tool_config": {"function_calling_config": {"allowed_function_names": ["Report"]}},
+            },
+            "Report",
+        ),
+    ],
+)
+def test_the_choice_of_tools_is_kept(url, dialect, more, name):
+    reply = said(url, dialect, **more)
+    assert [call.name for call in reply.calls] == ([name] if name else [])
+    assert name != "get_weather" or reply.calls[0].values() == CALL[0].arguments
+
+
+IMAGE_ITEM = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]
+IMAGE_BLOCK = [{"role": "user", "content": [{"type": "image", "source": {}}]}]
+BEGUN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "It is"}]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more", "words"),
+    [
+        ("openai_responses", {"previous_response_id": "resp_1"}, "'previous_response_id' is not supported"),
+        ("openai_responses", {"input": IMAGE_ITEM}, "'input.0.content.0': only text can be read here"),
+        ("openai_responses", {"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
+        ("openai_responses", {"input": None}, "'input': is missing"),
+        ("openai_responses", {"tools": [{"type": "web_search"}]}, "only functions are supported"),
+        ("openai_responses", {"tool_choice": {"type": "allowed_tools"}}, "tool_choice"),
+        ("openai_responses", {"text": {"format": {"type": "json_schema"}}}, "'text.format.schema'"),
+        (
+            "openai_responses",
+            {"text": {"format": {"type": "json_schema", "name": "x", "schema": HUMID}}},
+            "humidity",
+        ),
+        ("anthropic", {"max_tokens": None}, "'max_tokens': is missing"),
+        ("anthropic", {"messages": IMAGE_BLOCK}, "only text can be read here, not image"),
+        ("anthropic", {"messages": BEGUN}, "cannot be continued"),
+        ("anthropic", {"messages": []}, "messages"),
+        ("anthropic", {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools.0"),
+        ("anthropic", {"tool_choice": {"type": "some"}}, "'tool_choice.type'"),
+        ("anthropic", {"tool_choice": {"type": "any"}}, "no call to make"),
+        (
+            "anthropic",
+            {"output_config": {"format": {"type": "json_schema", "schema": HUMID}}},
+            "humidity",
+        ),
+        ("gemini", {"tools": [{"googleSearch": {}}]}, "only functionDeclarations are supported"),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"inlineData": {}}]}]}, "only text"),
+        ("gemini", {"generationConfig": {"candidateCount": 2}}, "'n'"),
+        ("gemini", {"generationConfig": {"responseMimeType": "text/x.enum"}}, "responseMimeType"),
+        ("gemini", {"toolConfig": {"functionCallingConfig": {"mode": "SOME"}}}, "mode"),
+        ("gemini", {"cachedContent": "x"}, "'cachedContent' is not supported"),
+    ],
+)
+def test_what_cannot_be_done_is_a_400_in_the_apis_own_form(url, dialect, more, words):
+    reply = post(url, dialect, **more)
+    types = {"anthropic": ("type", "invalid_request_error"), "gemini": ("status", "INVALID_ARGUMENT")}
+    key, kind = types.get(dialect, ("type", "invalid_request_error"))
+    error = reply.json()["error"]
+    assert (reply.status_code, error[key]) == (400, kind)
+    assert words in error["message"]
+
+
+def test_a_model_that_is_none_is_a_404_in_the_apis_own_form(url):
+    reply = post(url, "anthropic", model="scripted-king")
+    assert (reply.status_code, reply.json()["error"]["type"]) == (404, "not_found_error")
+    reply = post(url, "gemini", "/v1beta/models/scripted-king:generateContent")
+    assert (reply.status_code, reply.json()["error"]["status"]) == (404, "NOT_FOUND")
+
+
+def test_geminis_stream_is_one_of_events_or_none(url):
+    path = "/v1beta/models/scripted:streamGenerateContent"
+    assert post(url, "gemini", path + "?alt=sse").headers["Content-Type"].startswith("text/event-stream")
+    assert "alt=sse" in post(url, "gemini", path).json()["error"]["message"]
+
+
+@pytest.mark.parametrize("dialect", ["openai_responses", "anthropic"])
+def test_each_event_leaves_by_itself(url, dialect):
+    body = asked(dialect, stream=True)
+    with requests.post(url + PATHS[dialect], json=body, stream=True, timeout=20) as reply:
+        parts = list(reply.iter_content(None))
+    assert len(parts) > 5 and all(part.count(b"data: ") == 1 for part in parts)

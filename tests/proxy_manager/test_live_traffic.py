@@ -1,0 +1,90 @@
+"""Traffic outside any run: struck by the lab's faults, recorded as one run, and no run's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from proxy_manager.live_traffic import struck
+from tests.proxy_manager.rig import Plane, a_plane
+from tests.support import until
+from windtunnel.history.events import Exchange
+from windtunnel.history.reader import latest_run, read_history
+from windtunnel.judging.judge import judge_run
+
+FAULTS = '{"faults": [{"fault": "unavailable", "id": "down", "links": ["weather"]}]}'
+TOXICS = '{"toxics": [{"toxic": "latency", "id": "slow", "links": ["search"], "with": {"latency": 1}}]}'
+
+
+@pytest.fixture
+def plane(tmp_path: Path, toxiproxy: str) -> Iterator[Plane]:
+    with a_plane(tmp_path, toxiproxy) as plane:
+        plane.proxies.ensure()
+        plane.reconciler.step()
+        yield plane
+
+
+def configure(plane: Plane, faults: str) -> None:
+    plane.state.configurations.add("lab", 0, faults, "test", plane.clock())
+    plane.reconciler.step()
+
+
+def status_of(plane: Plane, link: str) -> int:
+    with requests.Session() as session:
+        session.trust_env = False
+        return session.get(plane.topology.gateways[link].url + "/", timeout=30).status_code
+
+
+def statuses(plane: Plane) -> list[int | None]:
+    """What the gateway recorded of live traffic; its last lines may still be on their way."""
+    events = read_history(plane.folder / "logs", "live-lab").events()
+    return [event.status for event in events if isinstance(event, Exchange)]
+
+
+def test_nothing_is_recorded_before_faults_are_set(plane: Plane) -> None:
+    status_of(plane, "weather")
+    assert plane.reconciler.status.live is None and not (plane.folder / "logs" / "runs").exists()
+
+
+def test_faults_strike_whoever_calls(plane: Plane) -> None:
+    configure(plane, FAULTS)
+    assert status_of(plane, "weather") == 503
+    until(lambda: statuses(plane) == [503])
+    shown = struck(plane.folder / "logs", "live-lab", 0)
+    assert plane.reconciler.status.live == "live-lab"
+    assert shown["requests"] == {"weather": 1}
+    assert shown["faults"] == [{"fault": "down", "link": "weather", "met": 1, "injected": 1}]
+    configure(plane, "")
+    assert status_of(plane, "weather") != 503
+
+
+def test_toxics_of_a_set_are_armed(plane: Plane) -> None:
+    configure(plane, TOXICS)
+    assert plane.toxics() == [("search", "latency")]
+    configure(plane, FAULTS)
+    assert plane.toxics() == []
+
+
+def test_a_run_takes_the_lane_and_gives_it_back(plane: Plane) -> None:
+    configure(plane, FAULTS)
+    status_of(plane, "weather")
+    attempt = plane.arm([])
+    assert plane.reconciler.status.live is None
+    status_of(plane, "weather")
+    plane.finish(attempt)
+    plane.state.move_run("run-1", "leased", "finished")
+    plane.reconciler.step()
+    assert status_of(plane, "weather") == 503
+    until(lambda: statuses(plane) == [503, 503])
+    assert latest_run(plane.folder / "logs") == "run-1"
+
+
+def test_it_is_judged_by_nobody(plane: Plane) -> None:
+    configure(plane, FAULTS)
+    status_of(plane, "weather")
+    until(lambda: statuses(plane) == [503])
+    [episode] = judge_run(read_history(plane.folder / "logs", "live-lab").events()).episodes
+    assert (episode.outcome, [fault.kind for fault in episode.faults]) == ("unjudged", ["unavailable"])

@@ -1,0 +1,77 @@
+"""docs/subjects.md: each kind of subject, as the page has it, asks the page's shop and answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from tests.subjects.wired import Wired
+from tests.support import ROOT
+from tests.upstream import FREE, Upstream, requests_of
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.subjects.subject import SubjectResult
+
+pytestmark = pytest.mark.slow
+
+PORT = "8099"  # of the page's service; another lab may have it, so the test takes a free one
+PAGE = (ROOT / "docs" / "subjects.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def wired(tmp_path: Path) -> Iterator[Wired]:
+    def sell(connection: object) -> None:
+        for _ in requests_of(connection):  # type: ignore[arg-type]
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n4.5")  # type: ignore[attr-defined]
+
+    shop = Upstream(sell)
+    try:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # its ``python`` has Flask
+        wired = Wired(tmp_path, {**os.environ, "PATH": path})
+        wired.links = section("Subjects", "yaml")
+        wired.proxies = {"shop": shop.address}
+        yield wired
+    finally:
+        shop.close()
+
+
+def section(title: str, language: str) -> str:
+    [text] = re.findall(rf"^#+ {title}\n.*?```{language}\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+    return str(text).replace(PORT, str(free_port()))
+
+
+@cache
+def free_port() -> int:
+    with bind(FREE) as listener:
+        return address_of(listener).port
+
+
+def ask(wired: Wired, kind: str) -> SubjectResult:
+    with wired.opened(wired.links + section(kind, "yaml")) as subject:
+        return subject("apples", wired.context())
+
+
+@pytest.mark.skipif(not which("curl"), reason="no curl here")
+def test_a_command(wired: Wired) -> None:
+    wired.file("agent.sh", section("command", "sh"))
+    assert ask(wired, "command").response == "The price of apples is 4.5."
+
+
+def test_a_service_and_an_agent_that_runs_already(wired: Wired) -> None:
+    wired.environ["AGENT_TOKEN"] = "123"
+    wired.file("app.py", section("service", "python"))
+    with wired.opened(wired.links + section("service", "yaml")) as subject:
+        for answered in (subject("apples", wired.context()), ask(wired, "http")):
+            assert answered.response == "The price of apples is 4.5."
+
+
+def test_a_callable(wired: Wired) -> None:
+    wired.file("my_agent.py", section("python", "python"))
+    result = ask(wired, "python")
+    assert result.report and result.report.values == [{"value": 4.5, "unit": None}]

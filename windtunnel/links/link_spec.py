@@ -1,0 +1,124 @@
+"""One entry of a wiring's ``links``, and the link that it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import Field
+
+from windtunnel.core.sockets import is_loopback
+from windtunnel.core.spelling import nearest
+from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.links.link import HTTP, LAB, SCRIPTED, Link
+from windtunnel.links.spec import Spec
+from windtunnel.links.wiring_file import Place, WiringFile
+
+# Servers to which a model link may lead without being listed under ``allow``.
+PROVIDERS = frozenset(
+    ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.groq.com")
+)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CALL = re.compile(r"[A-Z]+ /\S*")
+
+
+class LinkSpec(Spec):
+    """One entry of ``links``."""
+
+    upstream: str = Field(description="http(s)://host[:port][/prefix], `scripted` or `lab`")
+    dialect: str = Field(
+        HTTP, description="what is spoken there: http, or a model's API, for example openai_chat"
+    )
+    env: str | list[str] = Field(
+        default_factory=list, description="the variables in which the subject finds this link's address"
+    )
+    writes: list[str] = Field(
+        default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
+    )
+    planted: bool = Field(False, description="whether faults that plant instructions may strike it")
+    key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
+    port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
+    tools: dict[str, str] = Field(default_factory=dict, description="names of calls: METHOD /path")
+    effects: dict[str, list[str]] = Field(
+        default_factory=dict, description="kinds of side effects that a service of the lab records"
+    )
+
+
+def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
+    at = ("links", name)
+    if not _NAME.fullmatch(name):
+        raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
+    if name in ("tools", "writes", "all"):
+        raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
+    dialects = (HTTP, *MODEL_DIALECTS)
+    if spec.dialect not in dialects:
+        raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
+    _check_upstream(file, at, spec, allowed)
+    variables = [spec.env] if isinstance(spec.env, str) else spec.env
+    for variable in variables:
+        if not _VARIABLE.fullmatch(variable):
+            raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
+    _check_calls(file, (*at, "writes"), spec.writes)
+    _check_calls(file, (*at, "tools"), list(spec.tools.values()))
+    return Link(
+        name=name,
+        upstream=spec.upstream.rstrip("/"),
+        dialect=spec.dialect,
+        env=tuple(variables) or (f"{name.upper()}_URL",),
+        writes=tuple(spec.writes),
+        key=spec.key,
+        planted=spec.planted,
+        service={LAB: f"{name}_tool", SCRIPTED: name}.get(spec.upstream, ""),
+        port=spec.port,
+        tools=tuple((tool, *call.split(" ", 1)) for tool, call in spec.tools.items()),  # type: ignore[misc]
+        effects={kind: tuple(fields) for kind, fields in spec.effects.items()},
+    )
+
+
+def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
+    for index, call in enumerate(calls):
+        if not _CALL.fullmatch(call):
+            raise file.error(
+                (*at, index), f"{call!r} is no call: write METHOD /path, for example POST /orders"
+            )
+
+
+def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
+    at, upstream = (*at, "upstream"), spec.upstream
+    if upstream == SCRIPTED:
+        if spec.dialect == HTTP:
+            raise file.error(at, "the scripted model is behind a model link: give its dialect")
+        return
+    if upstream == LAB:
+        return
+    parts = urlsplit(upstream)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or port == -1
+        or parts.query
+        or parts.fragment
+    ):
+        raise file.error(at, f"{upstream!r} is no address: write http://host:port or https://host/prefix")
+    if "@" in parts.netloc:
+        raise file.error(at, "must hold no user and no password, since reports show it")
+    host = str(parts.hostname).lower()
+    if not is_loopback(host) and host not in allowed and not (spec.dialect != HTTP and host in PROVIDERS):
+        raise file.error(
+            at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
+        )
+
+
+def _is_address(parts: SplitResult) -> bool:
+    try:
+        valid = parts.port != 0
+    except ValueError:  # no number, or too large a one
+        return False
+    web = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+    return bool(valid and web)
