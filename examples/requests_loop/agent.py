@@ -39,7 +39,7 @@ def ask(messages, tries=3):
     body = {"model": "gpt-5-mini", "messages": messages, "tools": TOOLS}
     for left in reversed(range(tries)):
         reply = requests.post(f"{MODEL}/chat/completions", json=body, headers=KEY, timeout=20)
-        if reply.status_code != 429 and reply.status_code < 500 or not left:
+        if (reply.status_code != 429 and reply.status_code < 500) or not left:
             reply.raise_for_status()
             return reply.json()["choices"][0]["message"]
         time.sleep(float(reply.headers.get("Retry-After", 1)))

@@ -73,8 +73,9 @@ def _show(summary: Summary, prompts: str) -> None:
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
+    links = Links.load(summary.links) if summary.links else None
     try:
-        settings = Settings(**summary.settings)
+        settings = Settings.model_validate(summary.settings, context={"links": links})
     except ValueError:
         raise click.UsageError("the settings in the history are not of this version", None) from None
     source = summary.prompts_source
@@ -84,7 +85,7 @@ def _show(summary: Summary, prompts: str) -> None:
         source,
         summary.lab_id,
         wiring=summary.flown_by,
-        links=Links.load(summary.links) if summary.links else None,
+        links=links,
     )
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)

@@ -1,0 +1,119 @@
+"""docs/wiring.md, followed word by word but for the port of the shop."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.examples.serving import EXAMPLES
+from tests.lab.demos import environ_in
+from tests.support import ROOT, RUN_PATIENCE_S, until
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+
+pytestmark = pytest.mark.slow
+
+PAGE = (ROOT / "docs" / "wiring.md").read_text(encoding="utf-8")
+WIRING, WORLD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PROMPTS, ADDED = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+START, FLY, ELSEWHERE, WITHOUT, FLY_EXAMPLES = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+
+
+@dataclass
+class Folder:
+    """The reader's folder, with a shop of its own that listens on this port."""
+
+    path: Path
+    port: int
+
+    def write(self, name: str, text: str) -> None:
+        (self.path / name).write_text(self._here(text), encoding="utf-8")
+
+    def run(self, commands: str) -> list[str]:
+        """What each command line says; each must succeed."""
+        return [self._run(self._here(line)) for line in commands.splitlines()]
+
+    def _run(self, line: str) -> str:
+        environ = environ_in(self.path, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+        line = line.replace(" fly ", " fly --no-charts --toxiproxy embedded ")
+        done = subprocess.run(
+            line,
+            shell=True,
+            cwd=self.path,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=RUN_PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def _here(self, text: str) -> str:
+        return text.replace("9000", str(self.port))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with bind(FREE) as listener:  # whoever listens next on any free port gets another
+        port = address_of(listener).port
+    folder = Folder(tmp_path, port)
+    folder.write("windtunnel.yaml", WIRING)
+    folder.write("prompts.json", PROMPTS)
+    shutil.copy(EXAMPLES / "requests_loop" / "agent.py", tmp_path)
+    shutil.copy(EXAMPLES / "shop" / "shop.py", tmp_path)
+    assert START == "python shop.py 9000\n"
+    command = [sys.executable, "shop.py", str(port)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as shop:
+        try:
+            until(lambda: _answers(port))
+            yield folder
+        finally:
+            shop.kill()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
+    flown, judged = folder.run(FLY)
+    assert "lose_reply" in flown and "1/2" in flown and "2/2" in flown
+    assert "lost-replies" in flown and "2 prompts" in judged
+    [slow] = folder.run(ELSEWHERE)
+    assert "latency" in slow and "1/1  success" in slow
+    (folder.path / "windtunnel.yaml").unlink()
+    [without] = folder.run(WITHOUT)
+    assert "1/1  unjudged" in without
+
+
+def test_a_world_is_looked_at(folder: Folder) -> None:
+    folder.write("windtunnel.yaml", WIRING + WORLD)
+    folder.write("prompts.json", ADDED)
+    [calm] = folder.run("windtunnel fly --link model=scripted --toxic-prob 0 --error-prob 0")
+    assert "1/1  success" in calm
+
+
+def test_the_examples_that_it_names_are_there_and_fly_as_it_says(folder: Folder) -> None:
+    named = set(re.findall(r"`examples/(\w+)`", PAGE))
+    assert named == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+    for agent in EXAMPLES.glob("*/agent.*"):
+        lines = agent.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 60 and not any(
+            re.match(r"\s*(import|from)\s.*windtunnel", line) for line in lines
+        )
+    shutil.copytree(EXAMPLES, folder.path / "examples", ignore=shutil.ignore_patterns("node_modules"))
+    for wiring in folder.path.glob("examples/*/windtunnel.yaml"):
+        folder.write(str(wiring.relative_to(folder.path)), wiring.read_text(encoding="utf-8"))
+    for said in folder.run(FLY_EXAMPLES):
+        assert "success" in said
