@@ -48,7 +48,14 @@ def said(url: str, dialect: str, **more: Any) -> ModelReply:
 
 
 @pytest.mark.parametrize("base", ["/v1", "/openai/v1"])
-@pytest.mark.parametrize(("dialect", "end"), [("openai_responses", "/responses"), ("anthropic", "/messages")])
+@pytest.mark.parametrize(
+    ("dialect", "end"),
+    [
+        ("openai_responses", "/responses"),
+        ("anthropic", "/messages"),
+        ("gemini", "/models/scripted:generateContent"),
+    ],
+)
 def test_they_are_served_under_both_base_paths(url, base, dialect, end):
     assert post(url, dialect, base + end).status_code == 200
 

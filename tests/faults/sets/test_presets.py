@@ -10,6 +10,8 @@ from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings, SettingsError
@@ -38,6 +40,12 @@ def test_a_preset_says_what_it_is_for(name):
     assert found.description and found.faults
     assert load_set(found.dump(), name, REGISTRY, lab_links()) == found
     assert preset_of(found.dump(), lab_links()) == name
+
+
+def test_a_preset_is_known_again_where_others_strike_nothing():
+    links = Links([Link("shop", upstream="http://127.0.0.1:9000")])
+    assert preset_of(preset("moderate", links).dump(), links) == "moderate"
+    assert preset_of('{"faults": []}', links) is None
 
 
 def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):

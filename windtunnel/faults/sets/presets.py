@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from windtunnel.core.lab_files import lab_root
@@ -108,4 +109,8 @@ def _is_path(text: str) -> bool:
 
 def preset_of(faults: str, links: Links) -> str | None:
     """The preset whose canonical text for these links this is."""
-    return next((name for name in preset_names() if preset(name, links).dump() == faults), None)
+    for name in preset_names():
+        with suppress(FaultSetError):  # a preset for models, say, where there is none
+            if preset(name, links).dump() == faults:
+                return name
+    return None
