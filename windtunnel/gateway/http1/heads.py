@@ -68,6 +68,7 @@ class RequestHead:
     host_at: int
     baggage: bytes
     baggage_at: tuple[int, ...]
+    trace_at: tuple[int, ...]
     lab_at: tuple[int, ...]
     noted: Mapping[bytes, str]
     __slots__ = tuple(__annotations__)
@@ -81,7 +82,7 @@ class RequestHead:
         self.encoded = self.chunked = self.told_to_close = self.expects_continue = self.upgrade = False
         self.keep_alive = True
         self.baggage = b""
-        self.baggage_at = self.lab_at = ()
+        self.baggage_at = self.trace_at = self.lab_at = ()
         self.noted = _NONE_NOTED
 
 
@@ -146,6 +147,10 @@ def _note_baggage(head: RequestHead, at: int, value: bytes) -> None:
     head.baggage_at += (at,)
 
 
+def _note_trace(head: RequestHead, at: int, value: bytes) -> None:
+    head.trace_at += (at,)
+
+
 def _note_for_record(head: RequestHead, at: int, value: bytes) -> None:
     name = head.lines[at].partition(b":")[0].lower()
     head.noted = {**head.noted, name: value.decode("latin-1").strip()}
@@ -158,6 +163,7 @@ _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
     b"connection": _note_connection,
     b"expect": _note_expect,
     b"baggage": _note_baggage,
+    b"traceparent": _note_trace,
     **dict.fromkeys((IDEMPOTENCY_KEY, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS), _note_for_record),
 }
 
