@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, stdev
 from typing import Any
+
+from scipy.stats import t as student_t
 
 from bench import ways
 from bench.load import Load, generator, load, load_average
@@ -24,6 +27,7 @@ _CROWD = 32
 WARM_UP = 20_000
 GATEWAYS: Mapping[str, Mapping[str, Any]] = {
     "gateway": {"attempt": True},
+    "gateway_wired": {"attempt": True, "wired": True},
     "gateway_unarmed": {"attempt": True, "settings": {"error_prob": 0}},
     "gateway_bare": {"attempt": False},
 }
@@ -57,9 +61,11 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
     """p50 in microseconds at one connection, requests a second at one and at 32, by way; and ratios.
 
     ``gateway`` is with an attempt on the lane and ``ERROR_PROB`` armed: identified, fingerprinted, drawn
-    for, recorded; ``gateway_unarmed`` with an attempt and no fault; ``gateway_bare`` outside any run. In
-    each round every way has ``seconds`` at each number of connections; a figure is the median over the
-    rounds, a ratio the median of the ratios of each round.
+    for, recorded; ``gateway_wired`` the same on a link that a wiring leads to a server of one's own;
+    ``gateway_unarmed`` with an attempt and no fault; ``gateway_bare`` outside any run. In each round every
+    way has ``seconds`` at each number of connections; a figure is the median over the rounds, a ratio the
+    median of the ratios of each round. ``wired_over_gateway`` is what a request of a wired link takes over
+    one of the lab's.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
@@ -80,6 +86,10 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
         "per_second": _figures(single, lambda measured: measured.per_second),
         f"per_second_{_CROWD}": _figures(crowd, lambda measured: measured.per_second),
         **{name: _ratios(name, single, crowd) for name in GATEWAYS},
+        "wired_over_gateway": {
+            "p50": _ratio_with_interval(single, lambda measured: measured.p50_us),
+            f"time_{_CROWD}": _ratio_with_interval(crowd, lambda measured: 1 / measured.per_second),
+        },
     }
 
 
@@ -111,6 +121,22 @@ def _ratios(ours: str, single: Mapping[str, list[Load]], crowd: Mapping[str, lis
     if "mitmproxy" in single:
         figures["times_mitmproxy"] = ratio(single, "mitmproxy", "per_second")
     return figures
+
+
+def _ratio_with_interval(
+    by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]
+) -> dict[str, float]:
+    """The mean over the rounds of a wired link's figure over the lab's, with its 95 % interval (Student's t).
+
+    Of logarithms, so that a ratio and its inverse count alike. A single round has no interval.
+    """
+    pairs = zip(by_way["gateway_wired"], by_way["gateway"], strict=True)
+    logs = [math.log(figure(wired) / figure(ours)) for wired, ours in pairs]
+    at = {"ratio": mean(logs)}
+    if len(logs) > 1:
+        half = float(student_t.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
+        at |= {"low": mean(logs) - half, "high": mean(logs) + half}
+    return {name: round(math.exp(log), 3) for name, log in at.items()}
 
 
 def measure_memory(requests: int = 200_000) -> dict[str, Any]:

@@ -19,8 +19,11 @@ from typing import Any
 
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
 from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
 from windtunnel.links.wiring import lab_links
+from windtunnel.runner.run import with_bodies_decided
 from windtunnel.settings.sources import Source, merge_sources
 from windtunnel.state.state import State
 
@@ -86,15 +89,19 @@ def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
 
 @contextmanager
 def gateway(
-    folder: Path, behind: Address, *, attempt: bool, settings: Mapping[str, Any] = IDLE
+    folder: Path, behind: Address, *, attempt: bool, settings: Mapping[str, Any] = IDLE, wired: bool = False
 ) -> Iterator[tuple[int, Address]]:
-    """The gateway's process id and its search link, with an attempt on its lane or without."""
+    """The gateway's process id and its search link, with an attempt on its lane or without.
+
+    ``wired``: the link leads to an address that a wiring names, and not to a service of the lab.
+    """
     folder.mkdir(parents=True)
-    base = default_topology("bench")
+    links = Links([Link("search", upstream=behind.url)]) if wired else lab_links()
+    base = default_topology("bench", links=links)
     topology = replace(
         base,
         services=dict.fromkeys(base.services, behind),
-        gateways={link.name: free_address() for link in lab_links()},
+        gateways={link.name: free_address() for link in links},
         control=free_address(),
     )
     topology.dump(folder / "topology.json")
@@ -111,7 +118,8 @@ def gateway(
 
 
 def _begin(state_db: Path, control: Address, values: Mapping[str, Any]) -> None:
-    settings = merge_sources([Source("bench", {"seed": 1, **values})])
+    given = merge_sources([Source("bench", {"seed": 1, **values})])
+    settings = with_bodies_decided(given, recorded=True)  # as in a run of the lab's own subject
     with State(state_db) as state:
         state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
     body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}

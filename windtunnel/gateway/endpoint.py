@@ -13,13 +13,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
-from windtunnel.core.identity import TRACEPARENT_HEADER, foreign_members, parse_baggage
 from windtunnel.core.sockets import Address
+from windtunnel.gateway.baggage import foreign_baggage, identity_in
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.settings.settings import GROQ_BASE_URL, Settings
 
 LAB_BASE_PATH = "/openai/v1"
-_TRACE = f"{TRACEPARENT_HEADER}:".encode()
 _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 
 
@@ -100,13 +99,14 @@ def _without_lab_headers(head: RequestHead, is_lab: bool, replaced: bytes) -> li
         names = {line.partition(b":")[0].lower() for line in replaced.split(b"\r\n")}
         drop = {at for at in head.lab_at if head.lines[at].partition(b":")[0].lower() in names}
         return [line for at, line in enumerate(head.lines) if at not in drop]
+    if not head.lab_at and not head.baggage_at:
+        return head.lines
     lines: list[bytes | None] = list(head.lines)
-    ours = parse_baggage(head.baggage.decode("latin-1")) is not None
-    for at, line in enumerate(head.lines):
-        if at in head.lab_at or (ours and line[: len(_TRACE)].lower() == _TRACE):
-            lines[at] = None
+    of_lab = identity_in(head.baggage) is not None
+    for at in head.lab_at + head.trace_at if of_lab else head.lab_at:
+        lines[at] = None
     for at in head.baggage_at:
         name, _, value = head.lines[at].partition(b":")
-        rest = foreign_members(value.decode("latin-1")).encode("latin-1")
+        rest = foreign_baggage(value)
         lines[at] = name + b": " + rest if rest else None
     return [line for line in lines if line is not None]

@@ -263,6 +263,11 @@ class LinkListener:
     def is_model(self) -> bool:
         return self.link.is_model
 
+    @cached_property
+    def dialect_field(self) -> str:
+        """What each of its exchanges says of it in the record, as JSON after a comma."""
+        return f',"dialect":"{self.link.dialect}"'
+
     def endpoint_in(self, run: Run | None) -> Endpoint:
         """The upstream of a request of that run, which may choose another model, or of none."""
         if self.link.takes_model and run is not None and run.model is not None:

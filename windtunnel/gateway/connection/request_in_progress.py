@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal
 
 from windtunnel.core.fingerprint import fingerprint
-from windtunnel.core.identity import Identity, parse_baggage
 from windtunnel.dialects.http import Reply
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
+from windtunnel.gateway.baggage import identity_in
 from windtunnel.gateway.connection.bodies import BodyStart
 from windtunnel.gateway.connection.sent_pieces import SentPieces
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
@@ -19,13 +19,6 @@ from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
 
 MAX_FINGERPRINTED = 256 * 1024
-# The tries of an attempt mostly send the same baggage: their first call of its kind, first try.
-_IDENTITIES = 1024
-
-
-@lru_cache(_IDENTITIES)
-def _identity_of(baggage: bytes) -> Identity | None:
-    return parse_baggage(baggage.decode("latin-1"))
 
 
 class RequestInProgress:
@@ -135,7 +128,7 @@ class RequestInProgress:
         """Finds its attempt: the one of its connection (or lane), refined by the baggage that it sends."""
         if run is None and attempt is None:
             return
-        sent = _identity_of(self.head.baggage) if self.head.baggage else None
+        sent = identity_in(self.head.baggage) if self.head.baggage else None
         if sent and run and sent.run == run.run_id and self.of_model:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from json.encoder import encode_basestring as _quote
 from urllib.parse import parse_qs
@@ -13,15 +13,10 @@ from pydantic_core import from_json
 from windtunnel.core.digest import text_digest
 from windtunnel.gateway.connection.bodies import SECRET, BodyStart, kept_text
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
 from windtunnel.gateway.lane import LinkListener
 from windtunnel.links.link import Link
 
-_KEY = b"idempotency-key"
-_CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
-_RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
-_ENCODING = b"content-encoding"
-_NOTED = frozenset((_KEY, _ENCODING, *_CREDENTIALS, *_RETRY_COUNTS))
-_INITIALS = frozenset(b"iIaAxXcC")  # of those names: most lines are left at a glance
 _IN_QUERY = "key="
 _MIN_SECRET = 8
 _LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
@@ -29,37 +24,33 @@ _LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
 
 def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     """Members of ``Exchange``, as JSON, that are not as it has them by default; a comma before each."""
-    return "".join(_fields(request, listener))
-
-
-def _fields(request: RequestInProgress, listener: LinkListener) -> Iterator[str]:
-    link, head, said = listener.link, request.head, _noted_headers(request.head.lines)
-    yield f',"dialect":"{link.dialect}"'
-    if link.writes and link.is_write(head.method, head.target):
-        yield ',"write":true'
-        key = said.get(_KEY) or _key_in_body(request, link)
-        if key:
-            yield f',"key":{_quote(key)}'
-    secret = _credential(said, head.target)
-    if secret:
-        yield f',"credential":"{text_digest(secret).hex()}"'
-    retried = _retries(said) if said else 0
-    if retried:
-        yield f',"sdk_retry":{retried}'
-    yield from _of_reply(request)
+    head, status = request.head, request.status
+    # of most requests only the dialect is said, and that is the same for all of their link
+    fields, secret = listener.dialect_field, ""
+    if listener.link.writes:
+        fields += _of_write(request, listener.link)
+    if head.noted or _IN_QUERY in head.target:
+        secret = _credential(head.noted, head.target)
+        fields += _of_client(head.noted, secret)
+    if status != request.upstream_status or (status is not None and status >= 300):
+        fields += "".join(_of_reply(request))
     if request.run is not None and request.run.keeps_bodies:
-        yield from _bodies(request, said.get(_ENCODING, ""), listener, secret)
+        fields += "".join(_bodies(request, head.noted.get(CONTENT_ENCODING, ""), listener, secret))
+    return fields
 
 
-def _noted_headers(lines: list[bytes]) -> dict[bytes, str]:
-    """The headers that the record speaks of, by their names in lower case."""
-    noted = {}
-    for line in lines[1:]:
-        if line and line[0] in _INITIALS:
-            name, _, value = line.partition(b":")
-            if name.lower() in _NOTED:
-                noted[name.lower()] = value.decode("latin-1").strip()
-    return noted
+def _of_write(request: RequestInProgress, link: Link) -> str:
+    head = request.head
+    if not link.is_write(head.method, head.target):
+        return ""
+    key = head.noted.get(IDEMPOTENCY_KEY) or _key_in_body(request, link)
+    return f',"write":true,"key":{_quote(key)}' if key else ',"write":true'
+
+
+def _of_client(noted: Mapping[bytes, str], secret: str) -> str:
+    fields = f',"credential":"{text_digest(secret).hex()}"' if secret else ""
+    retried = _retries(noted)
+    return f'{fields},"sdk_retry":{retried}' if retried else fields
 
 
 def _key_in_body(request: RequestInProgress, link: Link) -> str:
@@ -78,19 +69,19 @@ def _key_in_body(request: RequestInProgress, link: Link) -> str:
     return str(value) if is_id else ""
 
 
-def _credential(said: dict[bytes, str], target: str) -> str:
+def _credential(noted: Mapping[bytes, str], target: str) -> str:
     """What the client authorises itself with, without the word for its kind; empty without any."""
-    for name in _CREDENTIALS:
-        if said.get(name):
-            return said[name].rpartition(" ")[2]
+    for name in CREDENTIALS:
+        if noted.get(name):
+            return noted[name].rpartition(" ")[2]
     if _IN_QUERY in target:
         return parse_qs(target.partition("?")[2]).get("key", [""])[0]
     return ""
 
 
-def _retries(said: dict[bytes, str]) -> int:
+def _retries(noted: Mapping[bytes, str]) -> int:
     """How often the client's SDK says that it has sent the request before."""
-    stainless, amazon = (said.get(name, "") for name in _RETRY_COUNTS)
+    stainless, amazon = (noted.get(name, "") for name in RETRY_COUNTS)
     if stainless.isdecimal():
         return int(stainless[:4])
     attempt = amazon.partition("attempt=")[2].partition(";")[0].strip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import httptools
 
@@ -15,9 +16,14 @@ MAX_HEAD = 64 * 1024
 # Of a block that is not whole yet: else one that comes byte by byte would be read as often as it is long.
 _LOOKED_AT = 4 * 1024
 LAB_PREFIX = b"windtunnel-"
+IDEMPOTENCY_KEY = b"idempotency-key"
+CONTENT_ENCODING = b"content-encoding"
+CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
+RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
-_INITIALS = frozenset(b"hHcCtTeEbBwW")  # of the names that count: most lines are left at a glance
+# the second letters of the names that count: most lines are left at a glance
+_SECOND_LETTERS = frozenset(b"oOrRxXaAiIdDuUmM-")
 _KEEP_ALIVE = b"Connection: keep-alive"  # as most clients say what holds anyway
 # a line that begins with white space goes on with the one before
 _REPLY_NOTED = re.compile(
@@ -29,6 +35,7 @@ _MOST_DIGITS = 18
 _UNREADABLE = -1
 _WITHOUT_BODY = frozenset({204, 304})
 _OBSERVER = object()
+_NONE_NOTED: Mapping[bytes, str] = MappingProxyType({})
 
 
 class BadHead(ValueError):
@@ -43,7 +50,8 @@ class RequestHead:
     """A request's header block. ``lines`` are the block's lines without their ends, the first one too.
 
     ``length`` is the Content-Length (0 without one). ``baggage`` is the ``baggage`` header's value, several
-    of them joined, empty without one. The ``*_at`` are indices into ``lines``.
+    of them joined, empty without one. ``noted`` are the headers that the record speaks of, by their names in
+    lower case. The ``*_at`` are indices into ``lines``.
     """
 
     method: str
@@ -60,7 +68,9 @@ class RequestHead:
     host_at: int
     baggage: bytes
     baggage_at: tuple[int, ...]
+    trace_at: tuple[int, ...]
     lab_at: tuple[int, ...]
+    noted: Mapping[bytes, str]
     __slots__ = tuple(__annotations__)
 
     def __init__(self, method: str, target: str, lines: list[bytes], size: int) -> None:
@@ -72,7 +82,8 @@ class RequestHead:
         self.encoded = self.chunked = self.told_to_close = self.expects_continue = self.upgrade = False
         self.keep_alive = True
         self.baggage = b""
-        self.baggage_at = self.lab_at = ()
+        self.baggage_at = self.trace_at = self.lab_at = ()
+        self.noted = _NONE_NOTED
 
 
 def read_request(block: bytes) -> RequestHead:
@@ -88,7 +99,7 @@ def read_request(block: bytes) -> RequestHead:
     if not is_1_1:
         head.keep_alive = False
     for at, line in enumerate(lines):
-        if line[0] in _INITIALS and at and not (is_1_1 and line == _KEEP_ALIVE):
+        if line[1] in _SECOND_LETTERS and at and not (is_1_1 and line == _KEEP_ALIVE):
             name, _, value = line.partition(b":")
             note = _NOTES.get(name.lower())
             if note is not None:
@@ -136,6 +147,15 @@ def _note_baggage(head: RequestHead, at: int, value: bytes) -> None:
     head.baggage_at += (at,)
 
 
+def _note_trace(head: RequestHead, at: int, value: bytes) -> None:
+    head.trace_at += (at,)
+
+
+def _note_for_record(head: RequestHead, at: int, value: bytes) -> None:
+    name = head.lines[at].partition(b":")[0].lower()
+    head.noted = {**head.noted, name: value.decode("latin-1").strip()}
+
+
 _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
     b"host": _note_host,
     b"content-length": _note_request_length,
@@ -143,6 +163,8 @@ _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
     b"connection": _note_connection,
     b"expect": _note_expect,
     b"baggage": _note_baggage,
+    b"traceparent": _note_trace,
+    **dict.fromkeys((IDEMPOTENCY_KEY, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS), _note_for_record),
 }
 
 
