@@ -57,7 +57,7 @@ def test_it_is_listed_shown_and_flown(folder: Path) -> None:
     assert f"The numbers of a JSON reply have lost their digits. (from {PACKAGE})" in " ".join(listed.split())
     assert shown.startswith(f"rounded   (tool links) (from {PACKAGE})\n")
     summary = json.loads(flown)
-    assert summary["outcomes"] == {"false_success": 1}
+    assert summary["outcomes"] == {"misled": 1}
     [fault] = summary["faults"]
     assert (fault["entry"], fault["links"], fault["injected"]) == ("rounded", ["calculator"], 1)
 

@@ -31,7 +31,7 @@ FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
     "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),
     "judge": ("judge latest", 0, (*NETWORK, "yaml", "windtunnel.faults.catalogue", "windtunnel.lab")),
-    "toxiproxy": ("toxiproxy --config none.json", 1, (*MODELS, "windtunnel.lab")),
+    "toxiproxy": ("toxiproxy --config none.json", 64, (*MODELS, "windtunnel.lab")),
 }
 
 

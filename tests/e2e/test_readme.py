@@ -6,13 +6,18 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, RUN_PATIENCE_S, until
+from tests.upstream import FREE
+from windtunnel.core.sockets import Address, address_of, bind
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
@@ -25,13 +30,13 @@ def shell_lines() -> list[str]:
 
 
 # those that need Docker are played by tests/compose, an installation by tests/package
-PLAYED = [line for line in shell_lines() if not re.search(r"^make |^pipx |\bdocker\b", line)]
+PLAYED = [line for line in shell_lines() if not re.search(r"^make |^pipx |\bdocker\b|&$", line)]
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("agent", "charts.py", "Makefile", "requirements-dev.lock", "pyproject.toml"):
+    for name in ("agent", "examples", "charts.py", "Makefile", "requirements-dev.lock", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
     samples = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
     (folder / "few.json").write_text(json.dumps(samples[:3] + samples[14:17]), encoding="utf-8")
@@ -66,7 +71,38 @@ def test_make_run(clone: Path) -> None:
     assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db", "token"]
 
 
-@pytest.mark.parametrize("line", PLAYED)
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the shop that the README starts beside the lab, on a port of its own."""
+    with bind(FREE) as free:
+        address = address_of(free)
+    where = [str(address.port), str(tmp_path_factory.mktemp("shop") / "shop.db")]
+    shop = subprocess.Popen([sys.executable, ROOT / "examples" / "shop" / "shop.py", *where])
+    try:
+        until(lambda: _listens(address), "the shop")
+        yield address.url
+    finally:
+        shop.terminate()
+        shop.wait()
+
+
+def _listens(address: Address) -> bool:
+    with suppress(OSError):
+        socket.create_connection((address.host, address.port)).close()
+        return True
+    return False
+
+
+@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("windtunnel fly")])
+def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
+    led = line.replace("http://127.0.0.1:9000", shop)
+    led = led.replace("windtunnel fly", f"windtunnel fly --no-charts --link shop={shop}")
+    done = run(clone, led)
+    assert done.returncode == 0, done.stderr
+    assert "windtunnel fly --seed 7" in done.stdout
+
+
+@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith("windtunnel fly")])
 def test_every_other_line(clone: Path, line: str) -> None:
     # the charts after a demo are those of `make run`, and as dear as its lab
     done = run(clone, line.replace("windtunnel demo", "windtunnel demo --no-charts"), PROMPTS_FILE="few.json")

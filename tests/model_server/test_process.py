@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from windtunnel.core.sockets import Address, address_of, bind
+from windtunnel.links.link import SCRIPTED
 
 
 @contextmanager
@@ -34,7 +35,7 @@ def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_l
     for descriptor in (listener.fileno(), reading):
         os.set_inheritable(descriptor, True)
     environ = {
-        "WINDTUNNEL_SOCKETS": json.dumps({"model": listener.fileno()}),
+        "WINDTUNNEL_SOCKETS": json.dumps({SCRIPTED: listener.fileno()}),
         "WINDTUNNEL_LIFELINE": str(reading),
     }
     with listener, process(**environ) as child:

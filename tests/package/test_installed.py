@@ -100,7 +100,7 @@ def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
     folder, path = (occupied, {}) if where == "in the folder" else (tmp_path, {"PYTHONPATH": str(occupied)})
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
     said = installed.flies(folder, "demo", *CALM, *words, **path)
-    assert "--subject agent.mine:open_subject" in said
+    assert "--subject=agent.mine:open_subject" in said
     [run] = folder.glob("logs/runs/*/agent-0.jsonl")
     assert "I am mine." in run.read_text(encoding="utf-8")
     assert traces(folder) == {"agent", "agent.mine"}

@@ -76,7 +76,7 @@ def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path
     ended = subprocess.run(
         started, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
-    assert (ended.returncode, MESSAGE in ended.stderr) == (2, True)
+    assert (ended.returncode, MESSAGE in ended.stderr) == (64, True)
     assert not (tmp_path / "logs" / "lab").exists()
 
 

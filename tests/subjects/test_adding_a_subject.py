@@ -43,4 +43,4 @@ def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
     summary = json.loads(done.stdout)
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "honest_failure"]
     assert summary["subject"].startswith("a subject that only calculates")
-    assert "--subject my_subject:open_subject" in done.stderr
+    assert "--subject=my_subject:open_subject" in done.stderr

@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, listen
@@ -29,16 +30,17 @@ def main(arguments: list[str] | None = None) -> int:
 def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool) -> int:
     """Serves until SIGTERM, SIGINT or the end of the launcher; what goes wrong is said on standard error.
 
-    The exit code: 130 after SIGINT, 1 if it cannot serve. ``config``: a file with the proxies to start with.
+    The exit code: 130 after SIGINT, 64 for a bad file, 70 if it cannot listen. ``config``: a file with the
+    proxies to start with.
     """
     try:
         rows = read_starting_proxies(config) if config else []
         listener = listen("toxiproxy", address)
     except ConfigFileError as error:
-        return _failed(str(error))
+        return _failed(str(error), USAGE)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        return _failed(f"cannot listen on {address}: {reason}; choose another --port or --host")
+        return _failed(f"cannot listen on {address}: {reason}; choose another --port or --host", LAB_FAILED)
     server = EmbeddedServer(
         listener,
         proxy_metrics=proxy_metrics,
@@ -50,7 +52,7 @@ def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool)
         ended_by = server.run()
     except ConfigFileError as error:
         listener.close()
-        return _failed(str(error))
+        return _failed(str(error), USAGE)
     if ended_by != signal.SIGINT:
         return 0
     sys.stderr.write(f"{INTERRUPTED_LINE}\n")
@@ -71,9 +73,9 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _failed(text: str) -> int:
+def _failed(text: str, code: int) -> int:
     sys.stderr.write(f"embedded Toxiproxy: {text}\n")
-    return 1
+    return code
 
 
 if __name__ == "__main__":
