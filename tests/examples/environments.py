@@ -18,7 +18,8 @@ from tests.support import ROOT, required
 
 # beside what pytest itself keeps from one session to the next; git ignores it, `make clean` removes it
 _CACHE = ROOT / ".pytest_cache" / "examples"
-_NEEDS = ("requirements.txt", "package.json", "go.mod")
+# what an example needs, and the program that gets it
+_NEEDS = {"requirements.txt": sys.executable, "package.json": "npm", "go.mod": "go"}
 _READY = "ready"
 
 
@@ -38,6 +39,7 @@ def installed(name: str) -> Installed:
     """The example's environment, made where it is not there yet. Skips where it may not be made."""
     source = EXAMPLES / name
     needs = next(source / file for file in _NEEDS if (source / file).exists())
+    _require_program(_NEEDS[needs.name])
     digest = sha256(needs.read_bytes() + sys.version.encode()).hexdigest()[:12]
     home = _CACHE / f"{name}-{digest}"
     if not (home / _READY).exists():
@@ -55,6 +57,12 @@ def installed(name: str) -> Installed:
     node = shutil.which("node")
     places = [str(home / "venv" / "bin"), *([str(Path(node).parent)] if node else []), "/usr/bin", "/bin"]
     return Installed(folder, {"PATH": os.pathsep.join(places)})
+
+
+def _require_program(name: str) -> None:
+    if shutil.which(name) is None:
+        reason = f"{name} is not there"
+        pytest.fail(reason) if required(name) else pytest.skip(reason)
 
 
 def _install(needs: str, home: Path, folder: Path) -> None:

@@ -1,0 +1,108 @@
+"""A flight whose subject, service or launcher is killed: one line says so, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.servers import embedded_server
+from tests.lab.demos import SELDOM, environ_in, processes
+from tests.subjects.wired import alive, pid_in
+from tests.support import RUN_PATIENCE_S, until
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.toxiproxy.client import ToxiproxyClient
+
+pytestmark = pytest.mark.slow
+
+SERVICE = """
+import os, sys, time
+from flask import Flask
+
+app = Flask("agent")
+
+@app.post("/ask")
+def ask():
+    with open(sys.argv[2], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+
+app.run(port=int(sys.argv[1]))
+"""
+TOXIC = ("--toxic-prob", "1", "--toxics", "latency:20", "--error-prob", "0", "--seed", "1")
+
+
+@pytest.fixture
+def server() -> Iterator[ToxiproxyClient]:
+    """A Toxiproxy that others use too: what is left there stays."""
+    with embedded_server() as url, ToxiproxyClient(url) as client:
+        yield client
+
+
+def subject(kind: str, folder: Path) -> dict[str, Any]:
+    """One that writes its process id when it is asked, and then takes its time."""
+    pid = str(folder / "pid")
+    if kind == "command":
+        return {"command": ["sh", "-c", f"echo $$ > {pid}; exec sleep 600"]}
+    with bind(FREE) as listener:  # whoever listens next on any free port gets another
+        port = address_of(listener).port
+    (folder / "service.py").write_text(SERVICE, encoding="utf-8")
+    command = [sys.executable, "service.py", str(port), pid]
+    return {"service": command, "url": f"http://127.0.0.1:{port}/ask"}
+
+
+class Flying:
+    """A flight that has come to its subject's attempt; ``pid`` is the subject's process."""
+
+    def __init__(self, kind: str, folder: Path, server: ToxiproxyClient) -> None:
+        self.folder = folder
+        self._server = server
+        links = {"shop": {"upstream": "http://127.0.0.1:9"}}
+        wiring = folder / "windtunnel.yaml"
+        wiring.write_text(json.dumps({"links": links, "subject": subject(kind, folder)}), encoding="utf-8")
+        command = [sys.executable, "-m", "windtunnel", "fly", "--wiring", str(wiring), "--prompt", "Wait"]
+        self.process = subprocess.Popen(
+            [*command, "--no-charts", "--out", str(folder), "--toxiproxy", server.url, *TOXIC],
+            env=environ_in(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.pid = pid_in(folder / "pid")
+        assert [proxy for proxy in server.proxies().values() if proxy.toxics]
+
+    def said(self) -> str:
+        """What it said until it ended, once nothing of it is left."""
+        said, _ = self.process.communicate(timeout=RUN_PATIENCE_S)
+        until(
+            lambda: not processes(self.folder) and not alive(self.pid), "the end of all processes", **SELDOM
+        )
+        until(lambda: not self._server.proxies(), "the end of its proxies", **SELDOM)
+        assert "Traceback" not in said
+        return said
+
+
+@pytest.mark.parametrize("kind", ["command", "service"])
+def test_a_killed_subject_is_a_crash_that_is_named(
+    tmp_path: Path, server: ToxiproxyClient, kind: str
+) -> None:
+    flight = Flying(kind, tmp_path, server)
+    os.kill(flight.pid, signal.SIGKILL)
+    said = flight.said()
+    assert "1/1  crash" in said and said.count("was killed by signal 9") == 1
+    assert flight.process.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["command", "service"])
+def test_a_killed_launcher_takes_all_with_it(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
+    flight = Flying(kind, tmp_path, server)
+    flight.process.kill()
+    assert "the launcher ended" in flight.said()
