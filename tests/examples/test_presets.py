@@ -66,6 +66,8 @@ class ExampleLab:
             "faults": stronger(preset(name, wiring.links), 3),
             "seed": str(SEEDS[name]),
             "attempt_time": "60",
+            "toxic_prob": "0",
+            "error_prob": "0",
         }
         asked = in_folder(load_configuration(self.configuration.environ, words, wiring), folder)
         asked = replace(asked, topology=self.lab.topology)
@@ -101,7 +103,7 @@ def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: Examp
     flight = lab.fly(name)
     assert not flight.failure
     faults = [fault for episode in flight.summary.as_json()["episodes"] for fault in episode["faults"]]
-    assert any(fault["delivered"] for fault in faults), faults
+    assert any(fault["delivered"] and fault["entry"] for fault in faults), faults
     exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
     for link, upstream in lab.upstreams.items():
         sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]

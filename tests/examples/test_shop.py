@@ -44,7 +44,7 @@ def flown(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, str]
     database = folder / "shop.db"
     with shop(database) as upstream:
         words = ["--link", f"shop={upstream.url}", "--prompts", str(prompts(folder, episodes))]
-        words += ["--faults", "lost-replies", "--seed", "5"]
+        words += ["--faults", "lost-replies", "--toxic-prob", "0", "--error-prob", "0", "--seed", "5"]
         summary = fly(folder, WIRING, *words, environ={"ORDER_KEY": idempotency})
     with closing(sqlite3.connect(database)) as connection:
         rows = Counter(customer for (customer,) in connection.execute("SELECT customer FROM orders"))
