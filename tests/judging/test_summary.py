@@ -271,3 +271,11 @@ def test_a_run_whose_fault_set_this_version_cannot_read_is_judged_all_the_same()
     summary = summarise(run(GOOD, faults='{"faults": [{"fault": "of_the_future"}]}'))
     assert summary.outcomes == {"success": 1}
     assert any("cannot read them: configuration 0" in remark for remark in summary.remarks)
+
+
+def test_how_long_an_opaque_subject_waits_is_not_guessed():
+    started, *events = run(episode(exchange(fault=met(delay_ms=900.0)), expect={}))
+    summary = summarise([replace(started, subject_kind="command"), *events])
+    assert summary.not_reproducible_because == [
+        "the subject is opaque: the faults repeat, what it does may not"
+    ]

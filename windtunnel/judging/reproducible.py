@@ -51,7 +51,12 @@ def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _client_ms(judgement: RunJudgement, link: str) -> float:
-    """How long the client of that link waited; an older history knows one time for all tools."""
+    """How long the client of that link waited, 0 if nobody knows.
+
+    An older history knows one time for all tools; an opaque subject has limits of its own.
+    """
+    if judgement.started.subject_kind:
+        return 0.0
     settings = judgement.started.settings
     name = timeout_setting(link, str(settings.get("translator_backend", "offline")))
     return 1000 * float(settings.get(name, settings.get("tool_timeout", 0)))

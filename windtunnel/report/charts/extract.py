@@ -112,7 +112,9 @@ def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
 def _charted(exchange: Exchange, zero: float) -> ChartedTry:
     """The request as it crossed the client's side; a toxic between the two is not in it."""
     start, status = exchange.start - zero, exchange.status
-    fault = next((group_of(met.kind) for met in reversed(exchange.faults) if met.injected), None)
+    # what only delayed the reply is shown where nothing else was done to it
+    injected = sorted((met for met in exchange.faults if met.injected), key=lambda met: met.delay_ms > 0)
+    fault = group_of(injected[0].kind) if injected else None
     error = cause = None
     if status is None or not exchange.reply_complete:
         error, cause = "connection_closed", fault
