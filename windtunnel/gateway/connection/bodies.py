@@ -32,12 +32,20 @@ _IN_QUERY = re.compile(r"([?&](?:key|api_key|access_token)=)[^&]+")
 class BodyStart(bytearray):
     """The first ``limit`` bytes of what a body carries. ``cut``: there were more."""
 
-    limit = MAX_KEPT_BODY
-    cut = False
+    limit: int
+    cut: bool
+    __slots__ = ("cut", "limit")
+
+    def __init__(self, limit: int = MAX_KEPT_BODY) -> None:
+        self.limit = limit
+        self.cut = False
 
     def keep(self, data: bytes) -> None:
         room = self.limit - len(self)
-        self.cut = self.cut or len(data) > room
+        if len(data) <= room:
+            self.extend(data)
+            return
+        self.cut = True
         if room > 0:
             self.extend(data[:room])
 

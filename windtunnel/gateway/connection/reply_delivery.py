@@ -59,11 +59,10 @@ class ReplyDelivery:
     def expect(self, request: RequestInProgress, head: RequestHead) -> None:
         """Gets ready for the upstream's reply to that head."""
         candidates = request.plan.reply_candidates if request.plan else []
-        kept = request.kept = kept_for_usage(request)
+        kept = request.kept = kept_for_usage(request) if request.of_model else None
         if not candidates and not request.reply_is_remembered:
-            self.reader = ReplyReader(
-                head.method, head.upgrade, request.swallow_continue, request.reply_sink()
-            )
+            sink = request.reply_sink()
+            self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue, sink)
             return
         self.changes = ReplyChanges(
             candidates,

@@ -22,8 +22,9 @@ class SentReply:
     def __init__(self, method: str, keep: Sink | None = None) -> None:
         self._hash = body_hash()
         self._keep = keep
+        sink = self._hash.update if keep is None else self._take_body
         self._head_only = method == "HEAD"
-        self._reader = ReplyReader(method, False, True, self._take_body)
+        self._reader = ReplyReader(method, False, True, sink)
         self._ended_by_close = self._broken_off = False
         self.surplus = False
 

@@ -100,8 +100,7 @@ class RequestInProgress:
         self.identity = "counted"
         self.eligible = ()
         if head.chunked or head.length:
-            self.body_start = BodyStart()
-            self.body_start.limit = MAX_FINGERPRINTED
+            self.body_start = BodyStart(MAX_FINGERPRINTED)
             keep = self.body_start.keep
             self._body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
             self.request_done = False

@@ -23,8 +23,8 @@ _TO_READ = re.compile(rb"event-stream|-encoding:", re.IGNORECASE)
 
 
 def kept_for_usage(request: RequestInProgress) -> SentPieces | None:
-    """Where what the client is sent shall be kept: for a model's reply that goes into a history."""
-    return SentPieces() if request.of_model and request.run is not None else None
+    """Where what a model's client is sent shall be kept: for a reply that goes into a history."""
+    return SentPieces() if request.run is not None else None
 
 
 def usage_fields(request: RequestInProgress, kept: SentPieces) -> str:
