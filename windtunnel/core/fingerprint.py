@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring as quote
 from urllib.parse import parse_qsl
@@ -22,8 +23,13 @@ def fingerprint(method: str, target: str, body: bytes = b"") -> str:
     path, _, text = target.partition("?")
     query = str(sorted(_query(text))) if text else "[]"
     content = quote(_canonical(body)) if body else '""'
-    canonical = f"[{quote(method.upper())}, {quote(path)}, {quote(query)}, {content}]"
+    canonical = f"{_called(method, path)}{quote(query)}, {content}]"
     return text_digest(canonical).hex()  # digest(method, path, query, body)
+
+
+@lru_cache(maxsize=256)  # the calls of an attempt mostly go to a few paths
+def _called(method: str, path: str) -> str:
+    return f"[{quote(method.upper())}, {quote(path)}, "
 
 
 def _query(text: str) -> list[tuple[str, str]]:
