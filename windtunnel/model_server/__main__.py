@@ -28,8 +28,7 @@ def main() -> int:
     unknown = ArgumentParser("python -m windtunnel.model_server", description=_HELP).parse_known_args()[1]
     name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
     topology = topology_from(os.environ)
-    scripted = next(link.name for link in topology.links if link.upstream == SCRIPTED)
-    address = topology.services[scripted]
+    address = next(topology.services[link.name] for link in topology.links if link.upstream == SCRIPTED)
     try:
         if unknown or name not in _PERSONAS.split(", "):
             wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"
