@@ -30,7 +30,7 @@ from tests.compose.engine import (
     remove,
 )
 from tests.support import until
-from windtunnel.history.reader import read_run
+from windtunnel.history.reader import LIVE, read_run
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import NAMES
@@ -238,7 +238,9 @@ class Lab:
         (self.folder / "agent" / "prompts.json").write_text(json.dumps(chosen))
 
     def runs(self) -> list[str]:
-        return sorted(path.name for path in (self.logs / "runs").glob("*"))
+        """Those of the agent: not what crossed the lab outside any."""
+        names = (path.name for path in (self.logs / "runs").glob("*"))
+        return sorted(name for name in names if not name.startswith(LIVE))
 
     def last_run(self) -> Summary:
         return summarise(read_run(self.logs, self.runs()[-1]))

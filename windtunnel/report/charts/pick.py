@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windtunnel.history.events import RunStarted
-from windtunnel.history.reader import HistoryError, read_file, read_history
+from windtunnel.history.reader import LIVE, HistoryError, read_file, read_history
 from windtunnel.report.charts.data import RunData, Selection
 from windtunnel.report.charts.extract import run_data
 
@@ -37,7 +37,9 @@ def _folders(logs: Path) -> list[str]:
     if not logs.is_dir():
         raise ChartsError(f"{logs}: no such folder; name the lab's logs with --logs DIR")
     runs = logs / "runs"
-    names = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+    folders = [path.name for path in runs.iterdir() if path.is_dir()] if runs.is_dir() else []
+    # what crossed a lab outside any run has no prompts to chart
+    names = sorted(name for name in folders if not name.startswith(LIVE))
     if not names:
         raise ChartsError(f"{runs}: no run was recorded there; fly one with: make run")
     return names
