@@ -131,7 +131,7 @@ def test_an_agent_that_is_started_while_another_runs_waits_and_says_so(flying: L
 def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
     flying.compose("kill proxy_mgr")
     start = time.monotonic()
-    assert flying.wait() == 1
+    assert flying.wait() == 70
     record_property("from kill proxy_mgr to the end of the run, s", round(time.monotonic() - start, 1))
     [error] = [line for line in flying.log("agent") if line.startswith("error:")]
     assert "manager" in error
