@@ -70,14 +70,14 @@ def fly_command(
 
 
 def _wiring(file: Path | None, links: tuple[str, ...], command: tuple[str, ...]) -> Wiring:
-    named = file or Path(os.environ.get("WIRING") or _USUAL)
-    if file is None and not os.environ.get("WIRING") and not _USUAL.exists():
-        if not links:
-            raise WiringError(
-                f"no wiring: name a file with --wiring ({_USUAL} is not here), or links with --link"
-            )
-        chosen = NO_WIRING
-    else:
-        chosen = load_wiring(named)
+    if file is None and os.environ.get("WIRING"):
+        file = Path(os.environ["WIRING"])
+    if file is None and _USUAL.exists():
+        file = _USUAL
+    if file is None and not links:
+        raise WiringError(
+            f"no wiring: name a file with --wiring ({_USUAL} is not here), or links with --link"
+        )
+    chosen = load_wiring(file) if file else NO_WIRING
     chosen = with_links(chosen, links)
     return with_subject(chosen, command) if command else chosen
