@@ -88,3 +88,13 @@ def test_an_event_that_is_not_there_is_said_with_those_that_are(tmp_path, id):
 
 def test_json_has_the_findings(tmp_path):
     assert json.loads(judge(tmp_path, WHOLE, "--json").output)["findings"] == []
+
+
+def test_what_crossed_a_lab_live_is_shown_without_a_line_that_would_repeat_it(tmp_path):
+    writer = Writer(history_file(tmp_path, "live-lab", "manager", 0))
+    for event in [replace(START, run_id="live-lab"), *EVENTS[1:]]:
+        writer.write(event)
+    writer.close()
+    result = CliRunner().invoke(main, ["judge", "live-lab", "--logs", str(tmp_path)])
+    assert result.exit_code == 0 and "live-lab" in result.output
+    assert "windtunnel demo" not in result.output

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from windtunnel.core.exit_codes import UNKNOWN
-from windtunnel.history.reader import RunHistory, latest_run, read_history
+from windtunnel.history.reader import LIVE, RunHistory, latest_run, read_history
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.links import Links
 from windtunnel.report.console import episode_line, print_summary
@@ -73,6 +73,9 @@ def _show(summary: Summary, prompts: str) -> None:
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
+    if summary.run_id.startswith(LIVE):  # no command sends again what others sent
+        print_summary(console, summary)
+        return
     links = Links.load(summary.links) if summary.links else None
     try:
         settings = Settings.model_validate(summary.settings, context={"links": links})
