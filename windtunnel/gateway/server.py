@@ -134,4 +134,5 @@ class Gateway:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)
         base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
-        return lab_endpoint(self._topology.services[link.name], base_path)
+        services = self._topology.services
+        return lab_endpoint(services.get(link.name) or services[SCRIPTED], base_path)

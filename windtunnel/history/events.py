@@ -75,7 +75,7 @@ class RunStarted:
     @property
     def wired(self) -> Links:
         """The links of the run's wiring."""
-        return Links.load(self.links) if self.links else lab_links()
+        return Links.load(self.links) if self.links or self.flown_by else lab_links()
 
     @property
     def subject_shown(self) -> str:
