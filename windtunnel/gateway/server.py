@@ -105,7 +105,7 @@ class Gateway:
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
 
-        Raises ``ValueError``: of a bad address, or ``ForeignLink`` if a fault in force must not strike its server.
+        Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
         """
         if link.name not in self._found:
             behind = partial(ClientConnection, self._listener(link))
