@@ -21,6 +21,7 @@ from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
+    ConnectionEnded,
     EpisodeJudged,
     EpisodeStarted,
     Event,
@@ -82,6 +83,10 @@ EVENTS = [
     ),
     FaultsSet(1.0, "1-1", 1, 2, "{}", ["a"]),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
+    ConnectionEnded(
+        *(2.0, "search", "1-1", 1, 1.0, 1000.0, 3.0, 517, 1200),
+        *("client", "fin", True, "search.example", 443, "proxy"),
+    ),
 ]
 
 
