@@ -494,8 +494,9 @@ class ToxicsChanged:
 class ConnectionEnded:
     """One intercepted connection, as the front saw it on the subject's side of the link's Toxiproxy proxy.
 
-    ``opened`` and ``t``: its begin and its end. ``ms`` is how long it lasted, ``first_byte_ms`` when the
-    subject got its first byte, None if it got none. ``sent`` and ``received``: bytes from and to the subject.
+    ``opened`` and ``t``: its begin and its end. ``ms`` runs from the subject's first byte to the end (from
+    the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got
+    none. ``sent`` and ``received``: bytes from and to the subject.
     ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
     dialled (``refused``). ``tls``: its first byte began a TLS handshake. ``host`` and ``port`` are where the
     subject meant to go, ``way`` is the tap that it came by. ``link`` is empty where it crossed none;
