@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windtunnel.history.events import ConnectionEnded, Event, Exchange, FaultsSet, RunStarted, ToxicsChanged
+from windtunnel.history.events import (
+    ConnectionEnded,
+    Event,
+    Exchange,
+    FaultsSet,
+    LinkOpened,
+    RunStarted,
+    ToxicsChanged,
+)
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
@@ -28,4 +36,4 @@ def _writer_of(event: Event) -> str:
         return "gateway"
     if isinstance(event, ConnectionEnded):
         return "front"
-    return "manager" if isinstance(event, ToxicsChanged) else "agent"
+    return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"

@@ -1,1 +1,4 @@
-"""A subject's connections, taken as they are: where they go, and the two taps' way there."""
+"""How connections that a subject opens wherever it likes come to its links.
+
+The front takes them; the gateway's listeners behind it end their TLS.
+"""
