@@ -38,7 +38,7 @@ async def spliced(
     (client, client_end), (server, server_end) = pair(), pair()
     splice = Splice()
     await splice.attach(client_end)
-    joined = asyncio.create_task(splice.join(server_end, early))
+    joined = asyncio.create_task(splice.join(server_end, lambda: early))
     with client, server:
         async with asyncio.timeout(PATIENCE_S):
             yield client, server, joined
@@ -154,7 +154,7 @@ def test_a_server_is_left_for_another_once_it_has_finished_its_reply() -> None:
             first.send(b"reply to one, ")
             first.close()
             assert (await joined).switched
-            joined = asyncio.create_task(splice.join(second_end, b"two"))
+            joined = asyncio.create_task(splice.join(second_end, lambda: b"two"))
             assert await receive(second, 3) == b"two"
             second.send(b"reply to two")
             assert await receive(client, 26) == b"reply to one, reply to two"

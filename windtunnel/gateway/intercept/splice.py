@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from windtunnel.gateway.connection.client_transport import ClientTransport
+from windtunnel.gateway.intercept.first_bytes import TLS_RECORD
 from windtunnel.history.events import ConnectionEnd
 
 _BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read
@@ -21,7 +22,8 @@ class Carried:
     """What went through: bytes from the client and from the server, and when the first of each came.
 
     Times are those of ``time.perf_counter``, None if nothing came. ``ended_by`` was the first to end it, in
-    order or, as ``how`` says, by a reset. ``switched``: the client has gone on to another server.
+    order or, as ``how`` says, by a reset. ``tls``: the client began a TLS handshake. ``switched``: it has
+    gone on to another server.
     """
 
     sent: int = 0
@@ -30,6 +32,7 @@ class Carried:
     first_received: float | None = None
     ended_by: Literal["client", "proxy"] = "client"
     how: ConnectionEnd = "fin"
+    tls: bool = False
     switched: bool = False
 
 
@@ -83,7 +86,7 @@ class _End(asyncio.Protocol):
 
 
 class Splice:
-    """Carries a client's connection to one server, or to several in turn; to be used in the running loop.
+    """Carries a client's connection to one server, or to several in turn. To be made in the running loop.
 
     ``upward``, if given, changes what the client sends. It may call ``leave_server``: what it returns is the
     last that this server gets.
@@ -103,11 +106,11 @@ class Splice:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self._client, client)
         self._client.read(False)
 
-    async def join(self, server: socket.socket, early: bytes = b"") -> Carried:
+    async def join(self, server: socket.socket, early: Callable[[], bytes] = bytes) -> Carried:
         """Carries until either side is gone, both have said all, or the server was left.
 
-        ``early``: what the client has sent already, sent on as it is. A reset is given to the other side as
-        a reset. Only after ``switched`` it can be called again.
+        The server's socket is taken over. ``early`` gives what the client has sent already, which goes on as
+        it is. A reset is given to the other side as a reset. Only after ``switched`` it can be called again.
         """
         loop = asyncio.get_running_loop()
         self._over, self._carried, self._server = loop.create_future(), Carried(), None
@@ -116,7 +119,7 @@ class Splice:
         server_end.other = self._client
         await loop.create_connection(lambda: server_end, sock=server)
         self._server = self._client.other = server_end
-        self._send_up(early)
+        self._send_up(early())
         waiting, self._waiting = self._waiting, b""
         self._up(waiting)
         if self._client.said_all or self._client.lost:
@@ -147,14 +150,9 @@ class Splice:
         self._client.transport.write(data)
 
     def close(self) -> None:
-        """Ends the client's connection in order, after ``switched``."""
-        self._client.transport.close()
-
-    def abort(self) -> None:
-        """Ends both at once."""
-        for end in (self._client, self._server):
-            if end is not None and not end.lost:
-                ClientTransport(end.transport).reset()
+        """Ends the client's connection in order, while it is joined to no server."""
+        self._over.cancel()
+        ClientTransport(self._client.transport).close(unread=True)
 
     def _up(self, data: bytes) -> None:
         if self._server is None:  # the loop reads a new connection before it can be told not to
@@ -166,6 +164,7 @@ class Splice:
         if data and self._server is not None:
             if self._carried.first_sent is None:
                 self._carried.first_sent = time.perf_counter()
+                self._carried.tls = data[:1] == TLS_RECORD
             self._carried.sent += len(data)
             self._server.transport.write(data)
 
