@@ -1,10 +1,10 @@
-"""``python -IS enter.py SETUP DOOR COMMAND ...``: turns its namespaces into a tap, runs the command.
+"""``python -IS enter.py SETUP DOORS COMMAND ...``: turns its namespaces into a tap, runs the command.
 
 ``unshare`` starts it in new mount and network namespaces. In there every TCP connection is redirected to one
 listening socket, and every name is asked of one other; both go to the front, which works outside. A helper
 (``helper.py``) stays inside for what only a process in there can do. ``SETUP`` is a JSON file: see
-``namespace.py``, which writes it. ``DOOR`` is the descriptor of a bound socket of the outer network, by which
-others reach the server that the command is, or -1. Without a command it is a trial: nothing is run.
+``namespace.py``, which writes it. ``DOORS`` are descriptors of bound sockets of the outer network, with
+commas between, by which others reach the server that the command is. Without a command it is a trial.
 Standard library only, since it starts with each attempt.
 """
 
@@ -31,7 +31,7 @@ _ANSWER_BYTES = 1024
 
 
 def main() -> int:
-    setup_file, door, *command = sys.argv[1:]
+    setup_file, doors, *command = sys.argv[1:]
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
     try:
         with open(setup_file, encoding="utf-8") as file:  # noqa: PTH123 - pathlib doubles the time of the start
@@ -40,7 +40,7 @@ def main() -> int:
         _bind_files(setup["mounts"])
         if command:
             front = _hand_over(setup["front"])
-            _leave_helper(setup["helper"], front, int(door))
+            _leave_helper(setup["helper"], front, doors)
     except (OSError, subprocess.CalledProcessError) as error:
         return _failed(f"the namespace tap: {_reason(error)}")
     if not command:
@@ -95,22 +95,20 @@ def _listener() -> socket.socket:
     return socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
 
 
-def _leave_helper(helper: str, front: socket.socket, door: int) -> None:
+def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
     """Starts the helper so that it is no child of the command, which may wait for all that it has."""
     keeper = os.getppid()
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         front.close()
-        if door >= 0:
-            os.close(door)
+        for door in filter(None, doors.split(",")):
+            os.close(int(door))
         return
     if os.fork() == 0:
-        kept = [descriptor for descriptor in (front.fileno(), door) if descriptor >= 0]
-        for descriptor in kept:
-            os.set_inheritable(descriptor, True)
-        words = [sys.executable, "-I", "-S", helper, str(keeper), str(MARK), str(front.fileno()), str(door)]
-        os.execv(sys.executable, words)
+        front.set_inheritable(True)
+        words = [helper, str(keeper), str(MARK), str(front.fileno()), *filter(None, doors.split(","))]
+        os.execv(sys.executable, [sys.executable, "-I", "-S", *words])
     os._exit(0)
 
 

@@ -1,10 +1,10 @@
-"""``python -IS helper.py KEEPER MARK FRONT DOOR``: what stays in the namespaces of a tap beside the subject.
+"""``python -IS helper.py KEEPER MARK FRONT DOOR ...``: stays in a tap's namespaces beside the subject.
 
 The front may be without the rights to enter them. So it asks here, over the connection whose descriptor is
 ``FRONT``, for sockets of this network: a byte ``4`` or ``6`` each, which is the version of IP. Their mark
 exempts them from the redirection, so with one of them the front reaches a server that the subject started.
-``DOOR``, unless it is -1, is the descriptor of a bound socket of the outer network: once the subject listens
-on the same port in here, whoever connects to the door is connected with it.
+Each ``DOOR`` is the descriptor of a bound socket of the outer network: once the subject listens at the same
+address in here, whoever connects to the door is connected with it.
 Ends with the front's connection, and with the process ``KEEPER``, whose child it is.
 """
 
@@ -26,13 +26,11 @@ _PIECE = 65536
 
 
 def main() -> None:
-    keeper, mark, front, door = map(int, sys.argv[1:])
+    keeper, mark, front, *doors = map(int, sys.argv[1:])
     _end_with(keeper)
-    _let_go_of_all_but(front, door)
-    if door >= 0:
-        with suppress(OSError):  # of a descriptor that is no socket
-            outside = socket.socket(fileno=door)
-            threading.Thread(target=_keep_door, args=(outside, mark), daemon=True).start()
+    _let_go_of_all_but(front, *doors)
+    for door in doors:
+        threading.Thread(target=_keep_door, args=(socket.socket(fileno=door), mark), daemon=True).start()
     _serve(socket.socket(fileno=front), mark)
 
 
@@ -66,21 +64,20 @@ def _serve(front: socket.socket, mark: int) -> None:
                 socket.send_fds(front, [b"."], [inside.fileno()])
 
 
-def _exempted(family: int, mark: int) -> socket.socket:
+def _exempted(family: socket.AddressFamily | int, mark: int) -> socket.socket:
     inside = socket.socket(family, socket.SOCK_STREAM)
     inside.setsockopt(socket.SOL_SOCKET, _SO_MARK, mark)
     return inside
 
 
 def _keep_door(door: socket.socket, mark: int) -> None:
-    port = door.getsockname()[1]
-    while (probe := _dialled(port, mark)) is None:
+    while (probe := _dialled(door, mark)) is None:
         time.sleep(_LOOK_INTERVAL_S)
     probe.close()
     door.listen(1024)
     while True:
         client, _ = door.accept()
-        server = _dialled(port, mark)
+        server = _dialled(door, mark)
         if server is None:
             client.close()
             continue
@@ -88,10 +85,10 @@ def _keep_door(door: socket.socket, mark: int) -> None:
             threading.Thread(target=_copy, args=(source, target), daemon=True).start()
 
 
-def _dialled(port: int, mark: int) -> socket.socket | None:
-    inside = _exempted(socket.AF_INET, mark)
+def _dialled(door: socket.socket, mark: int) -> socket.socket | None:
+    inside = _exempted(door.family, mark)
     try:
-        inside.connect(("127.0.0.1", port))
+        inside.connect(door.getsockname())
     except OSError:
         inside.close()
         return None

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from shutil import which
 
-from windtunnel.subjects.taps.tap import NO_DOOR, PROXY_VARIABLES, Tap
+from windtunnel.subjects.taps.tap import PROXY_VARIABLES, Tap
 from windtunnel.subjects.taps.trust import SYSTEM_BUNDLES, Trust
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
@@ -64,8 +64,8 @@ def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str,
     )
 
 
-def _wrapped(prefix: Sequence[str], words: Sequence[str], door: int) -> list[str]:
-    return [*prefix, str(door), *words]
+def _wrapped(prefix: Sequence[str], words: Sequence[str], doors: Sequence[int]) -> list[str]:
+    return [*prefix, ",".join(map(str, doors)), *words]
 
 
 def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
 def _try(prefix: Sequence[str]) -> None:
     try:
         trial = subprocess.run(
-            [*prefix, str(NO_DOOR)], capture_output=True, text=True, timeout=_TRIAL_BOUND_S, check=False
+            _wrapped(prefix, (), ()), capture_output=True, text=True, timeout=_TRIAL_BOUND_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoNamespaceError(str(error)) from None

@@ -12,12 +12,12 @@ _PRELOAD = Path(__file__).with_name("preload.cjs")
 _FRONT_VARIABLE = "WINDTUNNEL_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (
-    "the proxy tap is in use: what ignores proxy variables goes past the lab (Python's raw urllib3 and"
-    " aiohttp by default, Go to loopback addresses, servers that MCP clients start)"
+    "what ignores proxy variables goes past the lab: Python's raw urllib3 and aiohttp by default, Go to"
+    " loopback addresses, servers that MCP clients start"
 )
 
 
-def proxy_tap(front: Address, trust: Trust, reason: str) -> Tap:
+def proxy_tap(front: Address, trust: Trust, reason: str = "") -> Tap:
     """A tap for the front at that address. ``reason``: why not the namespace tap; empty if asked for."""
     java = (
         f"-Dhttp.proxyHost={front.host} -Dhttp.proxyPort={front.port}"
@@ -26,7 +26,7 @@ def proxy_tap(front: Address, trust: Trust, reason: str) -> Tap:
     return Tap(
         kind="proxy",
         reason=reason,
-        remarks=(_ESCAPES,),
+        escapes=_ESCAPES,
         variables={**dict.fromkeys(_SET, front.url), **trust.variables, _FRONT_VARIABLE: str(front)},
         appended={
             "NODE_OPTIONS": f"--require {quoted(_PRELOAD)}",
