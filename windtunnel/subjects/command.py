@@ -30,6 +30,7 @@ class CommandSubject:
         self._surroundings = surroundings
         self._words = resolved_words(spec.command, surroundings, "command")
         self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
+        self.tap = surroundings.tap
         self.name = f"command: {' '.join(spec.command)}"
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
@@ -67,7 +68,7 @@ class CommandSubject:
         elif way != "none" and not any(PROMPT in word for word in self._words):
             given = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        return ProcessGroup(words, environ, folder, given, shown=self._spec.show)
+        return ProcessGroup(self.tap.words(words), environ, folder, given, shown=self._spec.show)
 
     def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
         way = self._spec.answer
