@@ -444,8 +444,8 @@ class Exchange:
 
     @property
     def of_model(self) -> bool:
-        """Whether a model was asked: a tool's or a service's link speaks plain HTTP."""
-        return self.dialect != "http" if self.dialect else self.link == LAB_MODEL
+        """Whether a model was asked: a tool's or a service's link speaks plain HTTP, or MCP."""
+        return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
