@@ -20,7 +20,7 @@ _Changes = list[tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class McpResult:
     """A good result. ``document``: its structured content; without any, the JSON of its text (a list of
     several texts), or ``{"text": ...}`` where that is no JSON."""
 
@@ -38,7 +38,7 @@ class ToolResult:
         return {**self.message.value, "result": result}
 
 
-def tool_result(message: McpMessage | None) -> ToolResult | None:
+def tool_result(message: McpMessage | None) -> McpResult | None:
     """None for an error, a result without any text, and what is no result of a tool."""
     if message is None or not message.is_tool_result:
         return None
@@ -48,9 +48,9 @@ def tool_result(message: McpMessage | None) -> ToolResult | None:
     if result.get("isError") or not (texts or isinstance(structured, (dict, list))):
         return None
     if isinstance(structured, (dict, list)):
-        return ToolResult(message, structured)
+        return McpResult(message, structured)
     documents = [_document(text) for text in texts]
-    return ToolResult(message, documents[0] if len(documents) == 1 else documents)
+    return McpResult(message, documents[0] if len(documents) == 1 else documents)
 
 
 def _texts(content: Any) -> list[dict[str, Any]]:
