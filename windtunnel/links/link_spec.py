@@ -11,15 +11,12 @@ from pydantic import Field
 from windtunnel.core.sockets import is_loopback
 from windtunnel.core.spelling import nearest
 from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.links.found import is_model_host
 from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, Link
 from windtunnel.links.spec import Spec
 from windtunnel.links.wiring_file import Place, WiringFile
 
-# Servers to which a model link may lead without being listed under ``allow``.
-PROVIDERS = frozenset(
-    ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.groq.com")
-)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALL = re.compile(r"[A-Z]+ /\S*")
@@ -116,7 +113,7 @@ def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collec
     if "@" in parts.netloc:
         raise file.error(at, "must hold no user and no password, since reports show it")
     host = str(parts.hostname).lower()
-    if not is_loopback(host) and host not in allowed and not (spec.dialect != HTTP and host in PROVIDERS):
+    if not is_loopback(host) and host not in allowed and not (spec.dialect != HTTP and is_model_host(host)):
         raise file.error(
             at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
         )

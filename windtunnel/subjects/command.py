@@ -65,10 +65,10 @@ class CommandSubject:
             file = folder / way.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(prompt, encoding="utf-8")
-        elif not any(PROMPT in word for word in self._words):
+        elif way != "none" and not any(PROMPT in word for word in self._words):
             given = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        return ProcessGroup(self.tap.words(words), environ, folder, given)
+        return ProcessGroup(self.tap.words(words), environ, folder, given, shown=self._spec.show)
 
     def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
         way = self._spec.answer

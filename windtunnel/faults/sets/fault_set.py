@@ -233,7 +233,8 @@ def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str
     chosen: set[str] = set()
     for name in names:
         group = links.groups.get(name) if isinstance(name, str) else None
-        if group is None and name not in links:
+        to_be_found = links.grows and name in links.found_by_group
+        if group is None and name not in links and not to_be_found:
             raise FaultSetError(
                 f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
