@@ -118,7 +118,7 @@ class Lab:
             self._spawn("model", python("windtunnel.model_server"), [SCRIPTED])
         gateways = [f"gateway_{name}" for name in links.names]
         for lane in range(len(self.lanes)):
-            self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"], lane)
+            self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control", "egress"], lane)
             if self.lanes[lane].front is not None:
                 self._spawn("front", python("windtunnel.gateway.intercept"), ["front"], lane)
         if self._toxiproxy.kind == "executable":

@@ -18,7 +18,14 @@ from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.links.link import SCRIPTED
 from windtunnel.links.links import Links
-from windtunnel.links.ports import CONTROL_PORT, FRONT_PORT, MANAGER_PORT, MODEL_PORT, TOXIPROXY_PORT
+from windtunnel.links.ports import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    FRONT_PORT,
+    MANAGER_PORT,
+    MODEL_PORT,
+    TOXIPROXY_PORT,
+)
 from windtunnel.links.wiring import Wiring, lab_links, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
@@ -34,7 +41,7 @@ def usual_ports(links: Links) -> dict[str, int]:
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
     ports = {name: port or next(free) for name, port in ports.items()}
-    ports |= {"front": FRONT_PORT} if links.grows else {}
+    ports |= {"front": FRONT_PORT, "egress": EGRESS_PORT} if links.grows else {}
     return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
 
 
@@ -45,7 +52,8 @@ class Topology:
     ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
     scripted model answers for links that are found; ``wiring`` is all of its
     wiring, as ``Wiring.dump`` gives it.
-    ``front``: where the front takes intercepted connections, None where nothing is intercepted.
+    ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
+    where the gateway dials outside for it what passes the links by.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     """
 
@@ -61,6 +69,7 @@ class Topology:
     proxy_prefix: str = ""
     wiring: Mapping[str, Any] = field(default_factory=dict)
     front: Address | None = None
+    egress: Address | None = None
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
 
     def proxy_name(self, link_name: str) -> str:
@@ -94,7 +103,7 @@ class Topology:
         data = json.loads(path.read_text(encoding="utf-8"))
         for key in ("services", "proxies", "gateways", "proxy_listen"):
             data[key] = {name: Address(**address) for name, address in data[key].items()}
-        for key in ("manager", "control", "front"):
+        for key in ("manager", "control", "front", "egress"):
             data[key] = Address(**data[key]) if data[key] else None
         grows = bool(data["front"])
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
@@ -125,6 +134,8 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
     yield "the gateway's control", topology.control
     if topology.front is not None:
         yield "the front", topology.front
+    if topology.egress is not None:
+        yield "the gateway's egress", topology.egress
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
 
 
@@ -171,5 +182,6 @@ def _on_hosts(
         toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
         links=links,
         front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
+        egress=Address(host("CONTROL_HOST"), ports["egress"] + lane) if links.grows else None,
         proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
     )
