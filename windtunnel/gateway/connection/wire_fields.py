@@ -27,6 +27,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     head, status = request.head, request.status
     # of most requests only the dialect is said, and that is the same for all of their link
     fields, secret = listener.dialect_field, ""
+    if request.tls:
+        fields += f',"tls":"{request.tls}"'
     if listener.link.writes:
         fields += _of_write(request, listener.link)
     if head.noted or _IN_QUERY in head.target:
