@@ -19,7 +19,8 @@ def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
 
     One server is the scripted model of every link that leads to one.
     """
-    server = {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}
+    server = {SCRIPTED: SCRIPTED}
+    server |= {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}
     wanted: dict[str, Address] = {}
     for name, address in topology.services.items():
         wanted.setdefault(server[name], address)

@@ -16,9 +16,17 @@ from typing import Any
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.links.link import SCRIPTED
 from windtunnel.links.links import Links
-from windtunnel.links.ports import CONTROL_PORT, EGRESS_PORT, FRONT_PORT, MANAGER_PORT, TOXIPROXY_PORT
-from windtunnel.links.wiring import lab_links, lab_wiring, load_wiring
+from windtunnel.links.ports import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    FRONT_PORT,
+    MANAGER_PORT,
+    MODEL_PORT,
+    TOXIPROXY_PORT,
+)
+from windtunnel.links.wiring import Wiring, lab_links, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
@@ -33,15 +41,16 @@ def usual_ports(links: Links) -> dict[str, int]:
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
     ports = {name: port or next(free) for name, port in ports.items()}
-    ports |= {"manager": MANAGER_PORT, "control": CONTROL_PORT, "front": FRONT_PORT, "egress": EGRESS_PORT}
-    return {**ports, "toxiproxy": TOXIPROXY_PORT}
+    ports |= {"front": FRONT_PORT, "egress": EGRESS_PORT} if links.grows else {}
+    return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
 
 
 @dataclass(frozen=True)
 class Topology:
     """The links of one lane of one lab and their addresses, by name, as the party before dials each.
 
-    ``services`` has those links alone whose upstream is a server of the lab; ``wiring`` is all of its
+    ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
+    scripted model answers for links that are found; ``wiring`` is all of its
     wiring, as ``Wiring.dump`` gives it.
     ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
     where the gateway dials outside for it what passes the links by.
@@ -70,6 +79,13 @@ class Topology:
     def listen_address(self, link_name: str) -> Address:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
+
+    def with_wiring(self, wiring: Wiring) -> Topology:
+        """The same lab with what the wiring says besides its links."""
+        services = dict(self.services)
+        if wiring.intercept is not None and wiring.intercept.models == "scripted":
+            services.setdefault(SCRIPTED, Address(self.control.host, MODEL_PORT))
+        return replace(self, wiring=wiring.dump(), services=services)
 
     def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
         """The same lab with the proxies where Toxiproxy has them."""
@@ -137,7 +153,7 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     file = environ.get("WIRING")
     wiring = load_wiring(Path(file)) if file else lab_wiring()
     topology = _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id(), 0, {}, wiring.links)
-    return replace(topology, wiring=wiring.dump())
+    return topology.with_wiring(wiring)
 
 
 def _on_hosts(
