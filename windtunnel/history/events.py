@@ -519,7 +519,8 @@ class ConnectionEnded:
     ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
     dialled (``refused``). ``tls``: its first byte began a TLS handshake. ``host`` and ``port`` are where the
     subject meant to go, ``way`` is the tap that it came by. ``link`` is empty where it crossed none;
-    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it.
+    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it. ``why``: what made it
+    go past the lab or be refused, as a part of a sentence, where that was no fault.
     """
 
     t: float
@@ -538,6 +539,7 @@ class ConnectionEnded:
     port: int
     way: TapKind
     tunnelled: bool = False
+    why: str = ""
     event: Literal["connection_ended"] = "connection_ended"
 
 

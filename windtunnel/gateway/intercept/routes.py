@@ -11,8 +11,10 @@ from windtunnel.core.sockets import Address, is_loopback
 from windtunnel.gateway.intercept.lane_state import LaneState
 from windtunnel.gateway.intercept.policy import names
 from windtunnel.links.found import MOST_FOUND, found_link
+from windtunnel.links.intercept_spec import InterceptSpec
 from windtunnel.links.link import Link
 from windtunnel.links.topology import Topology
+from windtunnel.links.wiring import wiring_of
 from windtunnel.state.found_links import FoundLink
 
 _OPENED_WITHIN_S = 15.0
@@ -35,12 +37,33 @@ class Route:
     proxy: Address
 
 
+def intercept_of(topology: Topology) -> InterceptSpec:
+    """What the lab's wiring says of the connections of its subject."""
+    wiring = wiring_of(topology.wiring) if topology.wiring else None
+    return (wiring and wiring.intercept) or InterceptSpec()
+
+
+def wired_route(topology: Topology, host: str, port: int) -> Route | None:
+    """The route of a link that the wiring names, or of one whose proxy the client dials itself."""
+    for link in topology.links:
+        proxy = topology.proxies[link.name]
+        if _same(host, port, proxy) or _leads(topology, link, host, port):
+            return Route(link.name, proxy)
+    return None
+
+
+def _leads(topology: Topology, link: Link, host: str, port: int) -> bool:
+    if link.hosts:
+        return names(link.hosts, host, port)
+    return _same(host, port, topology.services[link.name] if link.is_of_lab else server_of(link.upstream))
+
+
 class Routes:
-    """The routes of one lane. Hosts are given in lower case."""
+    """The routes of one lane, whose topology is read anew each time. Hosts are given in lower case."""
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Callable[[], Topology],
         state: LaneState,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -51,28 +74,18 @@ class Routes:
         self._taking_stock = asyncio.Lock()
 
     def wired(self, host: str, port: int) -> Route | None:
-        """The route of a link that the wiring names, or of one whose proxy the client dials itself."""
-        for link in self._topology.links:
-            proxy = self._topology.proxies[link.name]
-            if _same(host, port, proxy) or self._leads(link, host, port):
-                return Route(link.name, proxy)
-        return None
-
-    def _leads(self, link: Link, host: str, port: int) -> bool:
-        if link.hosts:
-            return names(link.hosts, host, port)
-        if link.is_of_lab:
-            return _same(host, port, self._topology.services[link.name])
-        return _same(host, port, server_of(link.upstream))
+        return wired_route(self._topology(), host, port)
 
     def is_of_lab(self, host: str, port: int) -> bool:
         """Whether a part of the lab listens there that is no link's."""
-        lab = self._topology
+        lab = self._topology()
         own = [lab.manager, lab.control, *lab.gateways.values(), server_of(lab.toxiproxy)]
         return any(_same(host, port, address) for address in own)
 
     def is_front(self, host: str, port: int) -> bool:
-        return self._topology.front is not None and _same(host, port, self._topology.front)
+        """Whether a connection to there would come back, and again."""
+        lab = self._topology()
+        return any(_same(host, port, address) for address in (lab.front, lab.egress) if address is not None)
 
     def known(self, host: str, port: int) -> Route | None:
         """The route to a host that was found before and can be dialled at once."""
@@ -98,7 +111,8 @@ class Routes:
     async def _make(self, host: str, port: int, scheme: str) -> Route:
         async with self._taking_stock:
             rows = await self._state.found()
-            link = found_link(host, port, scheme, [*self._topology.links.names, *(r.link.name for r in rows)])
+            taken = [*self._topology().links.names, *(row.link.name for row in rows)]
+            link = found_link(host, port, scheme, taken)
             there = next((row.link for row in rows if row.link.upstream == link.upstream), None)
             if there is None and len(rows) >= MOST_FOUND:
                 raise TooManyLinks
