@@ -13,7 +13,7 @@ from pathlib import Path
 
 import requests
 
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
@@ -284,7 +284,8 @@ class Lab:
                 os.close(descriptor)
         self._lifeline = self.lifeline_end = -1
         for lane in range(len(self.lanes)):
-            for path in (self._path_of(lane), reason_file(self._path_of(lane))):
+            topology = self._path_of(lane)
+            for path in (topology, reason_file(topology), front_file(topology)):
                 path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 
