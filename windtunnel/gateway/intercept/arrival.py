@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from windtunnel.gateway.intercept.accepting import readable
 from windtunnel.gateway.intercept.first_bytes import Spoken, spoken
-from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, Asked, refusal
+from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, Asked, proxy_refusal
 from windtunnel.history.events import TapKind
 
 _SILENCE_S = 0.5
@@ -49,7 +49,7 @@ class Arrival:
         """Ends it: by a reply where the client awaits one, else by a reset."""
         with self.client, suppress(OSError):  # it has left by itself
             if self.asked is Asked.TUNNEL and not self._answered:
-                await asyncio.get_running_loop().sock_sendall(self.client, refusal(status, reason))
+                await asyncio.get_running_loop().sock_sendall(self.client, proxy_refusal(status, reason))
             else:
                 self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 

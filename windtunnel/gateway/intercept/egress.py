@@ -12,7 +12,12 @@ from collections.abc import Callable
 from windtunnel.core.sockets import Address, is_loopback
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.intercept.accepting import accept_all
-from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, ProxyRequest, read_proxy_request, refusal
+from windtunnel.gateway.intercept.proxy_requests import (
+    TUNNEL_OPEN,
+    ProxyRequest,
+    proxy_refusal,
+    read_proxy_request,
+)
 from windtunnel.gateway.intercept.routes import intercept_of, wired_route
 from windtunnel.gateway.intercept.splice import Splice
 from windtunnel.links.topology import Topology
@@ -70,7 +75,7 @@ class Egress:
 async def _refuse(client: socket.socket, status: int, reason: str) -> None:
     with client:
         try:
-            await asyncio.get_running_loop().sock_sendall(client, refusal(status, reason))
+            await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(status, reason))
         except OSError:  # the client has left
             return
 

@@ -15,13 +15,13 @@ from windtunnel.gateway.intercept.egress import read_first_request
 from windtunnel.gateway.intercept.first_bytes import TLS_RECORD
 from windtunnel.gateway.intercept.front_history import FrontHistory
 from windtunnel.gateway.intercept.guide import Guide, Refused, Road
-from windtunnel.gateway.intercept.lane_state import AttemptInProgress, LaneState
-from windtunnel.gateway.intercept.proxy_requests import Asked, ProxyRequest, RequestRewriter, refusal
+from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
+from windtunnel.gateway.intercept.proxy_requests import Asked, ProxyRequest, RequestRewriter, proxy_refusal
 from windtunnel.gateway.intercept.splice import Carried, Splice
 from windtunnel.history.events import ConnectionEnded
 from windtunnel.settings.settings import SettingsError
 
-Attempt = asyncio.Future[AttemptInProgress | None]
+Attempt = asyncio.Future[ArmedAttempt | None]
 
 
 class Front:
@@ -46,7 +46,7 @@ class Front:
             request, rest = await read_first_request(client)
         except BadHead as error:
             with client, suppress(OSError):  # it has left
-                await asyncio.get_running_loop().sock_sendall(client, refusal(error.status, str(error)))
+                await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(error.status, str(error)))
             return
         except OSError:  # it has left
             client.close()
@@ -93,7 +93,7 @@ class Front:
             try:
                 road = await self._guide.lead(arrival)
             except Refused as refused:
-                splice.send_down(refusal(refused.status, str(refused)))
+                splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
                 await self._record(arrival, refused, _nothing_of(arrival), attempt)
                 return
@@ -102,10 +102,10 @@ class Front:
             if not carried.switched:
                 return
         if rewriter.bad is not None:
-            splice.send_down(refusal(rewriter.bad.status, str(rewriter.bad)))
+            splice.send_down(proxy_refusal(rewriter.bad.status, str(rewriter.bad)))
         splice.close()
 
-    async def _attempt(self) -> AttemptInProgress | None:
+    async def _attempt(self) -> ArmedAttempt | None:
         try:
             return await self._state.attempt()
         except (sqlite3.Error, SettingsError, OSError):  # the manager and the runner tell of it

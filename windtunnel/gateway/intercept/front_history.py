@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from windtunnel.gateway.intercept.lane_state import AttemptInProgress, LaneState
+from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
 from windtunnel.history.events import ConnectionEnded
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.settings.settings import SettingsError
@@ -23,7 +23,7 @@ class FrontHistory:
         self._state = state
         self._writer: tuple[str, Writer] | None = None
 
-    async def record(self, attempt: AttemptInProgress, ended: ConnectionEnded) -> None:
+    async def record(self, attempt: ArmedAttempt, ended: ConnectionEnded) -> None:
         """Into the history of the attempt's run, unless that is over: its seal is set then."""
         try:
             if not self._failed and await self._state.is_going_on(attempt.run_id):

@@ -14,9 +14,9 @@ from windtunnel.gateway.intercept.accepting import readable
 from windtunnel.gateway.intercept.arrival import Arrival
 from windtunnel.gateway.intercept.egress import NoWayOut, dial, dial_through
 from windtunnel.gateway.intercept.first_bytes import Spoken, server_name
-from windtunnel.gateway.intercept.policy import Action, Policy
+from windtunnel.gateway.intercept.policy import Policy, Treatment
 from windtunnel.gateway.intercept.proxy_requests import Asked
-from windtunnel.gateway.intercept.routes import NoLink, Route, Routes, TooManyLinks
+from windtunnel.gateway.intercept.routes import LinkRoute, NoLink, Routes, TooManyLinks
 from windtunnel.links.found import MOST_FOUND
 from windtunnel.settings.settings import SettingsError
 
@@ -68,18 +68,18 @@ class Guide:
                 return heard
             arrival.host = server_name(arrival.early) or arrival.host
         ruling = self._policy.rule(arrival.host, arrival.port)
-        if ruling.action is Action.REFUSE:
+        if ruling.treatment is Treatment.REFUSE:
             raise Refused(403, ruling.why, why=ruling.why)
-        if ruling.action is Action.PASS:
+        if ruling.treatment is Treatment.PASS:
             return await self._tunnel(arrival, ruling.why)
         route = self._route(arrival)
         return await self._dial(route) if route is not None else await self._lead_to_new(arrival)
 
-    def _route(self, arrival: Arrival) -> Route | None:
+    def _route(self, arrival: Arrival) -> LinkRoute | None:
         target = (arrival.host, arrival.port)
         return self._routes.wired(*target) or self._routes.known(*target)
 
-    async def _dial(self, route: Route) -> Road:
+    async def _dial(self, route: LinkRoute) -> Road:
         try:
             proxy = (route.proxy.host, route.proxy.port)
             return Road(await dial(socket.socket(), proxy), route.link)
@@ -130,7 +130,7 @@ class Guide:
         connection before it needs it: only the server can tell.
         """
         try:
-            if self._policy.rule(arrival.host, arrival.port).action is Action.REFUSE:
+            if self._policy.rule(arrival.host, arrival.port).treatment is Treatment.REFUSE:
                 raise NoWayOut
             road = await self._tunnel(arrival, "its server speaks first, as none of HTTP or TLS does")
         except (Refused, NoWayOut):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from windtunnel.core.sockets import Address, is_loopback
 from windtunnel.gateway.intercept.lane_state import LaneState
 from windtunnel.gateway.intercept.policy import names
-from windtunnel.links.found import MOST_FOUND, found_link
+from windtunnel.links.found import MOST_FOUND, found_link, is_model_host
 from windtunnel.links.intercept_spec import InterceptSpec
 from windtunnel.links.link import Link
 from windtunnel.links.topology import Topology
@@ -30,7 +30,7 @@ class NoLink(Exception):
 
 
 @dataclass(frozen=True)
-class Route:
+class LinkRoute:
     """A link by its name, and the address of its proxy."""
 
     link: str
@@ -43,12 +43,12 @@ def intercept_of(topology: Topology) -> InterceptSpec:
     return (wiring and wiring.intercept) or InterceptSpec()
 
 
-def wired_route(topology: Topology, host: str, port: int) -> Route | None:
+def wired_route(topology: Topology, host: str, port: int) -> LinkRoute | None:
     """The route of a link that the wiring names, or of one whose proxy the client dials itself."""
     for link in topology.links:
         proxy = topology.proxies[link.name]
         if _same(host, port, proxy) or _leads(topology, link, host, port):
-            return Route(link.name, proxy)
+            return LinkRoute(link.name, proxy)
     return None
 
 
@@ -59,22 +59,32 @@ def _leads(topology: Topology, link: Link, host: str, port: int) -> bool:
 
 
 class Routes:
-    """The routes of one lane, whose topology is read anew each time. Hosts are given in lower case."""
+    """The routes of one lane, whose topology is asked for anew each time. Hosts are given in lower case.
+
+    ``scripted``: the scripted model answers for the models' providers.
+    """
 
     def __init__(
         self,
         topology: Callable[[], Topology],
         state: LaneState,
+        *,
+        scripted: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._topology = topology
         self._state = state
+        self._scripted = scripted
         self._sleep = sleep
-        self._found: dict[tuple[str, int], asyncio.Task[Route]] = {}
+        self._found: dict[tuple[str, int], asyncio.Task[LinkRoute]] = {}
         self._taking_stock = asyncio.Lock()
 
-    def wired(self, host: str, port: int) -> Route | None:
+    def wired(self, host: str, port: int) -> LinkRoute | None:
         return wired_route(self._topology(), host, port)
+
+    def stays_inside(self, host: str, port: int) -> bool:
+        """Whether the wiring says what answers there, so that it may be called offline, too."""
+        return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
 
     def is_of_lab(self, host: str, port: int) -> bool:
         """Whether a part of the lab listens there that is no link's."""
@@ -87,13 +97,13 @@ class Routes:
         lab = self._topology()
         return any(_same(host, port, address) for address in (lab.front, lab.egress) if address is not None)
 
-    def known(self, host: str, port: int) -> Route | None:
+    def known(self, host: str, port: int) -> LinkRoute | None:
         """The route to a host that was found before and can be dialled at once."""
         found = self._found.get((host, port))
         is_open = found is not None and found.done() and found.exception() is None
         return found.result() if found is not None and is_open else None
 
-    async def find(self, host: str, port: int, scheme: str) -> Route:
+    async def find(self, host: str, port: int, scheme: str) -> LinkRoute:
         """Has the link made, if it is not there yet, and waits until it can be dialled.
 
         Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
@@ -108,26 +118,27 @@ class Routes:
                 del self._found[key]  # the next connection tries again
             raise
 
-    async def _make(self, host: str, port: int, scheme: str) -> Route:
+    async def _make(self, host: str, port: int, scheme: str) -> LinkRoute:
         async with self._taking_stock:
             rows = await self._state.found()
             taken = [*self._topology().links.names, *(row.link.name for row in rows)]
-            link = found_link(host, port, scheme, taken)
-            there = next((row.link for row in rows if row.link.upstream == link.upstream), None)
+            link = found_link(host, port, scheme, taken, scripted=self._scripted)
+            server = (link.upstream, link.hosts)
+            there = next((row.link for row in rows if (row.link.upstream, row.link.hosts) == server), None)
             if there is None and len(rows) >= MOST_FOUND:
                 raise TooManyLinks
             link = there or link
             await self._state.want(link)
         return await self._opened(link.name)
 
-    async def _opened(self, name: str) -> Route:
+    async def _opened(self, name: str) -> LinkRoute:
         """Polls until the manager has opened the link. Raises ``NoLink``."""
         try:
             async with asyncio.timeout(_OPENED_WITHIN_S):
                 while True:
                     row = await self._row(name)
                     if row.status == "open":
-                        return Route(name, Address.parse(row.proxy))
+                        return LinkRoute(name, Address.parse(row.proxy))
                     if row.status == "failed":
                         raise NoLink(f"the link {name} could not be opened: {row.reason}")
                     await self._sleep(_POLL_S)
