@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windtunnel.faults.base import Fault
-from windtunnel.faults.catalogue.mcp.answers import RpcError, McpToolError, UnknownSession
+from windtunnel.faults.catalogue.mcp.answers import McpToolError, RpcError, UnknownSession
 from windtunnel.faults.catalogue.mcp.ends import EndedStream, ServerDeath
 from windtunnel.faults.catalogue.mcp.lines import GarbageLine, SplitLine
 from windtunnel.faults.catalogue.mcp.notifications import IgnoredCancel, LostNotification, SlowProgress

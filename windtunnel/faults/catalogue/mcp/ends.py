@@ -17,7 +17,7 @@ from windtunnel.dialects.mcp import (
     read_message,
 )
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Replacement
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 
 class EndedStream(ResponseFault):

@@ -22,7 +22,7 @@ from windtunnel.dialects.mcp import (
     read_message,
 )
 from windtunnel.faults.base import Act, Fault, Miss, Try, WhyNot
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Replacement
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _ACCEPTED = Reply(status=202)
 

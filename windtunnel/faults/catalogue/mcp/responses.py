@@ -9,7 +9,7 @@ from pydantic import Field
 from windtunnel.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from windtunnel.dialects.mcp import McpMessage
 from windtunnel.faults.base import Miss, Try
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Replacement
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _Kind = Literal["other", "text", "none"]
 

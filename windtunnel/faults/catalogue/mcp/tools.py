@@ -11,7 +11,7 @@ from windtunnel.core.draws import choose
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.dialects.mcp import LIST, McpMessage
 from windtunnel.faults.base import Miss, Try, evidence_of
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Replacement
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _Tool = dict[str, Any]
 _Kind = Literal["removed", "renamed", "new_argument", "retyped_argument", "none"]
