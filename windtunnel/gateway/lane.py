@@ -264,6 +264,11 @@ class LinkListener:
         return self.link.is_model
 
     @cached_property
+    def of_lines(self) -> bool:
+        """Whether its messages are lines, shown as HTTP inside the gateway only."""
+        return self.link.is_stdio
+
+    @cached_property
     def dialect_field(self) -> str:
         """What each of its exchanges says of it in the record, as JSON after a comma."""
         return f',"dialect":"{self.link.dialect}"'

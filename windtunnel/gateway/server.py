@@ -19,6 +19,9 @@ from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.lane import Lane, LinkListener
+from windtunnel.gateway.stdio.expected_servers import ExpectedServers
+from windtunnel.gateway.stdio.routes import stdio_routes
+from windtunnel.gateway.stdio.stdio_connection import StdioConnection
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import redactor
@@ -69,7 +72,9 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self.lane = Lane(topology.lane)
         runs = Runs(state_db, logs, topology.links, lambda settings: model_endpoint(settings, self._context))
-        self._app = create_app({self.lane.number: self.lane}, runs)
+        self._stdio_servers = ExpectedServers()
+        routes = stdio_routes(self._stdio_servers, topology)
+        self._app = create_app({self.lane.number: self.lane}, runs, routes)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -87,7 +92,7 @@ class Gateway:
             loop = asyncio.get_running_loop()
             servers = [
                 await loop.create_server(
-                    partial(ClientConnection, self._listener(link)),
+                    self._protocol(link),
                     sock=sockets[f"gateway_{link.name}"],
                 )
                 for link in self._topology.links
@@ -98,6 +103,7 @@ class Gateway:
             for server in servers:
                 server.close()
             self.lane.close("the gateway was stopped")
+            self._stdio_servers.close()
             await serving
 
     @contextmanager
@@ -110,10 +116,19 @@ class Gateway:
             }
             yield listeners
 
+    def _protocol(self, link: Link) -> Callable[[], asyncio.Protocol]:
+        """Makes what takes one connection on the link's listener."""
+        listener = self._listener(link)
+        if link.is_stdio:
+            return partial(StdioConnection, listener, self._stdio_servers)
+        return partial(ClientConnection, listener)
+
     def _listener(self, link: Link) -> LinkListener:
         return LinkListener(link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact)
 
     def _endpoint(self, link: Link) -> Endpoint:
+        if link.is_stdio:
+            return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
         if not link.is_of_lab:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)

@@ -39,6 +39,7 @@ class IncomingTry(NamedTuple):
     try_: int
     elapsed_s: float
     of_model: bool = False
+    of_lines: bool = False
 
 
 class MatchedFaults(NamedTuple):
@@ -107,7 +108,7 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model = incoming
+        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model, _ = incoming
         if of_model:
             self._turns[episode, attempt] = max(self._turns[episode, attempt], call)
         candidates = self._candidates.get(link)
@@ -157,6 +158,7 @@ class FaultMatcher:
             ordinal=ordinal if entry.fault.by_order else 1,  # so that no other entry of the group changes it
             chance=chance,
             earlier=tuple(self._replies[incoming.episode, incoming.link]) if entry.fault.remembers else (),
+            lines=incoming.of_lines,
         )
 
 

@@ -28,6 +28,7 @@ class RequestInProgress:
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any;
     ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
     ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model.
+    ``of_lines``: it came as a line, and its HTTP was made here.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -37,6 +38,7 @@ class RequestInProgress:
 
     link: str
     of_model: bool
+    of_lines: bool
     head: RequestHead
     began: float
     ended: float
@@ -85,6 +87,7 @@ class RequestInProgress:
     def __init__(self, link: str, head: RequestHead, began: float, of_model: bool = False) -> None:
         self.link = link
         self.of_model = of_model
+        self.of_lines = False
         self.head = head
         self.began = self.ended = self.whole_at = began
         self.request_bytes = head.size
