@@ -376,10 +376,12 @@ class Exchange:
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
-    ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
+    ``eligible``: the ids of armed faults whose selectors chose it by a header, its body or its message,
+    met or not.
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
+    ``message``: the method of the message of MCP that the request carried, ``tool`` the tool that it called.
 
     ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
     wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
@@ -428,6 +430,8 @@ class Exchange:
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    message: str = ""
+    tool: str = ""
     upstream_status: int | None = None
     model: str | None = None
     tokens_in: int | None = None

@@ -63,6 +63,11 @@ class Links:
         return tuple(link.name for link in self._links if link.dialect == MCP.name)
 
     @cached_property
+    def declared_tools(self) -> frozenset[str]:
+        """The names of calls that the wiring gives; a server of MCP names its tools itself."""
+        return frozenset(name for link in self._links for name, *_ in link.tools)
+
+    @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """What a fault set may say for several links."""
         writes = tuple(link.name for link in self._links if link.writes)

@@ -30,6 +30,7 @@ from typing import Any
 from windtunnel.core.plugins import PluginError
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from windtunnel.dialects.mcp import CALL
 from windtunnel.faults.base import Fault
 from windtunnel.faults.sets.checks import (
     FaultSetError,
@@ -178,6 +179,10 @@ def _narrowed_to_tool(
     """The selectors and links with a tool's name replaced by its method, path and link."""
     if only.tool is None or links is None:
         return only, on
+    of_mcp = tuple(name for name in on if name in links.mcp_names)
+    if of_mcp and only.tool not in links.declared_tools:  # which tools a server of MCP has is known later
+        called = {**only.json_, "params.name": only.tool}
+        return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
     try:
         link, method, path = links.link_of_tool(only.tool)
     except KeyError as error:
@@ -194,7 +199,12 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
     chosen, grouped = _named_links("all" if value is None else value, where, links)
     if links is None:
         return chosen
-    possible = {"any": links.names, "tool": links.tool_names, "model": links.model_names}[kind.where]
+    possible = {
+        "any": links.names,
+        "tool": links.tool_names,
+        "model": links.model_names,
+        "mcp": links.mcp_names,
+    }[kind.where]
     on = tuple(name for name in chosen if name in possible)
     if not on:
         where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"
