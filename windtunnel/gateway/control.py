@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,17 +113,25 @@ class Runs:
         return row.settings
 
 
-def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> Starlette:
-    """The control API over these lanes; ``_Api`` says what each route does."""
-    api = _Api(lanes, runs, open_link)
+def create_app(
+    lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str, more: Sequence[Route] = ()
+) -> Starlette:
+    """The control API over these lanes; ``_Api`` says what each route does.
+
+    ``pem``: the certificate of the authority of intercepted hosts, empty where nothing is intercepted.
+    ``more``: other routes.
+    """
+    api = _Api(lanes, runs, open_link, pem)
     return Starlette(
         routes=[
             Route("/", api.health),
+            Route("/authority", api.authority, methods=["GET"]),
             Route("/lanes/{lane:int}", api.show, methods=["GET"]),
             Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
             Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
+            *more,
         ],
         exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
     )
@@ -132,20 +140,27 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> St
 class _Api:
     """The routes. Raises ``ControlError``."""
 
-    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> None:
+    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> None:
         self._lanes = lanes
         self._runs = runs
         self._open_link = open_link
+        self._pem = pem
 
     async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
+
+    async def authority(self, request: Request) -> JSONResponse:
+        """The certificate that a subject trusts while it is intercepted."""
+        if not self._pem:
+            raise ControlError(404, "not_intercepted", "this wiring intercepts nothing")
+        return JSONResponse({"pem": self._pem})
 
     async def show(self, request: Request) -> JSONResponse:
         return JSONResponse(_status(_lane(self._lanes, request)))
 
     async def begin(self, request: Request) -> JSONResponse:
         """Connections accepted from now on belong to that attempt."""
-        lane, body = _lane(self._lanes, request), await _body(request, _Begin)
+        lane, body = _lane(self._lanes, request), await read_body(request, _Begin)
         run = lane.start_run(
             body.run_id,
             body.settings_hash,
@@ -157,7 +172,7 @@ class _Api:
 
     async def set_faults(self, request: Request) -> JSONResponse:
         """That fault set is in force from the attempt's next request on, and for the rest of the run."""
-        lane, body = _lane(self._lanes, request), await _body(request, _Faults)
+        lane, body = _lane(self._lanes, request), await read_body(request, _Faults)
         run, attempt = lane.run, lane.attempt
         if run is None or attempt is None or not attempt.is_(body.episode, body.attempt):
             raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
@@ -171,7 +186,7 @@ class _Api:
 
     async def open_link(self, request: Request) -> JSONResponse:
         """Listens for a link that was found, and says where. Told twice, it is the same listener."""
-        lane, body = _lane(self._lanes, request), await _body(request, _Found)
+        lane, body = _lane(self._lanes, request), await read_body(request, _Found)
         try:
             link = Link.load(body.link)
             address = await self._open_link(link)
@@ -183,7 +198,7 @@ class _Api:
 
     async def settle(self, request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
-        lane, body = _lane(self._lanes, request), await _body(request, _Settle)
+        lane, body = _lane(self._lanes, request), await read_body(request, _Settle)
         run = lane.run
         still_open = await lane.settle(body.episode, body.attempt, body.bound_s)
         if run is not None:
@@ -209,7 +224,8 @@ def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     return lanes[number]
 
 
-async def _body(request: Request, model: type[_Model]) -> _Model:
+async def read_body(request: Request, model: type[_Model]) -> _Model:
+    """The request's body, checked. Raises ``ControlError``."""
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import requests
 
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
@@ -21,7 +21,7 @@ from windtunnel.lab import toxiproxy
 from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
-from windtunnel.links.topology import Topology, default_topology, draw_lab_id
+from windtunnel.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from windtunnel.settings.configuration import Configuration, without_keys
 
 # patience for a busy machine: a process that ends is noticed at once
@@ -78,7 +78,7 @@ class Lab:
         return self._path_of(0)
 
     def _path_of(self, lane: int) -> Path:
-        return self._folder / (self.topology.lab_id + (f"-{lane}" if lane else "") + ".json")
+        return topology_file(self._folder, self.topology.lab_id, lane)
 
     def _dump(self) -> None:
         for topology in self.lanes:
@@ -284,7 +284,8 @@ class Lab:
                 os.close(descriptor)
         self._lifeline = self.lifeline_end = -1
         for lane in range(len(self.lanes)):
-            for path in (self._path_of(lane), reason_file(self._path_of(lane))):
+            topology = self._path_of(lane)
+            for path in (topology, reason_file(topology), front_file(topology)):
                 path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 

@@ -109,6 +109,11 @@ class Topology:
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
 
 
+def topology_file(folder: Path, lab_id: str, lane: int) -> Path:
+    """In the launcher's private folder, the file that describes that lane."""
+    return folder / (lab_id + (f"-{lane}" if lane else "") + ".json")
+
+
 def draw_lab_id() -> str:
     return "lab-" + secrets.token_hex(3)
 

@@ -30,16 +30,18 @@ class RequestInProgress:
     ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
     ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model. ``message``:
     on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
-    what that message calls.
+    what that message calls. ``of_lines``: it came as a line, and its HTTP was made here.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
     256 KiB of what the body carries. ``reply_block`` is the header block of the reply that the client got and
-    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered.
+    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered. ``tls``: as
+    the record has it.
     """
 
     link: str
     of_model: bool
+    of_lines: bool
     message: str | None
     tool: str
     head: RequestHead
@@ -83,6 +85,7 @@ class RequestInProgress:
     _body: Body
     keyed: bool
     recorded: bool
+    tls: Literal["", "fresh", "kept"]
     # Slots here and in the heads and readers of ``http1``: what every request reads costs a quarter of what a
     # class attribute in its place would, which ``python -m bench.gateway`` shows.
     __slots__ = tuple(__annotations__)
@@ -97,6 +100,7 @@ class RequestInProgress:
     ) -> None:
         self.link = link
         self.of_model = of_model
+        self.of_lines = False
         self.message = message
         self.head = head
         self.began = self.ended = self.whole_at = began
@@ -111,6 +115,7 @@ class RequestInProgress:
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
         self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
         self.identity = "counted"
+        self.tls = ""
         self.eligible = ()
         if head.chunked or head.length:
             self.body_start = BodyStart(MAX_FINGERPRINTED)
