@@ -197,6 +197,6 @@ class Gateway:
         if not link.is_of_lab:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)
-        base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
-        services = self._topology.services
-        return lab_endpoint(services.get(link.name) or services[SCRIPTED], base_path)
+        if link.upstream == SCRIPTED:
+            return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)
+        return lab_endpoint(self._topology.services[link.name])

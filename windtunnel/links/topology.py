@@ -80,6 +80,12 @@ class Topology:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
 
+    @property
+    def scripted(self) -> Address:
+        """Where the scripted model listens. Raises ``KeyError`` in a lab without one."""
+        names = [link.name for link in self.links if link.upstream == SCRIPTED]
+        return self.services[names[0] if names else SCRIPTED]
+
     def with_wiring(self, wiring: Wiring) -> Topology:
         """The same lab with what the wiring says besides its links."""
         services = dict(self.services)
