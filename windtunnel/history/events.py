@@ -77,7 +77,7 @@ class RunStarted:
     @property
     def wired(self) -> Links:
         """The links of the run's wiring."""
-        return Links.load(self.links) if self.links else lab_links()
+        return Links.load(self.links) if self.links or self.flown_by else lab_links()
 
     @property
     def subject_shown(self) -> str:
@@ -378,10 +378,12 @@ class Exchange:
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
-    ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
+    ``eligible``: the ids of armed faults whose selectors chose it by a header, its body or its message,
+    met or not.
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
+    ``message``: the method of the message of MCP that the request carried, ``tool`` the tool that it called.
 
     ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
     wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
@@ -432,6 +434,8 @@ class Exchange:
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    message: str = ""
+    tool: str = ""
     upstream_status: int | None = None
     model: str | None = None
     tokens_in: int | None = None
@@ -449,8 +453,8 @@ class Exchange:
 
     @property
     def of_model(self) -> bool:
-        """Whether a model was asked: a tool's or a service's link speaks plain HTTP."""
-        return self.dialect != "http" if self.dialect else self.link == LAB_MODEL
+        """Whether a model was asked: a tool's or a service's link speaks plain HTTP, or MCP."""
+        return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
