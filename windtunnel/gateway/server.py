@@ -20,6 +20,7 @@ from windtunnel.core.sockets import Address, address_of, listen
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
+from windtunnel.gateway.intercept.egress import Egress, dialled_from
 from windtunnel.gateway.lane import Lane, LinkListener
 from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
@@ -101,13 +102,22 @@ class Gateway:
                 await loop.create_server(self._protocols(link), sock=sockets[f"gateway_{link.name}"])
                 for link in self._topology.links
             ]
+            tunnels = self._serve_egress(sockets.get("egress"))
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
             for server in (*servers, *(server for _, server in self._found.values())):
                 server.close()
+            if tunnels is not None:
+                tunnels.cancel()
             self.lane.close("the gateway was stopped")
             await serving
+
+    def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
+        """The way out of the front, where there is one."""
+        if listener is None:
+            return None
+        return asyncio.ensure_future(Egress(dialled_from(self._topology)).serve(listener))
 
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
@@ -115,13 +125,13 @@ class Gateway:
         Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
         """
         if link.name not in self._found:
-            protocols = self._protocols(link)
+            behind = self._protocols(link)
             # beside the control, whose host the proxies can dial wherever the gateway runs
             host = self._topology.control.host
             listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
             try:
                 self.lane.add_link(link)
-                server = await asyncio.get_running_loop().create_server(protocols, sock=listener)
+                server = await asyncio.get_running_loop().create_server(behind, sock=listener)
             except BaseException:
                 listener.close()
                 raise
@@ -131,10 +141,12 @@ class Gateway:
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:
         addresses = {f"gateway_{name}": address for name, address in self._topology.gateways.items()}
+        addresses["control"] = self._topology.control
+        if self._topology.egress is not None:
+            addresses["egress"] = self._topology.egress
         with ExitStack() as stack:
             listeners = {
-                name: stack.enter_context(self._listen(name, address))
-                for name, address in {**addresses, "control": self._topology.control}.items()
+                name: stack.enter_context(self._listen(name, address)) for name, address in addresses.items()
             }
             yield listeners
 

@@ -27,10 +27,10 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     head, status = request.head, request.status
     # of most requests only the dialect is said, and that is the same for all of their link
     fields, secret = listener.dialect_field, ""
-    if request.tls:
-        fields += f',"tls":"{request.tls}"'
     if request.message:
         fields += _of_message(request.message, request.tool)
+    if request.tls:
+        fields += f',"tls":"{request.tls}"'
     if listener.link.writes:
         fields += _of_write(request, listener.link)
     if head.noted or _IN_QUERY in head.target:
