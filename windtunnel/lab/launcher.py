@@ -22,7 +22,7 @@ from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxip
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import Topology, default_topology, draw_lab_id
-from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.configuration import Configuration, without_keys
 
 # patience for a busy machine: a process that ends is noticed at once
 READY_BOUND_S = 60.0
@@ -191,6 +191,8 @@ class Lab:
     def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
         handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
+        if name == "front":  # what carries everybody's connections holds nobody's keys
+            environ = without_keys(environ)
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
         log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
