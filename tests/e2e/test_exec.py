@@ -40,7 +40,7 @@ print("model:", said["choices"][0]["message"]["content"])
 print("shop:", ask(shop + "/orders", {"item": "honey", "count": 1, "customer": words}))
 print("mine:", os.environ.get("SEED"), os.environ.get("MODEL"), os.environ.get("LOGS_DIR"))
 """
-FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"calls": [1]}}
+FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"first": 1}}
 
 
 class Ran:
