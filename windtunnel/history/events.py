@@ -28,10 +28,7 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
-<<<<<<< HEAD
-=======
 HowEnded = Literal["fin", "rst", "refused"]
->>>>>>> tls
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -536,13 +533,8 @@ class ConnectionEnded:
     first_byte_ms: float | None
     sent: int
     received: int
-<<<<<<< HEAD
-    ended_by: Literal["client", "proxy", "nobody"]
-    how: Literal["fin", "rst", "refused", "open"]
-=======
     ended_by: Literal["client", "proxy"]
     how: HowEnded
->>>>>>> tls
     tls: bool
     host: str
     port: int
