@@ -93,7 +93,8 @@ class ObservedConnection:
 
     ``ms`` runs from the subject's first byte to the end, ``first_byte_ms`` from there to the first byte that
     it got, None if it got none. ``sent`` and ``received``: bytes from and to the subject. ``by_proxy``: the
-    subject did not end it. ``how``: in order (``fin``), by a reset, or the proxy could not be dialled.
+    subject did not end it. ``how``: in order (``fin``), by a reset, the proxy could not be dialled, or it was
+    still open when its attempt ended.
     Of the requests that the gateway had on the link meanwhile: whether it got one whole, whether it wrote a
     whole reply, and how long the slowest took.
     """
@@ -103,7 +104,7 @@ class ObservedConnection:
     sent: int
     received: int
     by_proxy: bool
-    how: Literal["fin", "rst", "refused"]
+    how: Literal["fin", "rst", "refused", "open"]
     tls: bool
     gateway_complete_request: bool = False
     gateway_complete_reply: bool = False

@@ -28,8 +28,8 @@ class TimeoutToxic(Toxic):
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
     ) -> bool | None:
-        """The subject asked and got no byte, until the toxic, or its removal, or the subject ended it."""
-        return connection.stopped(stream) and connection.how == "fin" and connection.ms >= NOISE_MS
+        """The subject asked and got no byte, until the toxic, the subject or the attempt's end ended it."""
+        return connection.stopped(stream) and connection.how in ("fin", "open") and connection.ms >= NOISE_MS
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["timeout"]
