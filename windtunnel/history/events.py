@@ -28,6 +28,7 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+HowEnded = Literal["fin", "rst", "refused", "open"]
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -533,7 +534,7 @@ class ConnectionEnded:
     sent: int
     received: int
     ended_by: Literal["client", "proxy", "nobody"]
-    how: Literal["fin", "rst", "refused", "open"]
+    how: HowEnded
     tls: bool
     host: str
     port: int
