@@ -36,7 +36,8 @@ class LinkSpec(Spec):
         default_factory=list, description="the variables in which the subject finds this link's address"
     )
     writes: list[str] = Field(
-        default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
+        default_factory=list,
+        description="calls that change state: METHOD /path, on a link of MCP a tool's name; * for any part",
     )
     planted: bool = Field(False, description="whether faults that plant instructions may strike it")
     key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
@@ -61,7 +62,10 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
     for variable in variables:
         if not _VARIABLE.fullmatch(variable):
             raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
-    _check_calls(file, (*at, "writes"), spec.writes)
+    if spec.dialect != MCP.name:
+        _check_calls(file, (*at, "writes"), spec.writes)
+    elif spec.tools:
+        raise file.error((*at, "tools"), "a server of MCP names its tools itself: leave them out")
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
     return Link(
         name=name,
