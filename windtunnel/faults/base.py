@@ -25,6 +25,7 @@ WhyNot = Literal[
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
     "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
     "no_earlier_answer",  # the link has given no earlier answer that differs
+    "not_a_line",  # it acts on lines of stdio, and this message came over HTTP
     "not_a_stream",  # it acts on event streams, and this reply is none
     "cut_short",  # the client left, or the attempt ended, before it could act
     "upstream_failed",  # no whole reply came that it could have changed

@@ -63,7 +63,7 @@ def _addressed(reply: Reply, asked: McpMessage | None) -> Reply:
     if asked is None or asked.kind != "request" or not reply.body:
         return reply
     message = read_message(reply.body)
-    if message is None or message.error is None or message.id is not None:
+    if message is None or message.error is None or message.value.get("id", "none") is not None:
         return reply
     return reply.with_json({**message.value, "id": asked.id})
 

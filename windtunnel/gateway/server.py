@@ -14,14 +14,13 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 
-from windtunnel.core.sockets import Address, listen
+from windtunnel.core.sockets import Address, address_of, listen
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.lane import Lane, LinkListener
-from windtunnel.gateway.stdio.expected_servers import ExpectedServers
-from windtunnel.gateway.stdio.routes import stdio_routes
-from windtunnel.gateway.stdio.stdio_connection import StdioConnection
+from windtunnel.gateway.stdio.arrival import StdioArrival
+from windtunnel.gateway.stdio.servers import StdioServers
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import redactor
@@ -64,17 +63,18 @@ class Gateway:
         head_timeout: float = 10,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._redact = redactor(environ or {})
+        self._environ = environ or {}
+        self._redact = redactor(self._environ)
         self._topology = topology
         self._listen = listen
         self._head_timeout = head_timeout
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
-        self.lane = Lane(topology.lane)
-        runs = Runs(state_db, logs, topology.links, lambda settings: model_endpoint(settings, self._context))
-        self._stdio_servers = ExpectedServers()
-        routes = stdio_routes(self._stdio_servers, topology)
-        self._app = create_app({self.lane.number: self.lane}, runs, routes)
+        self.lane = Lane(topology.lane, topology.links)
+        self._stdio_servers = StdioServers(topology.lab_id)
+        self._found: dict[str, tuple[Address, asyncio.Server]] = {}
+        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -100,11 +100,30 @@ class Gateway:
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
-            for server in servers:
+            for server in (*servers, *(server for _, server in self._found.values())):
                 server.close()
             self.lane.close("the gateway was stopped")
             self._stdio_servers.close()
             await serving
+
+    async def open_link(self, link: Link) -> Address:
+        """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
+
+        Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
+        """
+        if link.name not in self._found:
+            behind = partial(ClientConnection, self._listener(link))
+            # beside the control, whose host the proxies can dial wherever the gateway runs
+            host = self._topology.control.host
+            listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
+            try:
+                self.lane.add_link(link)
+                server = await asyncio.get_running_loop().create_server(behind, sock=listener)
+            except BaseException:
+                listener.close()
+                raise
+            self._found[link.name] = (Address(host, address_of(listener).port), server)
+        return self._found[link.name][0]
 
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:
@@ -120,7 +139,7 @@ class Gateway:
         """Makes what takes one connection on the link's listener."""
         listener = self._listener(link)
         if link.is_stdio:
-            return partial(StdioConnection, listener, self._stdio_servers)
+            return partial(StdioArrival, listener, self._stdio_servers)
         return partial(ClientConnection, listener)
 
     def _listener(self, link: Link) -> LinkListener:
@@ -133,4 +152,5 @@ class Gateway:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)
         base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
-        return lab_endpoint(self._topology.services[link.name], base_path)
+        services = self._topology.services
+        return lab_endpoint(services.get(link.name) or services[SCRIPTED], base_path)

@@ -12,14 +12,12 @@ from windtunnel.core.sockets import is_loopback
 from windtunnel.core.spelling import nearest
 from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.links.found import is_model_host
+from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, STDIO, Link
 from windtunnel.links.spec import Spec
 from windtunnel.links.wiring_file import Place, WiringFile
 
-# Servers to which a model link may lead without being listed under ``allow``.
-PROVIDERS = frozenset(
-    ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.groq.com")
-)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALL = re.compile(r"[A-Z]+ /\S*")
@@ -48,6 +46,10 @@ class LinkSpec(Spec):
     writes: list[str] = Field(
         default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
     )
+    hosts: list[str] = Field(
+        default_factory=list,
+        description="hosts whose intercepted calls go this way; default: the upstream's",
+    )
     planted: bool = Field(False, description="whether faults that plant instructions may strike it")
     key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
     port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
@@ -74,6 +76,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
     for variable in variables:
         if not _VARIABLE.fullmatch(variable):
             raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
+    check_hosts(file, (*at, "hosts"), spec.hosts)
     _check_calls(file, (*at, "writes"), spec.writes)
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
     return Link(
@@ -83,6 +86,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         env=tuple(variables) or (f"{name.upper()}_{'URL' if spec.mcp is None else 'MCP'}",),
         writes=tuple(spec.writes),
         key=spec.key,
+        hosts=tuple(host.lower() for host in spec.hosts),
         planted=spec.planted,
         service={LAB: f"{name}_tool", SCRIPTED: name}.get(spec.upstream, ""),
         port=spec.port,
@@ -136,8 +140,8 @@ def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collec
     if "@" in parts.netloc:
         raise file.error(at, "must hold no user and no password, since reports show it")
     host = str(parts.hostname).lower()
-    known = allowed if spec.dialect not in MODEL_DIALECTS else {*allowed, *PROVIDERS}
-    if not is_loopback(host) and host not in known:
+    of_provider = spec.dialect in MODEL_DIALECTS and is_model_host(host)
+    if not is_loopback(host) and host not in allowed and not of_provider:
         raise file.error(
             at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
         )

@@ -10,10 +10,10 @@ from typing import Any, cast
 from windtunnel.dialects.mcp import CANCELLED, McpMessage, read_message
 from windtunnel.gateway.connection.client_transport import ClientTransport
 from windtunnel.gateway.lane import LinkListener
-from windtunnel.gateway.stdio.expected_servers import ExpectedServers
 from windtunnel.gateway.stdio.line_exchange import LineExchange
 from windtunnel.gateway.stdio.lines import Line, LineSequence, LineSplitter
 from windtunnel.gateway.stdio.server_stream import ServerStream
+from windtunnel.gateway.stdio.servers import StdioServers
 
 
 class StdioConnection(asyncio.Protocol):
@@ -23,14 +23,14 @@ class StdioConnection(asyncio.Protocol):
     client keeps across attempts stays.
     """
 
-    def __init__(self, listener: LinkListener, servers: ExpectedServers) -> None:
+    def __init__(self, listener: LinkListener, server: ServerStream, servers: StdioServers) -> None:
         self._listener = listener
         self._servers = servers
+        self._server = server
         self._client: asyncio.Transport
-        self._server: ServerStream | None = None
         self._from_client, self._from_server = LineSplitter(), LineSplitter()
         self._lines_to_client = LineSequence(self._write_to_client)
-        self._lines_to_server = LineSequence(self._write_to_server)
+        self._lines_to_server = LineSequence(server.write)
         self._exchanges: dict[LineExchange, None] = {}
         self._expecting: dict[str, deque[LineExchange]] = {}
         self._received = 0
@@ -39,13 +39,8 @@ class StdioConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client = cast(asyncio.Transport, transport)
-        expected = self._servers.take(self._listener.name)
-        if expected is None:  # not one of windtunnel mcp
-            self._client.abort()
-            return
-        self._client.pause_reading()
-        self._server = ServerStream(expected, self._listener.connect_timeout, self)
-        self._servers.opened(expected.token, self)
+        self._servers.opened(self._server.token, self)
+        self._server.join(self)
 
     # from the client
 
@@ -89,7 +84,7 @@ class StdioConnection(asyncio.Protocol):
         self._send_eof_if_due()
 
     def _send_eof_if_due(self) -> None:
-        if self._eof_wanted and self._server and not any(e.will_send for e in self._exchanges):
+        if self._eof_wanted and not any(e.will_send for e in self._exchanges):
             self._server.send_eof()
 
     def eof_received(self) -> bool:
@@ -97,8 +92,6 @@ class StdioConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ending = True
-        if self._server is None:
-            return
         self._servers.closed(self._server.token)
         for exchange in tuple(self._exchanges):
             exchange.on_client_end()
@@ -106,21 +99,16 @@ class StdioConnection(asyncio.Protocol):
         self._server.ignore()
 
     def pause_writing(self) -> None:
-        if self._server is not None:
-            self._server.pause(True)
+        self._server.pause(True)
 
     def resume_writing(self) -> None:
-        if self._server is not None:
-            self._server.pause(False)
+        self._server.pause(False)
 
     def close(self) -> None:
         self._ending = True
         self._client.close()
 
     # from the server
-
-    def on_server_there(self) -> None:
-        self.pause_client(False)
 
     def on_server_data(self, data: bytes) -> None:
         for line in self._from_server.feed(data):
@@ -137,7 +125,7 @@ class StdioConnection(asyncio.Protocol):
             self.to_client(self, line.data)
 
     def on_server_end(self) -> None:
-        """The server's stream is over, or never was."""
+        """The server's stream is over."""
         rest = self._from_server.end()
         if rest:  # a last line may lack its end
             self._on_server_line(Line(rest, True))
@@ -164,10 +152,6 @@ class StdioConnection(asyncio.Protocol):
     def to_client(self, sender: object, data: bytes) -> None:
         self._lines_to_client.write(sender, data)
 
-    def _write_to_server(self, data: bytes) -> None:
-        if self._server is not None:
-            self._server.write(data)
-
     def _write_to_client(self, data: bytes) -> None:
         if not self._ending:
             self._client.write(data)
@@ -191,8 +175,7 @@ class StdioConnection(asyncio.Protocol):
         if self._ending:
             return
         self._ending = True
-        if self._server is not None:
-            self._server.abort()
+        self._server.abort()
         if reset:
             ClientTransport(self._client).reset()
         else:
