@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront, answering_front
+from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import opened, places, run
 from tests.support import required
 
@@ -107,12 +106,6 @@ COMMANDS = {
 ESCAPE = {"urllib3": URLS, "aiohttp": URLS, "go": URLS[2:]}
 
 
-@pytest.fixture
-def front(tmp_path: Path) -> Iterator[AnsweringFront]:
-    with answering_front(tmp_path) as front:
-        yield front
-
-
 @pytest.mark.parametrize("client", COMMANDS)
 def test_the_namespace_tap_catches_every_client(tmp_path: Path, front: AnsweringFront, client: str) -> None:
     command = COMMANDS[client](tmp_path)
@@ -128,3 +121,9 @@ def test_the_proxy_tap_catches_what_knows_of_proxies(
     urls = [url for url in URLS if url not in ESCAPE.get(client, ())]
     with opened(front, tmp_path, "proxy") as tap:
         assert places(run(tap, [*command, *urls], tmp_path)) == PLACES[: len(urls)]
+
+
+def test_what_node_starts_is_caught_as_well(tmp_path: Path, front: AnsweringFront) -> None:
+    start = "require('child_process').execFileSync('curl', ['-sS', ...URLS.slice(0, 1)], {stdio: 'inherit'})"
+    with opened(front, tmp_path, "proxy") as tap:
+        assert places(run(tap, [*node(start), *URLS], tmp_path)) == PLACES[:1]

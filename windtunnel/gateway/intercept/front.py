@@ -1,3 +1,153 @@
-"""The front: takes a subject's connections, however they were caught, and leads each to where it belongs."""
+"""The front: takes a subject's connections, however they were caught, and carries each where it belongs."""
 
 from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from windtunnel.gateway.http1.heads import BadHead
+from windtunnel.gateway.intercept.accepting import accept_all
+from windtunnel.gateway.intercept.arrival import Arrival
+from windtunnel.gateway.intercept.egress import read_first_request
+from windtunnel.gateway.intercept.front_history import FrontHistory
+from windtunnel.gateway.intercept.guide import Guide, Refused, Road
+from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
+from windtunnel.gateway.intercept.passage import Attempt, Passage, nothing_of
+from windtunnel.gateway.intercept.proxy_requests import (
+    SETTLED,
+    Asked,
+    ProxyRequest,
+    RequestRewriter,
+    proxy_refusal,
+)
+from windtunnel.gateway.intercept.splice import Carried, Splice
+from windtunnel.settings.settings import SettingsError
+
+
+class Front:
+    """That of one lane. A connection belongs to the attempt that was in progress when it came."""
+
+    def __init__(self, guide: Guide, state: LaneState, history: FrontHistory) -> None:
+        self._guide = guide
+        self._state = state
+        self._history = history
+        self._open: set[Passage] = set()
+
+    async def serve_proxy(self, listener: socket.socket) -> None:
+        """Is the proxy of clients that were told of one, until it is cancelled."""
+        await accept_all(listener, self._serve_proxy_client)
+
+    async def take(self, client: socket.socket, host: str, port: int) -> None:
+        """Carries a connection that was caught on its way to there, none of its bytes read; until it ends."""
+        client.setblocking(False)
+        await self._carry(Arrival(client, host, port, "namespace"))
+
+    async def settle(self) -> None:
+        """Records what connections of attempts that are over have carried so far; they go on unrecorded."""
+        now = await self._attempt()
+        passages = [passage for passage in self._open if await passage.attempt not in (None, now)]
+        await asyncio.gather(*map(self._recorded, passages))
+
+    async def _serve_proxy_client(self, client: socket.socket) -> None:
+        try:
+            request, rest = await read_first_request(client)
+        except BadHead as error:
+            await _answer(client, proxy_refusal(error.status, str(error)))
+            return
+        except OSError:  # it has left
+            client.close()
+            return
+        if request.asked is Asked.REQUEST:
+            await self._carry_requests(client, request, rest)
+        elif request.asked is Asked.SETTLE:
+            await self.settle()
+            await _answer(client, SETTLED)
+        else:
+            target = request.target
+            arrival = Arrival(client, target.host, target.port, "proxy", request.asked, rest)
+            arrival.first_sent = arrival.began if rest else None
+            await self._carry(arrival)
+
+    async def _carry(self, arrival: Arrival) -> None:
+        attempt = asyncio.ensure_future(self._attempt())
+        try:
+            road = await self._guide.lead(arrival)
+        except Refused as refused:
+            await arrival.refuse(refused.status, str(refused))
+            await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
+            return
+        except OSError:  # it has left, before anything was dialled for it
+            arrival.client.close()
+            return
+        with suppress(OSError):  # it has left: the splice sees to that
+            await arrival.accept()
+        splice = Splice()
+        await splice.attach(arrival.client)
+        await self._join(splice, arrival, road, attempt, lambda: arrival.early)
+
+    async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
+        """Carries the requests that name their whole address, to one server after the other."""
+
+        def leave() -> None:
+            splice.leave_server()
+
+        rewriter = RequestRewriter(first, rest, leave)
+        splice = Splice(rewriter.feed)
+        await splice.attach(client)
+        while rewriter.next is not None:
+            target = rewriter.next.target
+            arrival = Arrival(client, target.host, target.port, "proxy", Asked.REQUEST)
+            arrival.first_sent = arrival.began
+            attempt = asyncio.ensure_future(self._attempt())
+            try:
+                road = await self._guide.lead(arrival)
+            except Refused as refused:
+                splice.send_down(proxy_refusal(refused.status, str(refused)))
+                splice.close()
+                await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
+                return
+            carried = await self._join(splice, arrival, road, attempt, rewriter.begin)
+            if not carried.switched:
+                return
+        if rewriter.bad is not None:
+            splice.send_down(proxy_refusal(rewriter.bad.status, str(rewriter.bad)))
+        splice.close()
+
+    async def _join(
+        self, splice: Splice, arrival: Arrival, road: Road, attempt: Attempt, early: Callable[[], bytes]
+    ) -> Carried:
+        """Carries the client's connection to the server, and sees to its record."""
+        passage = Passage(arrival, road, Carried(), attempt)
+        self._open.add(passage)
+        try:
+            await splice.join(road.server, early, passage.carried)
+            await self._recorded(passage)
+        finally:
+            self._open.discard(passage)
+        return passage.carried
+
+    def _recorded(self, passage: Passage) -> asyncio.Future[None]:
+        """Done when the passage is on the disk, as it stands when this is called for the first time."""
+        if passage.record is None:
+            passage.record = asyncio.ensure_future(self._record(passage))
+        return passage.record
+
+    async def _attempt(self) -> ArmedAttempt | None:
+        try:
+            return await self._state.attempt()
+        except (sqlite3.Error, SettingsError, OSError):  # the manager and the runner tell of it
+            return None
+
+    async def _record(self, passage: Passage) -> None:
+        of, ended = await passage.attempt, time.perf_counter()
+        if of is not None:
+            await self._history.record(of, passage.as_event(of, ended))
+
+
+async def _answer(client: socket.socket, reply: bytes) -> None:
+    with client, suppress(OSError):  # it has left
+        await asyncio.get_running_loop().sock_sendall(client, reply)

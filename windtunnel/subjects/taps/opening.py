@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 
 import requests
 
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, front_file
 from windtunnel.core.private_files import make_private_folder
 from windtunnel.core.sockets import Address
 from windtunnel.links.wiring import Wiring
@@ -38,7 +38,7 @@ def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
     if wiring.intercept is None or front is None:
         yield NO_TAP
         return
-    authority = _authority(configuration.topology.control)
+    authority = authority_of(configuration.topology.control)
     with _folder() as folder:
         trust = write_trust(folder, authority, configuration.environ)
         yield _best(wiring.intercept.tap, wiring.file, folder, front, trust, configuration)
@@ -65,13 +65,13 @@ def _front_socket(configuration: Configuration) -> Path:
     if not topology:
         running = running_lab(configuration.state)
         topology = str(running["topology"]) if running else ""
-    path = Path(topology).with_suffix(".front") if topology else None
+    path = front_file(Path(topology)) if topology else None
     if path is None or not path.exists():
         raise NoNamespaceError("the lab's front does not run on this machine")
     return path
 
 
-def _authority(control: Address) -> str:
+def authority_of(control: Address) -> str:
     """The certificate of the authority of the lab's gateway, as PEM. Raises ``SettingsError``."""
     try:
         with requests.Session() as session:
