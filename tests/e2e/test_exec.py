@@ -138,7 +138,7 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
     [
         (["--only", "ht tp", "--", "true"], "'ht tp' is no host"),
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
-        (["--faults", "lost-replys", "--", "true"], "did you mean lost-replies"),
+        (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "there is no program 'no-such-program'"),
         ([], "Missing argument"),
     ],

@@ -28,7 +28,7 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
-HowEnded = Literal["fin", "rst", "refused"]
+HowEnded = Literal["fin", "rst", "refused", "open"]
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -533,7 +533,7 @@ class ConnectionEnded:
     first_byte_ms: float | None
     sent: int
     received: int
-    ended_by: Literal["client", "proxy"]
+    ended_by: Literal["client", "proxy", "nobody"]
     how: HowEnded
     tls: bool
     host: str
