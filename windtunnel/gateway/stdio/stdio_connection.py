@@ -7,9 +7,9 @@ import json
 from collections import deque
 from typing import Any, cast
 
-from windtunnel.dialects.mcp import CANCELLED, McpMessage, read_message
+from windtunnel.dialects.mcp import CANCELLED, PROGRESS, McpMessage, read_message
 from windtunnel.gateway.connection.client_transport import ClientTransport
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.lane import LaneAttempt, LinkListener
 from windtunnel.gateway.stdio.line_exchange import LineExchange
 from windtunnel.gateway.stdio.lines import Line, LineSequence, LineSplitter
 from windtunnel.gateway.stdio.server_stream import ServerStream
@@ -33,6 +33,8 @@ class StdioConnection(asyncio.Protocol):
         self._lines_to_server = LineSequence(server.write)
         self._exchanges: dict[LineExchange, None] = {}
         self._expecting: dict[str, deque[LineExchange]] = {}
+        self._pushed: LineExchange | None = None
+        self._pushed_in: LaneAttempt | None = None
         self._received = 0
         self._ends_after: int | None = None
         self._eof_wanted = self._ending = False
@@ -55,11 +57,14 @@ class StdioConnection(asyncio.Protocol):
         if message is None:
             self.to_server(self, line.data)
             return
-        exchange = LineExchange(self._listener, line.data, message, self)
-        self._exchanges[exchange] = None
-        exchange.begin()
+        self._begin(LineExchange(self._listener, self, line.data, message))
         if message.method == CANCELLED:
             self._on_cancelled(message)
+
+    def _begin(self, exchange: LineExchange) -> LineExchange:
+        self._exchanges[exchange] = None
+        exchange.begin()
+        return exchange
 
     def _on_cancelled(self, message: McpMessage) -> None:
         """The client does not wait for that response any more."""
@@ -121,8 +126,29 @@ class StdioConnection(asyncio.Protocol):
             waiting = self._expecting.get(_key(message.id))
         if waiting:
             waiting.popleft().on_response(line.data)
+            return
+        reader = self._reader_of(message) if message is not None and message.kind != "response" else None
+        if reader is not None:
+            reader.on_event(line.data)
         else:
             self.to_client(self, line.data)
+
+    def _reader_of(self, message: McpMessage) -> LineExchange | None:
+        """The exchange by which a fault may change what the server says unasked; None if none does."""
+        token = message.params.get("progressToken") if message.method == PROGRESS else None
+        asked = (e for e in self._exchanges if token is not None and e.progress_token == token)
+        exchange = next(asked, None) or self._pushed_to()
+        return exchange if exchange is not None and exchange.takes_events else None
+
+    def _pushed_to(self) -> LineExchange | None:
+        """The stream of what the server sends of its own accord, begun anew with each attempt with faults."""
+        run, attempt = self._listener.lane.run, self._listener.lane.attempt
+        if run is None or attempt is None or not run.matcher.armed(self._listener.name):
+            return None
+        if self._pushed is None or self._pushed.over or self._pushed_in is not attempt:
+            self._pushed_in = attempt
+            self._pushed = self._begin(LineExchange(self._listener, self))
+        return self._pushed
 
     def on_server_end(self) -> None:
         """The server's stream is over."""
