@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from windtunnel.core.sockets import Address
 from windtunnel.gateway.baggage import foreign_baggage, identity_in
+from windtunnel.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.settings.settings import GROQ_BASE_URL, Settings
 
@@ -28,6 +29,7 @@ class Endpoint:
 
     ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP. ``recorder``
     keeps what it answers; a ``player`` answers in its place.
+    ``closed``: where its host must not turn out to be.
     """
 
     host: str
@@ -38,6 +40,7 @@ class Endpoint:
     tls: ssl.SSLContext | None = None
     recorder: CassetteRecorder | None = None
     player: CassettePlayer | None = None
+    closed: ClosedNetworks = ALL_OPEN
 
 
 def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:
