@@ -83,6 +83,12 @@ class Topology:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
 
+    @property
+    def scripted(self) -> Address:
+        """Where the scripted model listens. Raises ``KeyError`` in a lab without one."""
+        names = [link.name for link in self.links if link.upstream == SCRIPTED]
+        return self.services[names[0] if names else SCRIPTED]
+
     def with_wiring(self, wiring: Wiring, model_host: str = LOOPBACK) -> Topology:
         """The same lab with what the wiring says besides its links; the scripted model is on that host."""
         services = dict(self.services)
@@ -111,6 +117,11 @@ class Topology:
         data["proxy_hosts"] = tuple(data["proxy_hosts"])
         grows = bool(data["front"])
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
+
+
+def topology_file(folder: Path, lab_id: str, lane: int) -> Path:
+    """In the launcher's private folder, the file that describes that lane."""
+    return folder / (lab_id + (f"-{lane}" if lane else "") + ".json")
 
 
 def draw_lab_id() -> str:
