@@ -7,6 +7,7 @@ from typing import Any
 import requests
 
 from windtunnel.core.sockets import Address
+from windtunnel.links.link import Link
 from windtunnel.state.state import AttemptRow
 
 _TIMEOUT_S = 2.0
@@ -45,6 +46,11 @@ class GatewayControl:
         """Puts the set in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "number": number, "faults": faults}
         self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
+
+    def open_link(self, lane: int, link: Link) -> Address:
+        """Has the gateway listen for a link that was found; where it does."""
+        path = f"/lanes/{lane}/links/{link.name}"
+        return Address.parse(str(self._call("PUT", path, {"link": link.dump()}, _TIMEOUT_S)["listen"]))
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
         """Waits until the attempt has no open connection, then ends it; False if some were left."""

@@ -99,7 +99,7 @@ class LiveTraffic:
 
     def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
         """Those of the set, drawn once for it. What was set by hand since the last set goes with that."""
-        entries = read_canonical(latest.faults).toxics
+        entries = read_canonical(latest.faults).on(links).toxics
         plan = plan_toxics(
             0, 0.0, (), links.tool_names, _EPISODE, latest.number, entries, configuration=latest.number
         )

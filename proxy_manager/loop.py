@@ -75,6 +75,7 @@ class Loop:
             with self._open_state() as state:
                 inode = self._state_path.stat().st_ino
                 self.reconciler = self._make_reconciler(state)
+                self.reconciler.restore_links()
                 self.reconciler.take_over(self._reason)
                 state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time())
                 self._error = None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from windtunnel.core.sockets import Address
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology
 from windtunnel.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -26,9 +29,30 @@ class LaneProxies:
     def __init__(self, client: ToxiproxyClient, topology: Topology) -> None:
         self._client = client
         self._topology = topology
-        self.links = topology.links
+        self._found: dict[str, Address] = {}
         self._names = {topology.proxy_name(link): link for link in topology.links.names}
         self._listening: dict[str, str] = {}
+
+    @property
+    def links(self) -> Links:
+        """Those of the lane, with those that were found."""
+        return self._topology.links
+
+    def add(self, link: Link, gateway: Address) -> Address:
+        """Makes the proxy of a link that was found, and says where it is to be dialled."""
+        if link.name not in self._topology.links:
+            topology = self._topology
+            host = next(iter(topology.proxies.values()), topology.manager).host
+            listen = next(iter(topology.proxy_listen.values()), Address(host, 0)).host
+            self._topology = replace(
+                topology,
+                links=topology.links.adding([link]),
+                gateways={**topology.gateways, link.name: gateway},
+                proxies={**topology.proxies, link.name: Address(host, 0)},
+            )
+            self._found[link.name] = Address(listen, 0)
+            self._names[self._topology.proxy_name(link.name)] = link.name
+        return self._ensure(self._topology.proxy_name(link.name), link.name)
 
     def ensure(self) -> dict[str, Address]:
         """Creates the missing proxies; the address at which each link's proxy is to be dialled, by link.
@@ -36,16 +60,16 @@ class LaneProxies:
         A port that is taken is replaced the first time. Later a proxy keeps its port, since callers know it.
         Where the topology names the address to listen on, callers know that: the proxy keeps name and port.
         """
-        addresses = {}
-        for name, link in self._names.items():
-            configured = self._topology.proxy_listen.get(link)
-            known = str(configured) if configured else self._listening.get(link)
-            listen = known or str(self._topology.listen_address(link))
-            upstream = str(self._topology.gateways[link])
-            proxy = self._client.ensure_proxy(name, listen, upstream, replace_taken=known is None)
-            self._listening[link] = known or proxy.listen
-            addresses[link] = Address(self._topology.proxies[link].host, Address.parse(proxy.listen).port)
-        return addresses
+        return {link: self._ensure(name, link) for name, link in self._names.items()}
+
+    def _ensure(self, name: str, link: str) -> Address:
+        configured = self._topology.proxy_listen.get(link)
+        known = str(configured) if configured else self._listening.get(link)
+        listen = known or str(self._found.get(link) or self._topology.listen_address(link))
+        upstream = str(self._topology.gateways[link])
+        proxy = self._client.ensure_proxy(name, listen, upstream, replace_taken=known is None)
+        self._listening[link] = known or proxy.listen
+        return Address(self._topology.proxies[link].host, Address.parse(proxy.listen).port)
 
     def observe(self) -> dict[str, ProxyState]:
         """The lane's proxies by link, as the server has them now, without those that are missing."""

@@ -15,6 +15,7 @@ from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.lease_age import LeaseAge
+from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
 from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.outages import Outages
@@ -71,6 +72,7 @@ class Reconciler:
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
         self._lease_age = LeaseAge(clock)
+        self._on_demand = LinksOnDemand(state, proxies, gateway, self._history, (lab_id, lane), clock)
         self._live = LiveTraffic(state, proxies, gateway, self._history, (lab_id, lane), clock)
 
     def close(self) -> None:
@@ -106,8 +108,11 @@ class Reconciler:
             else:
                 self._end_outages(current)
                 self._faults.send(current, leased)
+                self._open_links(current, leased)
         elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
             self.heal()
+        if current is None:
+            self._on_demand.open_wanted(None, leased, None)
         if leased is None:
             self.status.live = self._live.keep(self._faults.latest, self._faults, self._proxies.links)
         else:
@@ -168,6 +173,16 @@ class Reconciler:
         self.status.observed = observed
         self._outages.begin(plan, armed_at)
         self._history.record(attempt, "armed", observed)
+
+    def _open_links(self, attempt: AttemptRow, run: RunRow) -> None:
+        """Opens the links that the subject has called for the first time."""
+        if self._on_demand.open_wanted(attempt, run, self._faults.latest):
+            self._outages.begin(self.state.toxics.desired(attempt.id), attempt.armed_at or self._clock())
+            self._show(attempt)
+
+    def restore_links(self) -> None:
+        """Takes over the links that were found before this manager. Raises ``ToxiproxyError``."""
+        self._on_demand.restore()
 
     def _end_outages(self, attempt: AttemptRow) -> None:
         """Removes the toxics whose time is over, which is no disturbance since the plan says so."""

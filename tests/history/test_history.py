@@ -27,6 +27,7 @@ from windtunnel.history.events import (
     Exchange,
     FaultMet,
     FaultsSet,
+    LinkOpened,
     ModelCall,
     Note,
     Report,
@@ -81,6 +82,7 @@ EVENTS = [
         *(2, "the client left"),
     ),
     FaultsSet(1.0, "1-1", 1, 2, "{}", ["a"]),
+    LinkOpened(1.0, "1-1", 1, {"name": "shop"}, [PlannedToxic("shop", "latency", "upstream", {})]),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
 ]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
@@ -15,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from windtunnel.core.sockets import Address
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, load_set
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import ForeignLink, Lane, Run
 from windtunnel.history.writer import Writer, history_file
-from windtunnel.links.links import Links
+from windtunnel.links.link import Link
 from windtunnel.settings.settings import Settings, SettingsError, load_frozen
 from windtunnel.state.state import State
 
@@ -33,6 +34,9 @@ class ControlError(Exception):
         self.status = status
         self.code = code
 
+
+# Listens for a link; raises ``ValueError`` for one that cannot be had, ``OSError``.
+OpenLink = Callable[[Link], Awaitable[Address]]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -57,6 +61,12 @@ class _Faults(_Attempt):
     faults: str
 
 
+class _Found(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    link: dict[str, Any]
+
+
 class _Settle(_Attempt):
     bound_s: float = Field(ge=0, le=600)
 
@@ -64,24 +74,21 @@ class _Settle(_Attempt):
 class Runs:
     """Opens runs: settings from ``state.db``, the history under ``logs``."""
 
-    def __init__(
-        self, state_db: Path, logs: Path, links: Links, model: Callable[[Settings], Endpoint | None]
-    ) -> None:
+    def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint | None]) -> None:
         self._state_db = state_db
-        self._links = links
         self._logs = logs
         self._model = model
 
-    def open(self, run_id: str, settings_hash: str, lane: int) -> Run:
+    def open(self, run_id: str, settings_hash: str, lane: Lane) -> Run:
         """Raises ``ControlError`` if state.db does not know that run with those settings."""
         settings = load_frozen(self._frozen(run_id, settings_hash))
-        path = history_file(self._logs, run_id, "gateway", lane)
+        path = history_file(self._logs, run_id, "gateway", lane.number)
         try:
             writer = Writer(path)
         except OSError as error:
             raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
-            return Run(run_id, settings, writer, self._model(settings), self._links)
+            return Run(run_id, settings, writer, self._model(settings), lane.links)
         except (ForeignLink, SettingsError) as error:
             writer.close()
             code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
@@ -106,15 +113,16 @@ class Runs:
         return row.settings
 
 
-def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
+def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> Starlette:
     """The control API over these lanes; ``_Api`` says what each route does."""
-    api = _Api(lanes, runs)
+    api = _Api(lanes, runs, open_link)
     return Starlette(
         routes=[
             Route("/", api.health),
             Route("/lanes/{lane:int}", api.show, methods=["GET"]),
             Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
+            Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
         ],
         exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
@@ -124,9 +132,10 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs) -> Starlette:
 class _Api:
     """The routes. Raises ``ControlError``."""
 
-    def __init__(self, lanes: Mapping[int, Lane], runs: Runs) -> None:
+    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> None:
         self._lanes = lanes
         self._runs = runs
+        self._open_link = open_link
 
     async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
@@ -140,7 +149,7 @@ class _Api:
         run = lane.start_run(
             body.run_id,
             body.settings_hash,
-            lambda: self._runs.open(body.run_id, body.settings_hash, lane.number),
+            lambda: self._runs.open(body.run_id, body.settings_hash, lane),
         )
         _check_history(run)
         lane.start_attempt(run, body.episode, body.attempt)
@@ -159,6 +168,18 @@ class _Api:
             raise ControlError(409, "faults_refused", str(error)) from None
         _check_history(run)
         return JSONResponse(_status(lane))
+
+    async def open_link(self, request: Request) -> JSONResponse:
+        """Listens for a link that was found, and says where. Told twice, it is the same listener."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Found)
+        try:
+            link = Link.load(body.link)
+            address = await self._open_link(link)
+        except ValueError as error:
+            raise ControlError(409, "link_refused", str(error)) from None
+        except OSError as error:
+            raise ControlError(503, "no_listener", f"{link.name}: {error}") from None
+        return JSONResponse({"lane": lane.number, "link": link.name, "listen": str(address)})
 
     async def settle(self, request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""

@@ -58,7 +58,8 @@ class Run:
         self.settings_hash = settings.hash
         self.keeps_bodies = settings.bodies != "off"
         self.model = model
-        self.matcher = self._armed_with(read_canonical(settings.faults, settings.chaos_level))
+        self._faults = read_canonical(settings.faults, settings.chaos_level)
+        self.matcher = self._armed_with(self._faults)
         self.configuration = 0
         self.failure = ""
         self._writer = writer
@@ -79,10 +80,25 @@ class Run:
         if number == self.configuration:
             return
         self.matcher, self.configuration = self._armed_with(faults), number
+        self._faults = faults
         self.write(dump_line(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids)))
 
+    def add_link(self, link: Link) -> None:
+        """Arms the faults in force on a link that was found. Raises ``ForeignLink``: then nothing changed."""
+        before, self._links = self._links, self._links.adding([link])
+        try:
+            entries = self._entries(self._faults)
+        except ForeignLink:
+            self._links = before
+            raise
+        self.matcher.add_link(link.name, entries)
+
     def _armed_with(self, faults: FaultSet) -> FaultMatcher:
-        entries = [*_error_prob(self.settings, self._links.tool_names), *faults.faults]
+        return FaultMatcher(self.settings.seed, self._entries(faults))
+
+    def _entries(self, faults: FaultSet) -> list[Entry]:
+        """What may strike the links as they are now, in the order of the set."""
+        entries = [*_error_prob(self.settings, self._links.tool_names), *faults.on(self._links).faults]
         for entry in entries:
             foreign = [name for name in entry.links if entry.fault.lab_only and self._is_foreign(name)]
             if foreign:
@@ -91,7 +107,7 @@ class Run:
                     f" {foreign[0]} is not one of them: leave that link out of its links, or let its wiring"
                     " say planted: true"
                 )
-        return FaultMatcher(self.settings.seed, entries)
+        return entries
 
     def _is_foreign(self, name: str) -> bool:
         link = self._links[name]
@@ -193,6 +209,7 @@ class Lane:
     """One set of listeners. It has at most one run and one attempt at a time."""
 
     number: int
+    links: Links
     run: Run | None = None
     attempt: LaneAttempt | None = None
     connections: set[LaneConnection] = field(default_factory=set)
@@ -205,6 +222,12 @@ class Lane:
             self.close("another run took the lane")
             self.run = new
         return self.run
+
+    def add_link(self, link: Link) -> None:
+        """A link that was found: of this lane from now on, in the run in progress and in later ones."""
+        if self.run is not None:
+            self.run.add_link(link)
+        self.links = self.links.adding([link])
 
     def start_attempt(self, run: Run, episode: str, number: int) -> None:
         """Connections accepted from now on belong to it. Told twice, it stays the same attempt."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 
-from windtunnel.core.sockets import Address, listen
+from windtunnel.core.sockets import Address, address_of, listen
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
@@ -67,9 +67,10 @@ class Gateway:
         self._head_timeout = head_timeout
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
-        self.lane = Lane(topology.lane)
-        runs = Runs(state_db, logs, topology.links, lambda settings: model_endpoint(settings, self._context))
-        self._app = create_app({self.lane.number: self.lane}, runs)
+        self.lane = Lane(topology.lane, topology.links)
+        self._found: dict[str, tuple[Address, asyncio.Server]] = {}
+        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -95,10 +96,25 @@ class Gateway:
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
-            for server in servers:
+            for server in (*servers, *(server for _, server in self._found.values())):
                 server.close()
             self.lane.close("the gateway was stopped")
             await serving
+
+    async def open_link(self, link: Link) -> Address:
+        """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
+
+        Raises ``ForeignLink`` if a fault in force must not strike its server.
+        """
+        if link.name not in self._found:
+            self.lane.add_link(link)
+            # beside the control, whose host the proxies can dial wherever the gateway runs
+            listener = self._listen(f"gateway_{link.name}", Address(self._topology.control.host, 0))
+            server = await asyncio.get_running_loop().create_server(
+                partial(ClientConnection, self._listener(link)), sock=listener
+            )
+            self._found[link.name] = (address_of(listener), server)
+        return self._found[link.name][0]
 
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:

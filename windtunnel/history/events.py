@@ -466,6 +466,21 @@ class FaultsSet:
 
 
 @dataclass(frozen=True)
+class LinkOpened:
+    """In this attempt the subject called a server for the first time, and a ``link`` to it was made.
+
+    ``toxics``: those of the plan that the attempt has on it from now on, which were read back.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    link: dict[str, Any]
+    toxics: list[PlannedToxic]
+    event: Literal["link_opened"] = "link_opened"
+
+
+@dataclass(frozen=True)
 class ToxicsChanged:
     """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
 
@@ -502,5 +517,6 @@ Event = (
     | Note
     | Exchange
     | FaultsSet
+    | LinkOpened
     | ToxicsChanged
 )

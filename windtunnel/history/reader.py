@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from windtunnel.core.shared_files import open_shared, read_end_of_shared, read_shared
 from windtunnel.history.chain import line_hash
 from windtunnel.history.events import Event, SealedFile, WorldProbed, WorldRead
+from windtunnel.history.found_links import with_found_links
 from windtunnel.history.logs import strip_control
 from windtunnel.history.seal import Integrity, examine
 from windtunnel.history.writer import LARGEST_HISTORY, logs_of
@@ -109,11 +110,11 @@ class RunHistory:
     def events(self) -> list[Event]:
         """All events, file by file, but those that came after the seal. Raises ``HistoryError``."""
         late = self.integrity.late
-        return [
+        return with_found_links(
             parse_line(line, self.folder / name, number)
             for name, lines in self.files.items()
             for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
-        ]
+        )
 
     def line(self, id: str) -> bytes:
         """The line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if there is none."""

@@ -106,7 +106,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
         try:
-            faults = read_canonical(text, level)
+            faults = read_canonical(text, level).on(started.wired)
         except FaultSetError as error:
             problem = f"configuration {number}: {error}"
             notes.append(f"faults not accounted for, this version cannot read them: {problem}")

@@ -104,7 +104,7 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]
     crowded = set(_overlapping(events))
     counting: dict[str, list[str]] = {}
     try:
-        faults = read_canonical(str(judgement.started.settings.get("faults", "")))
+        faults = read_canonical(str(judgement.started.settings.get("faults", ""))).on(judgement.started.wired)
     except FaultSetError:  # the account of the faults says so
         return
     for entry in faults.faults:

@@ -120,6 +120,8 @@ class Lab:
         gateways = [f"gateway_{name}" for name in links.names]
         for lane in range(len(self.lanes)):
             self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"], lane)
+            if self.lanes[lane].front is not None:
+                self._spawn("front", python("windtunnel.gateway.intercept"), ["front"], lane)
         if self._toxiproxy.kind == "executable":
             self._start_own_toxiproxy()
         for lane in range(len(self.lanes)):

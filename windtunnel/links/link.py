@@ -26,7 +26,9 @@ class Link:
     its upstream knows a repetition. ``planted``: faults that plant instructions may strike it though it is
     not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
     that the lab's agent knows the calls by, each with its method and path; ``effects`` the kinds of side
-    effects that the service records, each with its fields, as prompts expect them.
+    effects that the service records, each with its fields, as prompts expect them. ``hosts``: whose
+    intercepted connections are this link's, as ``name`` or ``name:port``; without any those of its upstream.
+    ``found``: it was made when the subject called that host for the first time.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Link:
     port: int = 0
     tools: tuple[tuple[str, str, str], ...] = ()
     effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    hosts: tuple[str, ...] = ()
+    found: bool = False
 
     @property
     def is_model(self) -> bool:
@@ -79,7 +83,7 @@ class Link:
         try:
             tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
             effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
-            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes")}
+            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts")}
             return cls(**{**row, **lists, "tools": tools, "effects": effects})
         except (TypeError, AttributeError) as error:
             raise ValueError(f"no link of a wiring: {error}") from None

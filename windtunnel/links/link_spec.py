@@ -11,6 +11,7 @@ from pydantic import Field
 from windtunnel.core.sockets import is_loopback
 from windtunnel.core.spelling import nearest
 from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, Link
 from windtunnel.links.spec import Spec
 from windtunnel.links.wiring_file import Place, WiringFile
@@ -37,6 +38,10 @@ class LinkSpec(Spec):
     writes: list[str] = Field(
         default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
     )
+    hosts: list[str] = Field(
+        default_factory=list,
+        description="hosts whose intercepted calls go this way; default: the upstream's",
+    )
     planted: bool = Field(False, description="whether faults that plant instructions may strike it")
     key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
     port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
@@ -60,6 +65,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
     for variable in variables:
         if not _VARIABLE.fullmatch(variable):
             raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
+    check_hosts(file, (*at, "hosts"), spec.hosts)
     _check_calls(file, (*at, "writes"), spec.writes)
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
     return Link(
@@ -69,6 +75,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         env=tuple(variables) or (f"{name.upper()}_URL",),
         writes=tuple(spec.writes),
         key=spec.key,
+        hosts=tuple(host.lower() for host in spec.hosts),
         planted=spec.planted,
         service={LAB: f"{name}_tool", SCRIPTED: name}.get(spec.upstream, ""),
         port=spec.port,

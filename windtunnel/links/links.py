@@ -9,12 +9,19 @@ from typing import Any
 from windtunnel.core.spelling import nearest
 from windtunnel.links.link import Link
 
+# In a fault set for a subject whose links are found while it runs: those of a group that are found then.
+FOUND_TOOLS, FOUND_WRITES, FOUND_MODELS = "found:tools", "found:writes", "found:model"
+
 
 class Links:
-    """Every link of one wiring by its name. It never changes."""
+    """Every link of one wiring by its name. It never changes.
 
-    def __init__(self, links: Iterable[Link]) -> None:
+    ``grows``: while its subject runs further links are found, of which more Links are made by ``adding``.
+    """
+
+    def __init__(self, links: Iterable[Link], *, grows: bool = False) -> None:
         self._links = tuple(links)
+        self.grows = grows
         self._by_name = {link.name: link for link in self._links}
 
     def __iter__(self) -> Iterator[Link]:
@@ -24,10 +31,10 @@ class Links:
         return len(self._links)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Links) and self._links == other._links
+        return isinstance(other, Links) and (self._links, self.grows) == (other._links, other.grows)
 
     def __hash__(self) -> int:
-        return hash(self._links)
+        return hash((self._links, self.grows))
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -60,7 +67,26 @@ class Links:
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """What a fault set may say for several links."""
         writes = tuple(link.name for link in self._links if link.writes)
-        return {"tools": self.tool_names, "writes": writes, "model": self.model_names, "all": self.names}
+        tools, model = self.tool_names, self.model_names
+        if self.grows:
+            writes, tools, model = (*writes, FOUND_WRITES), (*tools, FOUND_TOOLS), (*model, FOUND_MODELS)
+        return {"tools": tools, "writes": writes, "model": model, "all": self.eligible_names}
+
+    @cached_property
+    def eligible_names(self) -> tuple[str, ...]:
+        """What an entry of a fault set may stand on: the links, then those to be found, by group."""
+        return (*self.names, *((FOUND_TOOLS, FOUND_MODELS) if self.grows else ()))
+
+    @cached_property
+    def found_by_group(self) -> Mapping[str, tuple[str, ...]]:
+        """The links that were found, by the name that a fault set has for those of a group."""
+        tools = tuple(link.name for link in self.tools if link.found)
+        models = tuple(link.name for link in self._links if link.found and link.is_model)
+        return {FOUND_TOOLS: tools, FOUND_WRITES: tools, FOUND_MODELS: models}
+
+    def adding(self, links: Iterable[Link]) -> Links:
+        """These and those, which are left out where their name is here already."""
+        return Links((*self._links, *(link for link in links if link.name not in self)), grows=self.grows)
 
     @cached_property
     def effect_fields(self) -> Mapping[str, tuple[str, ...]]:
@@ -87,5 +113,5 @@ class Links:
         return [link.dump() for link in self._links]
 
     @classmethod
-    def load(cls, rows: Iterable[Mapping[str, Any]]) -> Links:
-        return cls(map(Link.load, rows))
+    def load(cls, rows: Iterable[Mapping[str, Any]], *, grows: bool = False) -> Links:
+        return cls(map(Link.load, rows), grows=grows)

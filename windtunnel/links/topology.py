@@ -17,7 +17,7 @@ from typing import Any
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.links.links import Links
-from windtunnel.links.ports import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
+from windtunnel.links.ports import CONTROL_PORT, FRONT_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from windtunnel.links.wiring import lab_links, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
@@ -33,7 +33,8 @@ def usual_ports(links: Links) -> dict[str, int]:
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
     ports = {name: port or next(free) for name, port in ports.items()}
-    return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
+    ports |= {"manager": MANAGER_PORT, "control": CONTROL_PORT, "front": FRONT_PORT}
+    return {**ports, "toxiproxy": TOXIPROXY_PORT}
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Topology:
 
     ``services`` has those links alone whose upstream is a server of the lab; ``wiring`` is all of its
     wiring, as ``Wiring.dump`` gives it.
+    ``front``: where the front takes intercepted connections, None where nothing is intercepted.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     """
 
@@ -56,6 +58,7 @@ class Topology:
     links: Links = field(default_factory=lab_links)
     proxy_prefix: str = ""
     wiring: Mapping[str, Any] = field(default_factory=dict)
+    front: Address | None = None
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
 
     def proxy_name(self, link_name: str) -> str:
@@ -82,9 +85,10 @@ class Topology:
         data = json.loads(path.read_text(encoding="utf-8"))
         for key in ("services", "proxies", "gateways", "proxy_listen"):
             data[key] = {name: Address(**address) for name, address in data[key].items()}
-        for key in ("manager", "control"):
-            data[key] = Address(**data[key])
-        return cls(**{**data, "links": Links.load(data["links"])})
+        for key in ("manager", "control", "front"):
+            data[key] = Address(**data[key]) if data[key] else None
+        grows = bool(data["front"])
+        return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
 
 
 def draw_lab_id() -> str:
@@ -110,6 +114,8 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
         yield f"the gateway of {name}", topology.gateways[name]
     yield "the manager", topology.manager
     yield "the gateway's control", topology.control
+    if topology.front is not None:
+        yield "the front", topology.front
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
 
 
@@ -155,5 +161,6 @@ def _on_hosts(
         control=Address(host("CONTROL_HOST"), ports["control"] + lane),
         toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
         links=links,
+        front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
         proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
     )

@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import Field
 
 from windtunnel.core.spelling import nearest
+from windtunnel.links.intercept_spec import InterceptSpec, check_intercept
 from windtunnel.links.link import LAB
 from windtunnel.links.link_spec import LinkSpec, link_of
 from windtunnel.links.links import Links
@@ -34,7 +35,8 @@ MOST_LINKS = 64
 class WiringSpec(Spec):
     """A wiring file."""
 
-    links: dict[str, LinkSpec] = Field(min_length=1)
+    links: dict[str, LinkSpec] = Field(default_factory=dict)
+    intercept: InterceptSpec | None = None
     subject: SubjectSpec | None = None
     world: WorldSpec | None = None
     prompts: str = Field("", description="the prompts file, beside this one")
@@ -47,6 +49,7 @@ class WiringSpec(Spec):
 class Wiring:
     """A wiring that can be flown.
 
+    ``intercept``: how the connections of its subject are caught, None where they are not.
     ``folder``: paths in it are taken from there; ``file`` its name, if any. ``said`` are the words of the
     command line that give the same wiring again.
     """
@@ -60,6 +63,7 @@ class Wiring:
     file: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, compare=False)
     said: tuple[str, ...] = ()
+    intercept: InterceptSpec | None = None
 
     @property
     def is_lab(self) -> bool:
@@ -111,17 +115,30 @@ def build_wiring(file: WiringFile, folder: Path) -> Wiring:
 
 def _built(file: WiringFile, folder: Path) -> Wiring:
     spec: WiringSpec = file.check(WiringSpec, (), _checked_parts(file))
+    if not spec.links and spec.intercept is None:
+        raise file.error(("links",), "there is no link: name one, or say intercept: {} to find them")
     if len(spec.links) > MOST_LINKS:
         raise file.error(("links",), f"at most {MOST_LINKS} links, not {len(spec.links)}")
     allowed = frozenset(host.lower() for host in spec.allow)
-    links = Links(link_of(file, name, link, allowed) for name, link in spec.links.items())
+    named = (link_of(file, name, link, allowed) for name, link in spec.links.items())
+    links = Links(named, grows=spec.intercept is not None)
     _check_variables(file, links)
     if spec.world is not None:
         check_world(file, spec.world, allowed)
     prompts = folder / spec.prompts if spec.prompts else None
     if prompts is not None and not prompts.is_file():
         raise file.error(("prompts",), f"there is no file {prompts}")
-    return Wiring(links, spec.subject, spec.world, prompts, allowed, folder, file.where, file.data)
+    return Wiring(
+        links,
+        spec.subject,
+        spec.world,
+        prompts,
+        allowed,
+        folder,
+        file.where,
+        file.data,
+        intercept=spec.intercept,
+    )
 
 
 def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
@@ -154,6 +171,15 @@ def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
     return replace(built, file=wiring.file, said=(*wiring.said, "--", *command))
 
 
+def with_intercept(wiring: Wiring, given: Mapping[str, Any]) -> Wiring:
+    """The wiring with the connections of its subject caught, as the key ``intercept`` would say it.
+
+    Raises ``WiringError``.
+    """
+    file = WiringFile(wiring.file or "windtunnel exec", {**wiring.data, "intercept": dict(given)})
+    return replace(build_wiring(file, wiring.folder), file=wiring.file, said=wiring.said)
+
+
 NO_WIRING = Wiring(Links(()))
 
 
@@ -164,6 +190,8 @@ def _checked_parts(file: WiringFile) -> dict[str, Any]:
         data["subject"] = check_subject(file, data["subject"])
     if data.get("world") is not None:
         data["world"] = file.check(WorldSpec, ("world",), data["world"])
+    if data.get("intercept") is not None:
+        data["intercept"] = check_intercept(file, data["intercept"])
     links = data.get("links")
     if isinstance(links, dict):
         data["links"] = {name: file.check(LinkSpec, ("links", name), link) for name, link in links.items()}

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from windtunnel.core.identity import Identity
 from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
+from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
 from windtunnel.judging.prompts import Prompt
 from windtunnel.links.topology import Topology
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
-from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.settings.toxic_plan import plan_attempt
 from windtunnel.subjects.crash import crash_of
 from windtunnel.subjects.subject import AttemptContext, Subject
-from windtunnel.toxiproxy.planned import plan_toxics
 
 
 class AttemptRunner:
@@ -43,18 +41,10 @@ class AttemptRunner:
         episode = prompt.key
         live = self._manager.faults_set_in_run()
         configuration = live.number if live else 0
-        plan = plan_toxics(
-            settings.seed,
-            settings.toxic_prob,
-            settings.toxic_specs,
-            self._topology.links.tool_names,
-            episode,
-            attempt,
-            toxics_in_force(faults, live),
-            configuration,
-            together=settings.toxic_scope == "all",
-            seconds=settings.toxic_seconds,
-        )
+        topology = self._topology
+        links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
+        in_force = (faults if live is None else read_canonical(live.faults)).on(links)
+        plan = plan_attempt(settings, links.tool_names, episode, attempt, in_force.toxics, configuration)
         armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             self._skip(settings, episode, attempt, armed.why_not)
@@ -105,8 +95,3 @@ def worth_another(ended: AttemptEnded) -> bool:
     return ended.ended_by in ("exception", "empty", "limit") or (
         ended.report is not None and ended.report.status != "done"
     )
-
-
-def toxics_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> Sequence[ToxicEntry]:
-    """The toxics of the run's own set, or of the one that was set on the lab since the run began."""
-    return (own if set_since is None else read_canonical(set_since.faults)).toxics

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlite3 import Error as DatabaseError
 from time import perf_counter
 
+from windtunnel.links.link import Link
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.run_lock import RunLock
@@ -87,6 +88,11 @@ class ManagerClient:
         """The fault set that was set last since the run began; it replaces the run's own."""
         run = self._row()
         return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
+
+    def found_links(self, lab_id: str, lane: int) -> list[Link]:
+        """The links of the lane that were found until now, those that could be opened."""
+        rows = self._state.found_links.rows(lab_id, lane)
+        return [row.link for row in rows if row.status == "open"]
 
     def _wait_for_manager(self, say: Callable[[str], None]) -> None:
         waited = 0.0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from windtunnel.history.events import AttemptEnded, Event, Level, Note, RunFinished, RunSealed
+from windtunnel.history.found_links import with_found_links
 from windtunnel.history.logs import Logs, agent_line
 from windtunnel.history.reader import Tail, parse_line
 from windtunnel.history.writer import Writer, dump_line, history_file
@@ -83,7 +84,7 @@ class Recorder:
     def take_from_others(self) -> list[Event]:
         """Reads what gateway and manager wrote since the last call, adds it to the record and returns it."""
         events = [event for tail in self._tails for event in tail.read()]
-        self.record.events += events
+        self.record.events[:] = with_found_links([*self.record.events, *events])
         return events
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:

@@ -102,6 +102,7 @@ class Runner:
     def _start(self, prompts: Prompts) -> None:
         self._take_faults_of_lab()
         topology, settings = self._topology, self.settings
+        links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
         self._recorder.emit(
             RunStarted(
                 time.time(),
@@ -114,7 +115,7 @@ class Runner:
                 len(prompts.entries),
                 len(prompts.problems),
                 prompts.source,
-                topology.links.dump(),
+                links.dump(),
                 list(self._wiring.said),
                 subject_kind=str(getattr(self._subject, "kind", "")),
             )

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from windtunnel.core.sqlite import UnsafeDatabaseError, connect
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
+from windtunnel.state.found_links import FOUND_LINKS_SCHEMA, FoundLinks
 from windtunnel.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -28,7 +29,7 @@ STALE_AFTER = 2.0
 HUNG_AFTER = 30.0  # of a run whose process lives, as its lock shows
 
 # in every file as its ``user_version``: count it up with any change to a table
-_VERSION = 3
+_VERSION = 4
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -98,6 +99,7 @@ class State:
             raise
         self.configurations = Configurations(self._database)
         self.toxics = PlannedToxics(self._database)
+        self.found_links = FoundLinks(self._database)
 
     def _create_tables(self) -> None:
         # one statement, since another process may create the tables between two
@@ -105,7 +107,7 @@ class State:
             "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
         if not version and not tables:
-            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA
+            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA + FOUND_LINKS_SCHEMA
             self._database.executescript(
                 f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT"
             )

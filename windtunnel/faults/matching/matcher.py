@@ -88,6 +88,12 @@ class FaultMatcher:
         self._turns: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
+    def add_link(self, link: str, entries: Iterable[Entry]) -> None:
+        """Arms those of the entries that name the link, which was not there when the matcher was made."""
+        entries = [entry for entry in entries if link in entry.links]
+        if entries and link not in self._candidates:
+            self._candidates[link] = LinkCandidates(entries)
+
     def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
         return link in self._candidates or (of_model and self._counts_turns)

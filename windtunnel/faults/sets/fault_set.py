@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from windtunnel.core.plugins import PluginError
@@ -42,7 +42,7 @@ from windtunnel.faults.sets.checks import (
 from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When
-from windtunnel.links.links import Links
+from windtunnel.links.links import FOUND_WRITES, Links
 from windtunnel.toxiproxy.toxics import TOXICS, toxic
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, streams_of
 
@@ -119,12 +119,23 @@ class FaultSet:
         """Whether anything in it has a chance."""
         return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)
 
+    def on(self, links: Links) -> FaultSet:
+        """The set with the links that were found in the place of the names for those to be found."""
+        faults = tuple(replace(e, links=_expanded(e.links, links)) for e in self.faults)
+        toxics = tuple(replace(e, links=_expanded(e.links, links)) for e in self.toxics)
+        return FaultSet(faults, toxics, self.description)
+
     def dump(self) -> str:
         """Canonical JSON, which ``load_set`` reads again to the same set; empty for an empty set."""
         if not self.faults and not self.toxics:
             return ""
         body = {"faults": [e.dump() for e in self.faults], "toxics": [t.dump() for t in self.toxics]}
         return json.dumps({key: value for key, value in body.items() if value}, sort_keys=True)
+
+
+def _expanded(names: Sequence[str], links: Links) -> tuple[str, ...]:
+    found = links.found_by_group
+    return tuple(dict.fromkeys(link for name in names for link in found.get(name, (name,))))
 
 
 def load_set(text: str, where: str, registry: Registry, links: Links | None) -> FaultSet:
@@ -194,7 +205,12 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
     chosen, grouped = _named_links("all" if value is None else value, where, links)
     if links is None:
         return chosen
-    possible = {"any": links.names, "tool": links.tool_names, "model": links.model_names}[kind.where]
+    groups = links.groups
+    possible = {
+        "any": (*links.eligible_names, *groups["writes"]),
+        "tool": (*groups["tools"], *groups["writes"]),
+        "model": groups["model"],
+    }[kind.where]
     on = tuple(name for name in chosen if name in possible)
     if not on:
         where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"
@@ -222,7 +238,7 @@ def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str
                 f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
         chosen.update((name,) if group is None else group)
-    return tuple(name for name in links.names if name in chosen), bool(
+    return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
         {"tools", "writes", "all"} & set(names)
     )
 

@@ -1,0 +1,53 @@
+"""The links that are made for hosts which a subject calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.faults.sets.presets import preset
+from windtunnel.links.found import found_link
+from windtunnel.links.links import Links
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "scheme", "name", "dialect", "upstream"),
+    [
+        ("api.openai.com", 443, "https", "openai", "openai_chat", "https://api.openai.com"),
+        ("API.Anthropic.com.", 443, "https", "anthropic", "anthropic", "https://api.anthropic.com"),
+        ("us.openai.azure.com", 443, "https", "azure_openai", "openai_chat", "https://us.openai.azure.com"),
+        ("shop.example.com", 443, "https", "shop_example_com", "http", "https://shop.example.com"),
+        ("shop.example.com", 80, "http", "shop_example_com", "http", "http://shop.example.com"),
+        ("shop.example.com", 8443, "https", "shop_example_com", "http", "https://shop.example.com:8443"),
+        ("127.0.0.1", 9000, "http", "port_9000", "http", "http://127.0.0.1:9000"),
+        ("10.1.2.3", 80, "http", "host_10_1_2_3", "http", "http://10.1.2.3"),
+        ("::1", 9000, "http", "port_9000", "http", "http://[::1]:9000"),
+    ],
+)
+def test_a_link_is_named_after_its_host(host, port, scheme, name, dialect, upstream):
+    link = found_link(host, port, scheme, ())
+    assert (link.name, link.dialect, link.upstream, link.found) == (name, dialect, upstream, True)
+
+
+def test_no_two_links_have_one_name():
+    long = "a" * 60 + ".example.com"
+    first = found_link(long, 443, "https", ())
+    second = found_link(long, 8443, "https", (first.name,))
+    assert first.name != second.name and len(second.name) == 32
+
+
+def test_a_preset_strikes_the_links_that_are_found():
+    links = Links((), grows=True)
+    unread = preset("lost-replies", links)
+    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
+    struck = unread.on(links.adding(found))
+    assert [entry.links for entry in struck.faults] == [("shop_example_com",), ("shop_example_com",)]
+    assert [entry.links for entry in struck.toxics] == [("shop_example_com",)]
+
+
+def test_every_preset_can_be_read_for_links_that_are_found():
+    links = Links((), grows=True)
+    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
+    for name in ("moderate", "rate-limits", "broken-model", "bad-network", "heavy"):
+        struck = preset(name, links).on(links.adding(found))
+        on = {link for entry in (*struck.faults, *struck.toxics) for link in entry.links}
+        assert on and on <= {"openai", "shop_example_com"}

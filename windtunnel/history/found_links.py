@@ -1,0 +1,37 @@
+"""What links that were found while a run went on add to the records of what it began with. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from windtunnel.history.events import AttemptArmed, Event, LinkOpened, RunStarted
+
+
+def with_found_links(events: Iterable[Event]) -> list[Event]:
+    """The same events in the same order, the run's links and the attempts' toxics completed.
+
+    Done twice it changes nothing more.
+    """
+    events = list(events)
+    opened = [event for event in events if isinstance(event, LinkOpened)]
+    if not opened:
+        return events
+    by_attempt: defaultdict[tuple[str, int], list[LinkOpened]] = defaultdict(list)
+    for event in opened:
+        by_attempt[event.episode, event.attempt].append(event)
+
+    def completed(event: Event) -> Event:
+        if isinstance(event, RunStarted):
+            known = {link["name"] for link in event.links}
+            found = [one.link for one in opened if one.link["name"] not in known]
+            return replace(event, links=[*event.links, *found])
+        if isinstance(event, AttemptArmed):
+            of_attempt = by_attempt[event.episode, event.attempt]
+            found_toxics = [toxic for one in of_attempt for toxic in one.toxics]
+            new = [toxic for toxic in found_toxics if toxic not in event.toxics]
+            return replace(event, toxics=[*event.toxics, *new])
+        return event
+
+    return [completed(event) for event in events]

@@ -1,0 +1,34 @@
+"""The toxics that settings draw for an attempt. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from windtunnel.settings.settings import Settings
+from windtunnel.toxiproxy.planned import PlannedToxic, ToxicDraw, plan_toxics
+
+
+def plan_attempt(
+    settings: Settings,
+    tool_links: Iterable[str],
+    episode: str,
+    attempt: int,
+    entries: Iterable[ToxicDraw],
+    configuration: int,
+) -> list[PlannedToxic]:
+    """Those of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
+
+    ``configuration``: the number of the set, 0 for the run's own.
+    """
+    return plan_toxics(
+        settings.seed,
+        settings.toxic_prob,
+        settings.toxic_specs,
+        tool_links,
+        episode,
+        attempt,
+        entries,
+        configuration,
+        together=settings.toxic_scope == "all",
+        seconds=settings.toxic_seconds,
+    )
