@@ -12,6 +12,7 @@ from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
 from windtunnel.dialects.model_messages import ToolCall
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
+from windtunnel.faults.sets.selectors import Only
 
 WEATHER = Request(method="GET", target="/weather?city=Zurich")
 
@@ -46,6 +47,11 @@ def model_try(
 
 def model_request(**body: Any) -> Request:
     return Request(JSON_TYPE, json.dumps(body).encode(), "POST", "/openai/v1/chat/completions")
+
+
+def eligible(only: Only, request: Request) -> bool:
+    """Whether the selectors choose the request."""
+    return only.matches_head(request.method, request.path) and only.matches_content(request)
 
 
 def act_of(fault: Fault, tried: Try | None = None) -> Act:

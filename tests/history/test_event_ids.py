@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.judging.oracle.histories import armed, exchange, run_started, started
 from windtunnel.history.event_ids import with_ids
-from windtunnel.history.events import ToxicsChanged
+from windtunnel.history.events import ConnectionEnded, ToxicsChanged
 from windtunnel.history.reader import parse_line, read_history
 from windtunnel.history.writer import Writer, history_file
 
@@ -12,6 +12,12 @@ FILES = {
     "agent": [run_started(), started(), armed()],
     "gateway": [exchange(call=1), exchange(call=2)],
     "manager": [ToxicsChanged(102.0, "001", 1, "armed", [])],
+    "front": [
+        ConnectionEnded(
+            *(103.0, "search", "001", 1, 102.0, 900.0, None, 200, 0),
+            *("proxy", "rst", True, "search.example", 443, "namespace"),
+        )
+    ],
 }
 
 
@@ -23,7 +29,7 @@ def test_an_id_leads_a_reader_to_its_event(tmp_path):
         writer.close()
     history = read_history(tmp_path, "run-1")
     identified = list(with_ids(history.events()))
-    assert len(identified) == 6
+    assert len(identified) == 7
     for id, event in identified:
         assert parse_line(history.line(id), history.folder, 0) == event
 

@@ -21,6 +21,7 @@ from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
+    ConnectionEnded,
     EpisodeJudged,
     EpisodeStarted,
     Event,
@@ -84,6 +85,10 @@ EVENTS = [
     FaultsSet(1.0, "1-1", 1, 2, "{}", ["a"]),
     LinkOpened(1.0, "1-1", 1, {"name": "shop"}, [PlannedToxic("shop", "latency", "upstream", {})]),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
+    ConnectionEnded(
+        *(2.0, "search", "1-1", 1, 1.0, 1000.0, 3.0, 517, 1200),
+        *("client", "fin", True, "search.example", 443, "proxy"),
+    ),
 ]
 
 

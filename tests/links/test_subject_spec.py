@@ -52,7 +52,7 @@ def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("command: [agent, '{conversation}']", "subject.command: a command holds no conversation"),
         (
             "command: [agent]\n  prompt: file",
-            "subject.prompt: must be stdin, {variable: NAME} or {file: NAME}",
+            "subject.prompt: must be stdin, none, {variable: NAME} or {file: NAME}",
         ),
         ("command: [agent]\n  prompt: {variable: MY-TASK}", "'MY-TASK' is no name of a variable"),
         ("command: [agent]\n  answer: {file: ../out}", "'../out' must be a file in the working folder"),

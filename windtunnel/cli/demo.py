@@ -34,4 +34,4 @@ def demo_command(
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
     options = FlightOptions(subject, toxiproxy, out, charts, as_json)
-    sys.exit(fly_in_own_lab(lab_wiring(), prompts, settings, options))
+    sys.exit(fly_in_own_lab(lab_wiring(), prompts, settings, options).code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.state import check_version
 from windtunnel.subjects.python import split_subject_name
+from windtunnel.subjects.variables import ORIGINAL_VARIABLE, original_of
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,19 @@ class FlightOptions:
     as_json: bool
 
 
+@dataclass(frozen=True)
+class Flown:
+    """A flight that has ended: its exit code, and where its history is, if it came as far."""
+
+    code: int
+    logs: Path
+    run_id: str
+
+
 def fly_in_own_lab(
     wiring: Wiring, prompts: PromptsOptions, settings: dict[str, str | None], options: FlightOptions
-) -> int:
-    """Flies, shows what happened, and returns the exit code. Raises ``UserError``."""
+) -> Flown:
+    """Flies, and shows what happened. Raises ``UserError``."""
     require_lab()
     out = options.out
     try:
@@ -64,13 +75,13 @@ def fly_in_own_lab(
     code = run_demo(configuration, choice, arguments, print_to_stderr)
     if options.charts and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id)
-    return code
+    return Flown(code, configuration.logs, run_id)
 
 
 def _configuration(
     wiring: Wiring, out: Path | None, prompts: Path | None, settings: dict[str, str | None]
 ) -> Configuration:
-    environ = dict(os.environ)
+    environ = dict(os.environ) | {ORIGINAL_VARIABLE: json.dumps(original_of(os.environ))}
     if out is not None:
         environ |= {
             "STATE_DB": str(out / "state" / "state.db"),
@@ -80,7 +91,8 @@ def _configuration(
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
     command_line = {name: value for name, value in settings.items() if value is not None}
-    return load_configuration(environ, command_line, wiring)
+    # what stands in the surroundings of a command that is flown unchanged is meant for the command
+    return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
 
 
 def _draw_charts(logs: Path, run_id: str) -> None:

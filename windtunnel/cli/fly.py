@@ -66,7 +66,7 @@ def fly_command(
     if not (prompts.texts or prompts.file or chosen.prompts or os.environ.get("PROMPTS_FILE")):
         raise WiringError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
     options = FlightOptions(subject, toxiproxy, out, charts, as_json)
-    sys.exit(fly_in_own_lab(chosen, prompts, settings, options))
+    sys.exit(fly_in_own_lab(chosen, prompts, settings, options).code)
 
 
 def _wiring(file: Path | None, links: tuple[str, ...], command: tuple[str, ...]) -> Wiring:

@@ -15,6 +15,7 @@ from windtunnel.core.user_errors import InputError, UserError
 COMMANDS = {
     "demo": "Start a lab, send the prompts through it under chaos, show what happened, take the lab down.",
     "fly": "Fly your own agent over your own links: start a lab, send the prompts, show what happened.",
+    "exec": "Run a command unchanged, break what it calls, and tell what it did about it.",
     "run": "Send the prompts through the lab that is up, and show what happened.",
     "lab": "A lab that stays up, to play with.",
     "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",

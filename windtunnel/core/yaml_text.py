@@ -31,6 +31,11 @@ def load_yaml(text: str) -> Any:
         raise YamlError(f"{prefix}{error.problem}", mark.line + 1 if mark else None) from None
 
 
+def dump_yaml(value: Any) -> str:
+    """Plain data as YAML text, which ``load_yaml`` reads again; mappings stay in their order."""
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100))
+
+
 def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
     """The line, from 1, of each key and list entry of a text that ``load_yaml`` has read, by its path."""
     lines: dict[tuple[str | int, ...], int] = {(): 1}

@@ -43,6 +43,11 @@ def with_data(event: bytes, data: bytes) -> bytes:
     return b"\n".join([*others, b"data: " + data, b"", b""])
 
 
+def with_lines(event: bytes, data: bytes) -> bytes:
+    """The same event with that data, which may hold line ends, in as many lines as it has."""
+    return with_data(event, b"\ndata: ".join(_LINE.split(data)))
+
+
 def write_event(value: Any, name: str = "") -> bytes:
     """An event of JSON, with an event name where the API gives one."""
     head = b"event: " + name.encode() + b"\n" if name else b""

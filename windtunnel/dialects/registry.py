@@ -12,6 +12,7 @@ from windtunnel.dialects import Dialect
 from windtunnel.dialects.anthropic import ANTHROPIC
 from windtunnel.dialects.errors import LinkDialect
 from windtunnel.dialects.gemini import GEMINI
+from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.model_dialect import ModelDialect
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
 from windtunnel.dialects.openai_responses import OPENAI_RESPONSES
@@ -26,7 +27,7 @@ def _of_models() -> Mapping[str, ModelDialect]:
 
 
 def _of_all_links() -> Mapping[str, LinkDialect]:
-    return {TOOL.name: TOOL, **_of_models()}
+    return {TOOL.name: TOOL, MCP.name: MCP, **_of_models()}
 
 
 def _checked(name: str, loaded: object) -> ModelDialect:

@@ -17,13 +17,15 @@ from windtunnel.core.caller_errors import NOTHING, ErrorKind
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Ending, RawReply, Reply, Request, Step
 
-_Family = Literal["http", "meaning", "model", "context"]
-Where = Literal["any", "tool", "model"]
+_Family = Literal["http", "meaning", "model", "context", "mcp"]
+Where = Literal["any", "tool", "model", "mcp"]
+McpView = Literal["reply", "message", "result"]
 WhyNot = Literal[
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
     "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
     "no_earlier_answer",  # the link has given no earlier answer that differs
+    "not_a_line",  # it acts on lines of stdio, and this message came over HTTP
     "not_a_stream",  # it acts on event streams, and this reply is none
     "cut_short",  # the client left, or the attempt ended, before it could act
     "upstream_failed",  # no whole reply came that it could have changed
@@ -45,7 +47,7 @@ class Try:
     the logical calls on that link in the episode which the fault's entry selects, if the fault is
     ``by_order`` (else it is 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1) for this try and
     this entry. ``earlier`` holds the link's whole replies in this episode, oldest first, if the fault
-    ``remembers``.
+    ``remembers``. ``lines``: the message travels as a line of its own (MCP over stdio), not over HTTP.
     """
 
     link: str
@@ -58,6 +60,7 @@ class Try:
     ordinal: int
     chance: Callable[[str], float]
     earlier: Sequence[Reply] = ()
+    lines: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,9 @@ class Fault(BaseModel):
     - ``needs_body``: it reads the request's body, so that the gateway keeps long ones too.
     - ``remembers``: it needs the link's earlier replies.
     - ``lab_only``: it acts only on links whose servers are the lab's own.
+    - ``messages``: on a link of MCP, the methods of the messages that it acts on; ``*`` stands for anything.
+    - ``mcp_view``: what it is shown of an exchange there: the ``reply`` as it came; the response ``message``
+      alone, however it came; or a tool's arguments as the request and its ``result`` as the reply.
     - ``chooses``: its ``act`` may return None, which lets the try pass.
     - ``can_cause``: the errors of a try that it may lead to; one that only changes what a reply says leads to
       none. It explains no other.
@@ -144,6 +150,8 @@ class Fault(BaseModel):
     needs_body: ClassVar[bool] = False
     remembers: ClassVar[bool] = False
     lab_only: ClassVar[bool] = False
+    messages: ClassVar[tuple[str, ...]] = ("tools/call",)
+    mcp_view: ClassVar[McpView] = "reply"
     chooses: ClassVar[bool] = False
     can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from windtunnel.faults.base import Act, Fault, Miss, Try, WhyNot
+from windtunnel.faults.mcp_view import act_of
 from windtunnel.faults.sets.fault_set import Entry
 
 _T = TypeVar("_T")
@@ -133,7 +134,7 @@ def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
         if entry.fault.needs_body and not whole:
             met.why_not = "too_large"
         else:
-            act = met.guarded(entry.fault.act, tried)
+            act = met.guarded(act_of, entry.fault, tried)
             if isinstance(act, Act):
                 _assign(plan, met, act, whole)
             elif isinstance(act, Miss):

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Protocol
 
 from windtunnel.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from windtunnel.dialects.mcp import MCP
 from windtunnel.faults.catalogue.http.http_error import HttpError
 from windtunnel.faults.matching.matcher import FaultMatcher
 from windtunnel.faults.sets.canonical import read_canonical
@@ -285,6 +286,11 @@ class LinkListener:
     @cached_property
     def is_model(self) -> bool:
         return self.link.is_model
+
+    @cached_property
+    def no_message(self) -> str | None:
+        """The ``message`` of a request before it is read: empty where MCP is spoken, else None."""
+        return "" if self.link.dialect == MCP.name else None
 
     @cached_property
     def dialect_field(self) -> str:

@@ -61,7 +61,8 @@ class Gateway:
         head_timeout: float = 10,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._redact = redactor(environ or {})
+        self._environ = environ or {}
+        self._redact = redactor(self._environ)
         self._topology = topology
         self._listen = listen
         self._head_timeout = head_timeout
@@ -104,16 +105,20 @@ class Gateway:
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
 
-        Raises ``ForeignLink`` if a fault in force must not strike its server.
+        Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
         """
         if link.name not in self._found:
-            self.lane.add_link(link)
+            behind = partial(ClientConnection, self._listener(link))
             # beside the control, whose host the proxies can dial wherever the gateway runs
-            listener = self._listen(f"gateway_{link.name}", Address(self._topology.control.host, 0))
-            server = await asyncio.get_running_loop().create_server(
-                partial(ClientConnection, self._listener(link)), sock=listener
-            )
-            self._found[link.name] = (address_of(listener), server)
+            host = self._topology.control.host
+            listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
+            try:
+                self.lane.add_link(link)
+                server = await asyncio.get_running_loop().create_server(behind, sock=listener)
+            except BaseException:
+                listener.close()
+                raise
+            self._found[link.name] = (Address(host, address_of(listener).port), server)
         return self._found[link.name][0]
 
     @contextmanager
@@ -134,4 +139,5 @@ class Gateway:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)
         base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
-        return lab_endpoint(self._topology.services[link.name], base_path)
+        services = self._topology.services
+        return lab_endpoint(services.get(link.name) or services[SCRIPTED], base_path)

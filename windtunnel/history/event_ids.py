@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from windtunnel.history.events import Event, Exchange, FaultsSet, LinkOpened, RunStarted, ToxicsChanged
+from windtunnel.history.events import (
+    ConnectionEnded,
+    Event,
+    Exchange,
+    FaultsSet,
+    LinkOpened,
+    RunStarted,
+    ToxicsChanged,
+)
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
@@ -26,4 +34,6 @@ def _writer_of(event: Event) -> str:
     """The process that writes such events, each of which has a file of its own."""
     if isinstance(event, Exchange | FaultsSet):
         return "gateway"
+    if isinstance(event, ConnectionEnded):
+        return "front"
     return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"

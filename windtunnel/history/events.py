@@ -4,7 +4,8 @@ Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are mil
 clock of the process that wrote them.
 
 The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and for the subject its calls
-and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``.
+and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``, the
+front, which takes intercepted connections, ``front-<lane>.jsonl``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+ConnectionEnd = Literal["fin", "rst", "refused"]
+TapKind = Literal["namespace", "proxy"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class RunStarted:
     @property
     def wired(self) -> Links:
         """The links of the run's wiring."""
-        return Links.load(self.links) if self.links else lab_links()
+        return Links.load(self.links) if self.links or self.flown_by else lab_links()
 
     @property
     def subject_shown(self) -> str:
@@ -376,10 +379,12 @@ class Exchange:
     ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
     the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
     those that it has met, in the order of their set; ``configuration`` is the number of that set.
-    ``eligible``: the ids of armed faults whose selectors chose it by a header or its body, met or not.
+    ``eligible``: the ids of armed faults whose selectors chose it by a header, its body or its message,
+    met or not.
     ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
+    ``message``: the method of the message of MCP that the request carried, ``tool`` the tool that it called.
 
     ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
     wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
@@ -392,6 +397,8 @@ class Exchange:
     Of a model's reply: ``model`` is its name there, ``tokens_in`` and ``tokens_out`` are its usage as the
     upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
     first text or tool call went out to the client. What the reply does not tell is None.
+    ``tls``: ``fresh`` for the first request of a TLS connection, whose handshake crossed the link's toxics,
+    too; ``kept`` for a later one; empty without TLS.
     """
 
     start: float
@@ -428,11 +435,14 @@ class Exchange:
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    message: str = ""
+    tool: str = ""
     upstream_status: int | None = None
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     first_token_ms: float | None = None
+    tls: Literal["", "fresh", "kept"] = ""
     event: Literal["exchange"] = "exchange"
 
     @property
@@ -444,8 +454,8 @@ class Exchange:
 
     @property
     def of_model(self) -> bool:
-        """Whether a model was asked: a tool's or a service's link speaks plain HTTP."""
-        return self.dialect != "http" if self.dialect else self.link == LAB_MODEL
+        """Whether a model was asked: a tool's or a service's link speaks plain HTTP, or MCP."""
+        return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
@@ -499,6 +509,38 @@ class ToxicsChanged:
     event: Literal["toxics_changed"] = "toxics_changed"
 
 
+@dataclass(frozen=True)
+class ConnectionEnded:
+    """One intercepted connection, as the front saw it on the subject's side of the link's Toxiproxy proxy.
+
+    ``opened`` and ``t``: its begin and its end. ``ms`` runs from the subject's first byte to the end (from
+    the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got
+    none. ``sent`` and ``received``: bytes from and to the subject.
+    ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
+    dialled (``refused``). ``tls``: its first byte began a TLS handshake. ``host`` and ``port`` are where the
+    subject meant to go, ``way`` is the tap that it came by. ``link`` is empty where it crossed none;
+    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it.
+    """
+
+    t: float
+    link: str
+    episode: str
+    attempt: int
+    opened: float
+    ms: float
+    first_byte_ms: float | None
+    sent: int
+    received: int
+    ended_by: Literal["client", "proxy"]
+    how: ConnectionEnd
+    tls: bool
+    host: str
+    port: int
+    way: TapKind
+    tunnelled: bool = False
+    event: Literal["connection_ended"] = "connection_ended"
+
+
 Event = (
     RunStarted
     | EpisodeStarted
@@ -519,4 +561,5 @@ Event = (
     | FaultsSet
     | LinkOpened
     | ToxicsChanged
+    | ConnectionEnded
 )

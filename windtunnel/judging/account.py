@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Literal
 
+from windtunnel.dialects.mcp import MCP
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSetError
 from windtunnel.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
@@ -141,20 +141,16 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     """Whether its selectors chose the request, which must be whole and of the attempt in progress.
 
     The method and the path are compared again here. The history holds no headers and no bodies: for entries
-    that select by these, the gateway recorded which requests they chose.
+    that select by these, and on links of MCP, the gateway recorded which requests they chose.
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True
     if exchange.identity == "mismatch" or not exchange.request_complete:
         return False
     only, path = entry.only, exchange.target.partition("?")[0]
-    if not only.by_history:
+    if not only.by_history or exchange.dialect == MCP.name:
         return entry.id in exchange.eligible
-    return (
-        exchange.link in entry.links
-        and (only.method is None or only.method.upper() == exchange.method)
-        and (only.path is None or fnmatchcase(path, only.path))
-    )
+    return exchange.link in entry.links and only.matches_head(exchange.method, path)
 
 
 def _of_entry(

@@ -19,7 +19,8 @@ def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
 
     One server is the scripted model of every link that leads to one.
     """
-    server = {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}
+    server = {SCRIPTED: SCRIPTED}
+    server |= {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}
     wanted: dict[str, Address] = {}
     for name, address in topology.services.items():
         wanted.setdefault(server[name], address)
@@ -35,11 +36,13 @@ def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
     wanted |= {"control": topology.control, "manager": topology.manager}
     if topology.front is not None:
         wanted["front"] = topology.front
+    if topology.egress is not None:
+        wanted["egress"] = topology.egress
     sockets = {(lane, name): bind_or_replace(address) for name, address in wanted.items()}
     at = {name: address_of(listener) for (_, name), listener in sockets.items()}
     gateways = {name: at[f"gateway_{name}"] for name in topology.gateways}
     at_lane = replace(topology, gateways=gateways, control=at["control"], manager=at["manager"])
-    return sockets, replace(at_lane, front=at.get("front"))
+    return sockets, replace(at_lane, front=at.get("front"), egress=at.get("egress"))
 
 
 def bind_toxiproxy(address: Address = Address(LOOPBACK, 0)) -> tuple[Sockets, str]:  # noqa: B008 - immutable

@@ -12,7 +12,7 @@ from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.lab.launcher import Lab, LabError
 from windtunnel.lab.process import Process, interruptible, python, start
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration
 
 _RUN_STOP_BOUND_S = 12.0
 
@@ -49,8 +49,8 @@ def _run_subject(
     interrupted: Event,
     say: Callable[[str], None],
 ) -> int:
-    variables = {name.upper(): str(value) for name, value in configuration.settings.model_dump().items()}
-    environ = lab.environ({**variables, "PROMPTS_FILE": str(configuration.prompts)})
+    settings = configuration.settings.model_dump_json()
+    environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)})
     agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], None)
     try:
         while agent.poll() is None:

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +60,7 @@ class Lab:
         self.lifeline_end, self._lifeline = os.pipe()
         wiring, lab_id = configuration.wiring, draw_lab_id()
         self.lanes = [
-            replace(default_topology(lab_id, lane, configuration.ports, wiring.links), wiring=wiring.dump())
+            default_topology(lab_id, lane, configuration.ports, wiring.links).with_wiring(wiring)
             for lane in range(lanes)
         ]
         # what leads the lab's processes to one another is nobody else's to write
@@ -115,11 +114,11 @@ class Lab:
         if tools:
             names = [link.name for link in tools]
             self._spawn("tools", python("flask_tools", *names), [link.service for link in tools])
-        if any(link.upstream == SCRIPTED for link in links):
+        if (0, SCRIPTED) in self._sockets:
             self._spawn("model", python("windtunnel.model_server"), [SCRIPTED])
         gateways = [f"gateway_{name}" for name in links.names]
         for lane in range(len(self.lanes)):
-            self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control"], lane)
+            self._spawn("gateway", python("windtunnel.gateway"), [*gateways, "control", "egress"], lane)
             if self.lanes[lane].front is not None:
                 self._spawn("front", python("windtunnel.gateway.intercept"), ["front"], lane)
         if self._toxiproxy.kind == "executable":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from windtunnel.core.sockets import Address, is_loopback
-from windtunnel.links.link import HTTP, Link
+from windtunnel.links.link import HTTP, SCRIPTED, Link
 
 MOST_FOUND = 32
 _LONGEST_NAME = 32
@@ -28,14 +28,19 @@ MODEL_HOSTS = {
 _MODEL_SUFFIXES = {".openai.azure.com": ("azure_openai", "openai_chat")}
 
 
-def found_link(host: str, port: int, scheme: str, taken: Collection[str]) -> Link:
+def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scripted: bool = False) -> Link:
     """The link to that server, under a name that is not ``taken``.
 
     ``scheme``: http or https, as the subject speaks there. A provider's host makes a model link; any other a
-    tool link named after the host, one on this machine after its port.
+    tool link named after the host, one on this machine after its port. ``scripted``: the scripted model
+    answers for the providers.
     """
     host = host.lower().rstrip(".")
-    name, dialect = _model_at(host) or (_name_of(host, port), HTTP)
+    model = _model_at(host)
+    if model is not None and scripted:
+        name, dialect = model
+        return Link(_free(name, taken), SCRIPTED, dialect, service=name, hosts=(host,), found=True)
+    name, dialect = model or (_name_of(host, port), HTTP)
     usual = port == {"http": 80, "https": 443}[scheme]
     authority = str(Address(host, port)).removesuffix(f":{port}") if usual else str(Address(host, port))
     return Link(_free(name, taken), f"{scheme}://{authority}", dialect, found=True)

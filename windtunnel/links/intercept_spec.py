@@ -23,6 +23,9 @@ class InterceptSpec(Spec):
     only: list[str] = Field(default_factory=list, description="hosts to intercept; all others pass untouched")
     pass_: list[str] = Field(default_factory=list, alias="pass", description="hosts that pass untouched")
     refuse: list[str] = Field(default_factory=list, description="hosts that cannot be reached")
+    models: Literal["own", "scripted"] = Field(
+        "own", description="who answers for the models' providers: they themselves, or the scripted model"
+    )
     offline: bool = Field(False, description="nothing is dialled but this machine and wired upstreams")
 
 

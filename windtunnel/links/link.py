@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
+from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.openai_chat import OPENAI_CHAT
 
 HTTP = "http"
@@ -20,8 +21,8 @@ class Link:
     """What a wiring says of one link.
 
     ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts, or
-    ``scripted`` for the scripted model. ``dialect`` is ``http`` or that of a model's API. ``env`` are the
-    variables in which the subject finds its address. ``writes`` are the calls that change state, as
+    ``scripted`` for the scripted model. ``dialect`` is ``http``, ``mcp`` or that of a model's API. ``env``
+    are the variables in which the subject finds its address. ``writes`` are the calls that change state, as
     ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's JSON body by which
     its upstream knows a repetition. ``planted``: faults that plant instructions may strike it though it is
     not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
@@ -47,7 +48,7 @@ class Link:
 
     @property
     def is_model(self) -> bool:
-        return self.dialect != HTTP
+        return self.dialect not in (HTTP, MCP.name)
 
     @property
     def takes_model(self) -> bool:

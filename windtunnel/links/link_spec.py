@@ -10,16 +10,14 @@ from pydantic import Field
 
 from windtunnel.core.sockets import is_loopback
 from windtunnel.core.spelling import nearest
+from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.registry import MODEL_DIALECTS
+from windtunnel.links.found import is_model_host
 from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, Link
 from windtunnel.links.spec import Spec
 from windtunnel.links.wiring_file import Place, WiringFile
 
-# Servers to which a model link may lead without being listed under ``allow``.
-PROVIDERS = frozenset(
-    ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.groq.com")
-)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALL = re.compile(r"[A-Z]+ /\S*")
@@ -30,7 +28,7 @@ class LinkSpec(Spec):
 
     upstream: str = Field(description="http(s)://host[:port][/prefix], `scripted` or `lab`")
     dialect: str = Field(
-        HTTP, description="what is spoken there: http, or a model's API, for example openai_chat"
+        HTTP, description="what is spoken there: http, mcp, or a model's API, for example openai_chat"
     )
     env: str | list[str] = Field(
         default_factory=list, description="the variables in which the subject finds this link's address"
@@ -57,7 +55,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
     if name in ("tools", "writes", "all"):
         raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
-    dialects = (HTTP, *MODEL_DIALECTS)
+    dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
     if spec.dialect not in dialects:
         raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
     _check_upstream(file, at, spec, allowed)
@@ -95,7 +93,7 @@ def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
 def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
     at, upstream = (*at, "upstream"), spec.upstream
     if upstream == SCRIPTED:
-        if spec.dialect == HTTP:
+        if spec.dialect not in MODEL_DIALECTS:
             raise file.error(at, "the scripted model is behind a model link: give its dialect")
         return
     if upstream == LAB:
@@ -116,7 +114,8 @@ def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collec
     if "@" in parts.netloc:
         raise file.error(at, "must hold no user and no password, since reports show it")
     host = str(parts.hostname).lower()
-    if not is_loopback(host) and host not in allowed and not (spec.dialect != HTTP and host in PROVIDERS):
+    of_provider = spec.dialect in MODEL_DIALECTS and is_model_host(host)
+    if not is_loopback(host) and host not in allowed and not of_provider:
         raise file.error(
             at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
         )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from windtunnel.core.spelling import nearest
+from windtunnel.dialects.mcp import MCP
 from windtunnel.links.link import Link
 
 # In a fault set for a subject whose links are found while it runs: those of a group that are found then.
@@ -62,6 +63,16 @@ class Links:
     @cached_property
     def model_names(self) -> tuple[str, ...]:
         return tuple(link.name for link in self._links if link.is_model)
+
+    @cached_property
+    def mcp_names(self) -> tuple[str, ...]:
+        """The tool links on which MCP is spoken."""
+        return tuple(link.name for link in self._links if link.dialect == MCP.name)
+
+    @cached_property
+    def declared_tools(self) -> frozenset[str]:
+        """The names of calls that the wiring gives; a server of MCP names its tools itself."""
+        return frozenset(name for link in self._links for name, *_ in link.tools)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:

@@ -62,8 +62,8 @@ def _one_of(shown: str, words: tuple[str, ...], key: str) -> BeforeValidator:
 
 
 _PromptWay = Annotated[
-    Literal["stdin"] | InVariable | InFile,
-    _one_of("stdin, {variable: NAME} or {file: NAME}", ("stdin",), "variable"),
+    Literal["stdin", "none"] | InVariable | InFile,
+    _one_of("stdin, none, {variable: NAME} or {file: NAME}", ("stdin", "none"), "variable"),
 ]
 _AnswerWay = Annotated[
     Literal["stdout", "json"] | InFile | InJson,
@@ -83,6 +83,7 @@ class CommandSpec(Spec):
         "stdout", description="where its answer is; json: the last line of its output that is a JSON object"
     )
     folder: str = Field("", description=f"{_FOLDER}; a new one for each attempt if nothing is said")
+    show: bool = Field(False, description="show what it prints as it comes, on the standard error")
 
 
 class RequestSpec(Spec):

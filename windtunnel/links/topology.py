@@ -16,9 +16,17 @@ from typing import Any
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.links.link import SCRIPTED
 from windtunnel.links.links import Links
-from windtunnel.links.ports import CONTROL_PORT, FRONT_PORT, MANAGER_PORT, TOXIPROXY_PORT
-from windtunnel.links.wiring import lab_links, lab_wiring, load_wiring
+from windtunnel.links.ports import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    FRONT_PORT,
+    MANAGER_PORT,
+    MODEL_PORT,
+    TOXIPROXY_PORT,
+)
+from windtunnel.links.wiring import Wiring, lab_links, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
@@ -33,17 +41,19 @@ def usual_ports(links: Links) -> dict[str, int]:
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
     ports = {name: port or next(free) for name, port in ports.items()}
-    ports |= {"manager": MANAGER_PORT, "control": CONTROL_PORT, "front": FRONT_PORT}
-    return {**ports, "toxiproxy": TOXIPROXY_PORT}
+    ports |= {"front": FRONT_PORT, "egress": EGRESS_PORT} if links.grows else {}
+    return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
 
 
 @dataclass(frozen=True)
 class Topology:
     """The links of one lane of one lab and their addresses, by name, as the party before dials each.
 
-    ``services`` has those links alone whose upstream is a server of the lab; ``wiring`` is all of its
+    ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
+    scripted model answers for links that are found; ``wiring`` is all of its
     wiring, as ``Wiring.dump`` gives it.
-    ``front``: where the front takes intercepted connections, None where nothing is intercepted.
+    ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
+    where the gateway dials outside for it what passes the links by.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     """
 
@@ -59,6 +69,7 @@ class Topology:
     proxy_prefix: str = ""
     wiring: Mapping[str, Any] = field(default_factory=dict)
     front: Address | None = None
+    egress: Address | None = None
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
 
     def proxy_name(self, link_name: str) -> str:
@@ -68,6 +79,13 @@ class Topology:
     def listen_address(self, link_name: str) -> Address:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
+
+    def with_wiring(self, wiring: Wiring) -> Topology:
+        """The same lab with what the wiring says besides its links."""
+        services = dict(self.services)
+        if wiring.intercept is not None and wiring.intercept.models == "scripted":
+            services.setdefault(SCRIPTED, Address(self.control.host, MODEL_PORT))
+        return replace(self, wiring=wiring.dump(), services=services)
 
     def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
         """The same lab with the proxies where Toxiproxy has them."""
@@ -85,7 +103,7 @@ class Topology:
         data = json.loads(path.read_text(encoding="utf-8"))
         for key in ("services", "proxies", "gateways", "proxy_listen"):
             data[key] = {name: Address(**address) for name, address in data[key].items()}
-        for key in ("manager", "control", "front"):
+        for key in ("manager", "control", "front", "egress"):
             data[key] = Address(**data[key]) if data[key] else None
         grows = bool(data["front"])
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
@@ -116,6 +134,8 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
     yield "the gateway's control", topology.control
     if topology.front is not None:
         yield "the front", topology.front
+    if topology.egress is not None:
+        yield "the gateway's egress", topology.egress
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
 
 
@@ -133,7 +153,7 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     file = environ.get("WIRING")
     wiring = load_wiring(Path(file)) if file else lab_wiring()
     topology = _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id(), 0, {}, wiring.links)
-    return replace(topology, wiring=wiring.dump())
+    return topology.with_wiring(wiring)
 
 
 def _on_hosts(
@@ -162,5 +182,6 @@ def _on_hosts(
         toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
         links=links,
         front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
+        egress=Address(host("CONTROL_HOST"), ports["egress"] + lane) if links.grows else None,
         proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
     )

@@ -30,8 +30,9 @@ FAMILIES = {
     "meaning": "The meaning of tool results",
     "model": "The model's replies",
     "context": "What the model is shown",
+    "mcp": "MCP",
 }
-_WHERE = {"any": "any link", "tool": "tool links", "model": "the model link"}
+_WHERE = {"any": "any link", "tool": "tool links", "model": "the model link", "mcp": "links of MCP"}
 # of one length each, so that a table of the console stays in line
 Row = Sequence[str]
 

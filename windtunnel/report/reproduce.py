@@ -17,6 +17,7 @@ from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import NAMES, Settings
 
+EXEC = "exec"  # the first word that gives a wiring whose links are found
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
 COMPOSE_FILES = ("CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
@@ -40,6 +41,8 @@ def command(
     source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {})
+    if wiring and wiring[0] == EXEC:
+        return shlex.join([*_flight(settings, wiring, links or lab_links()), *wiring[1:]])
     named = [f"--subject={subject}"] if subject else []
     words = [*_flight(settings, wiring, links or lab_links()), *_prompts(source), *_pick(source), *named]
     return shlex.join([*words, *wiring])  # a subject's command comes last, after --
@@ -92,7 +95,8 @@ def _pick(source: PromptsSource) -> list[str]:
 
 def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
     """The command with the seed and every setting that is not its default."""
-    words = ["windtunnel", "fly" if wiring else "demo", "--seed", str(settings.seed)]
+    flown_by = EXEC if list(wiring[:1]) == [EXEC] else "fly" if wiring else "demo"
+    words = ["windtunnel", flown_by, "--seed", str(settings.seed)]
     for name, value in _not_default(settings, links).items():
         words += ["--" + name.replace("_", "-"), value]
     return words

@@ -15,6 +15,7 @@ from windtunnel.runner.run import ProgressListener, Runner
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import Subject
+from windtunnel.subjects.taps.tap import NO_TAP
 
 _PROBE_TIMEOUT_S = 15.0
 
@@ -54,6 +55,7 @@ def fly(
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
     notes += [("warning", remark) for remark in configuration.remarks]
     notes += [("info", decision)] if decision else []
+    notes += getattr(subject, "tap", NO_TAP).notes
     runner = Runner(run_id, replace(configuration, settings=settings), subject, listener)
     try:
         for level, message in notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,9 @@ from windtunnel.links.wiring import Wiring, lab_wiring, wiring_of
 from windtunnel.settings.config_file import ConfigFile, read_config_file
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
+
+# All settings of a run as JSON, by which a launcher hands them to the runner that it starts.
+SETTINGS_VARIABLE = "WINDTUNNEL_SETTINGS"
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,18 @@ def load_configuration(
     environ: Mapping[str, str],
     command_line: Mapping[str, Any] | None = None,
     wiring: Wiring | None = None,
+    *,
+    from_surroundings: bool = True,
 ) -> Configuration:
     """Reads and validates everything.
 
-    ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Raises
-    ``SettingsError`` that names the source and the key, or ``WiringError``.
+    ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Without
+    ``from_surroundings`` no setting comes from the environment or from ``.env``. Raises ``SettingsError``
+    that names the source and the key, or ``WiringError``.
     """
-    dotenv, others = from_dotenv(Path(".env"))
+    decided = json.loads(environ.get(SETTINGS_VARIABLE) or "{}")
+    from_surroundings = from_surroundings and not decided
+    dotenv, others = from_dotenv(Path(".env")) if from_surroundings else (Source(".env", {}), {})
     merged = {**others, **environ}
     config_path = Path(merged.get("CONFIG_FILE") or lab_root() / "agent" / "config.json")
     config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
@@ -59,7 +68,8 @@ def load_configuration(
         merged["MOVIES_FILE"] = str(movies)
     sources = [
         Source("command line", command_line or {}),
-        from_environment(environ),
+        Source("launcher", decided),
+        from_environment(environ) if from_surroundings else Source("environment", {}),
         dotenv,
         *config.sources(config_path),
     ]

@@ -30,6 +30,7 @@ class CommandSubject:
         self._surroundings = surroundings
         self._words = resolved_words(spec.command, surroundings, "command")
         self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
+        self.tap = surroundings.tap
         self.name = f"command: {' '.join(spec.command)}"
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
@@ -64,10 +65,10 @@ class CommandSubject:
             file = folder / way.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(prompt, encoding="utf-8")
-        elif not any(PROMPT in word for word in self._words):
+        elif way != "none" and not any(PROMPT in word for word in self._words):
             given = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        return ProcessGroup(words, environ, folder, given)
+        return ProcessGroup(self.tap.words(words), environ, folder, given, shown=self._spec.show)
 
     def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
         way = self._spec.answer

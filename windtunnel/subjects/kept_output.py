@@ -51,9 +51,10 @@ class Printed:
 
 
 class KeptOutput:
-    """Reads the pipe in a thread of its own until it ends."""
+    """Reads the pipe in a thread of its own until it ends; ``shown_on``: a descriptor that gets it too."""
 
-    def __init__(self, pipe: IO[bytes], limit: int = KEPT_BYTES) -> None:
+    def __init__(self, pipe: IO[bytes], limit: int = KEPT_BYTES, shown_on: int | None = None) -> None:
+        self._shown_on = shown_on
         self._pipe = pipe
         self._limit = limit
         self._lock = threading.Lock()
@@ -99,8 +100,18 @@ class KeptOutput:
                 part = os.read(self._pipe.fileno(), _READ_BYTES)
                 self._ended = not part
                 self._end += part
+                self._show(part)
                 if len(self._end) > 2 * self._limit:
                     self._shorten(self._limit)
+
+    def _show(self, part: bytes) -> None:
+        while self._shown_on is not None and part:
+            try:
+                part = part[os.write(self._shown_on, part) :]
+            except BlockingIOError:
+                select.select([], [self._shown_on], [])
+            except OSError:  # nobody reads it any more, which does not keep the subject from its work
+                self._shown_on = None
 
     def _shorten(self, limit: int) -> None:
         """Begins with a whole line where there is one: half a secret would not be known as one."""

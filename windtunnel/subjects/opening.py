@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from windtunnel.links.link import LAB
 from windtunnel.links.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
@@ -16,6 +17,8 @@ from windtunnel.subjects.python_process import running_python
 from windtunnel.subjects.service import running_service
 from windtunnel.subjects.subject import Subject
 from windtunnel.subjects.surroundings import surroundings_of
+from windtunnel.subjects.taps.opening import open_tap
+from windtunnel.subjects.taps.tap import NO_TAP, Tap
 
 
 def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
@@ -25,7 +28,19 @@ def open_wired_subject(wiring: Wiring, configuration: Configuration) -> Abstract
     """
     if wiring.subject == LAB:
         return load_subject(LAB_SUBJECT)(configuration)
-    surroundings = surroundings_of(wiring, configuration)
+    return _started(wiring, configuration)
+
+
+@contextmanager
+def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
+    runs_already = isinstance(wiring.subject, HttpSpec)  # and has opened its connections elsewhere
+    opening = nullcontext(NO_TAP) if runs_already else open_tap(wiring, configuration)
+    with opening as tap, _opened(wiring, configuration, tap) as subject:
+        yield subject
+
+
+def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractContextManager[Subject]:
+    surroundings = surroundings_of(wiring, configuration, tap)
     match wiring.subject:
         case CommandSpec() as spec:
             return nullcontext(CommandSubject(spec, surroundings))

@@ -20,8 +20,9 @@ _END_BOUND_S = 10.0
 class ProcessGroup:
     """Starts the command, in its own group, with a keeper that ends all of it (``keeper.py``).
 
-    ``given`` is what it finds on its standard input. ``inherited`` descriptors stay open in it. Raises
-    ``OSError``, or ``ValueError`` for a NUL in a word.
+    ``given`` is what it finds on its standard input. ``inherited`` descriptors stay open in it. ``shown``:
+    what it prints goes to the standard error too, as it comes. Raises ``OSError``, or ``ValueError`` for a
+    NUL in a word.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class ProcessGroup:
         folder: Path,
         given: str = "",
         inherited: Sequence[int] = (),
+        shown: bool = False,
     ) -> None:
         lifeline, self._lifeline = os.pipe()
         try:
@@ -51,8 +53,9 @@ class ProcessGroup:
         finally:
             os.close(lifeline)
         assert self._popen.stdout and self._popen.stderr
-        self.stdout = KeptOutput(self._popen.stdout)
-        self.stderr = KeptOutput(self._popen.stderr)
+        shown_on = sys.stderr.fileno() if shown else None
+        self.stdout = KeptOutput(self._popen.stdout, shown_on=shown_on)
+        self.stderr = KeptOutput(self._popen.stderr, shown_on=shown_on)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it ended in time, with all that it had started."""

@@ -36,6 +36,7 @@ class _Worker:
         with theirs:
             number = str(theirs.fileno())
             words = [sys.executable, "-P", _WORKER, number, str(surroundings.folder), module, name]
+            words = surroundings.tap.words(words)
             self.process = ProcessGroup(words, surroundings.environ, folder, inherited=[theirs.fileno()])
         self._lines = self._channel.makefile("rb")
 
@@ -72,6 +73,7 @@ class PythonSubject:
         self._surroundings = surroundings
         self._folder = existing_folder(spec.folder, surroundings)
         self._worker: _Worker | None = None
+        self.tap = surroundings.tap
         self.name = f"python: {spec.python}"
 
     def start(self) -> _Worker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from urllib.parse import urlsplit
 
@@ -45,13 +45,14 @@ class ServiceSubject:
         self._agent = HttpAgent(spec, spec.url, surroundings)
         self._process: ProcessGroup | None = None
         self.holds_conversations = self._agent.holds_conversations
+        self.tap = surroundings.tap
         self.name = f"service: {' '.join(spec.service)}"
 
     def start(self) -> ProcessGroup:
         """Returns when it is ready. Raises ``SettingsError`` if it does not become so in time."""
         if self._is_open():
             raise self._error("url", f"something listens there already: end it, {self._spec.url} is its own")
-        process = self._process = ProcessGroup(self._words, self._surroundings.environ, self._folder)
+        process = self._process = self._started()
         end = self._clock() + self._spec.ready_within
         while not self._is_ready():
             if process.exit_code is not None:
@@ -64,6 +65,25 @@ class ServiceSubject:
                 raise self._error("ready" if self._spec.ready else "url", f"{bound}: {last_words}")
             self._sleep(_LOOK_INTERVAL_S)
         return process
+
+    def _started(self) -> ProcessGroup:
+        with ExitStack() as closing:
+            doors = [closing.enter_context(door).fileno() for door in self._doors()]
+            words = self.tap.words(self._words, doors)
+            return ProcessGroup(words, self._surroundings.environ, self._folder, inherited=doors)
+
+    def _doors(self) -> Iterator[socket.socket]:
+        """Bound to where it is asked from here, if it listens in a network of its own."""
+        addresses = {_address(url): None for url in (self._spec.url, self._spec.ready) if url}
+        for host, port in addresses if self.tap.has_doors else ():
+            door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                door.bind((host, port))
+            except OSError as error:
+                door.close()
+                raise self._error("url", f"{host}:{port}: {error.strerror}") from None
+            yield door
 
     def stop(self) -> None:
         """Ends it, with all that it started."""
@@ -112,16 +132,19 @@ class ServiceSubject:
             return False
 
     def _is_open(self) -> bool:
-        parts = urlsplit(self._spec.url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
-            with socket.create_connection((str(parts.hostname), port), timeout=_LOOK_BOUND_S):
+            with socket.create_connection(_address(self._spec.url), timeout=_LOOK_BOUND_S):
                 return True
         except OSError:
             return False
 
     def _error(self, key: str, problem: str) -> SettingsError:
         return SettingsError(f"{self._surroundings.where}: subject.{key}: {problem}")
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
 
 
 @contextmanager

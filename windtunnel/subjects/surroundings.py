@@ -13,6 +13,7 @@ from windtunnel.history.writer import history_file
 from windtunnel.links.wiring import Wiring
 from windtunnel.settings.configuration import Configuration, redactor
 from windtunnel.subjects.kept_output import Printed
+from windtunnel.subjects.taps.tap import NO_TAP, Tap
 from windtunnel.subjects.variables import link_address, run_environ
 
 
@@ -20,7 +21,7 @@ from windtunnel.subjects.variables import link_address, run_environ
 class Surroundings:
     """``folder`` is the wiring file's; ``environ`` has the addresses of the links, ``links`` too, by name.
 
-    ``redact`` takes secrets out of a text.
+    ``redact`` takes secrets out of a text. What ``tap`` needs of the environment is in there.
     """
 
     where: str
@@ -29,22 +30,24 @@ class Surroundings:
     environ: Mapping[str, str]
     links: Mapping[str, str]
     redact: Callable[[str], str]
+    tap: Tap = NO_TAP
 
     def working_folder(self, given: str) -> Path:
         """The folder that a wiring names, relative to its file; that file's own if it names none."""
         return self.folder / given if given else self.folder
 
 
-def surroundings_of(wiring: Wiring, configuration: Configuration) -> Surroundings:
-    """Those of a run of that wiring."""
+def surroundings_of(wiring: Wiring, configuration: Configuration, tap: Tap = NO_TAP) -> Surroundings:
+    """Those of a run of that wiring, whose subject is behind that tap."""
     topology = configuration.topology
     return Surroundings(
         where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
-        environ=run_environ(configuration.environ, wiring.links, topology),
+        environ=tap.environ(run_environ(configuration.environ, wiring.links, topology)),
         links={link.name: link_address(link, topology) for link in wiring.links},
         redact=redactor(configuration.environ),
+        tap=tap,
     )
 
 

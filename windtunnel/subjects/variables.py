@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 from windtunnel.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
@@ -17,9 +18,16 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _PLACEHOLDER = "scripted-model"
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
-# What is the runner's own: its pipes, its files, and which process it is.
-_OF_THE_LAB = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR")
+# What the lab says to its own processes by variables that may have meant something else before.
+_OF_THE_LAB = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR", "PROMPTS_FILE", "LAB_ID")
 _LAB_PREFIX = "WINDTUNNEL_"
+# what was there of them before, as JSON
+ORIGINAL_VARIABLE = "WINDTUNNEL_ORIGINAL"
+
+
+def original_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Those of the surroundings' variables that the lab is about to say something else by."""
+    return {name: environ[name] for name in _OF_THE_LAB if name in environ}
 
 
 def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Topology) -> dict[str, str]:
@@ -29,7 +37,7 @@ def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Top
         name: value
         for name, value in environ.items()
         if name not in _OF_THE_LAB and not name.startswith(_LAB_PREFIX)
-    }
+    } | json.loads(environ.get(ORIGINAL_VARIABLE) or "{}")
     addresses = {name: link_address(link, topology) for link in links for name in link.env}
     return {**own, **_missing_keys(links, own), **_past_proxies(own), **addresses}
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.faults.matching.test_draws import draw
+from tests.faults.tries import eligible
 from windtunnel.core.digest import digest
 from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.draws import chance_of
@@ -117,7 +118,7 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
         met = []
         for entry in entries:
-            if one.link not in entry.links or not entry.only.matches(one.read()):
+            if one.link not in entry.links or not eligible(entry.only, one.read()):
                 continue
             key = (entry.id, one.link, one.episode)
             ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
@@ -180,4 +181,4 @@ def test_what_json_takes_the_index_takes(body):
     ).faults
     request = Request((), body, "POST", "/")
     one = IncomingTry("search", "POST", "/", lambda: request, "f", "e", 1, 1, 1, 0.0)
-    assert entries[0].only.matches(request) and FaultMatcher(1, entries).match(one).met
+    assert eligible(entries[0].only, request) and FaultMatcher(1, entries).match(one).met

@@ -8,7 +8,14 @@ from __future__ import annotations
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
 from windtunnel.faults.catalogue.http import HTTP_FAULTS
+from windtunnel.faults.catalogue.mcp import MCP_FAULTS
 from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
 
-FAULTS: tuple[type[Fault], ...] = (*HTTP_FAULTS, *MEANING_FAULTS, *MODEL_FAULTS, *CONTEXT_FAULTS)
+FAULTS: tuple[type[Fault], ...] = (
+    *HTTP_FAULTS,
+    *MEANING_FAULTS,
+    *MODEL_FAULTS,
+    *CONTEXT_FAULTS,
+    *MCP_FAULTS,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from typing import Any
 
 from pydantic_core import from_json
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.trigger_index import ArmedEntry, TriggerIndex
 from windtunnel.faults.sets.fault_set import Entry
-from windtunnel.faults.sets.selectors import Only, field
+from windtunnel.faults.sets.selectors import field
 
 _MOST_CACHED = 4096  # clients may send any number of methods and paths
 _WILD = re.compile(r"[*?\[]")
@@ -23,22 +23,39 @@ _SCALAR = (str, int, float, type(None))
 class EntryGroup:
     """Entries with the same selectors: the same requests are eligible, so they share one count of them.
 
-    ``counts``: whether one of them needs that count. ``eligible_ids``: the ids that the exchange must record,
-    because they choose by a header or the body, which the history does not hold; else empty.
+    ``counts``: whether one of them needs that count. ``ids`` are those of its entries.
     """
 
-    def __init__(self, only: Only, armed: Sequence[ArmedEntry]) -> None:
-        self.only = only
+    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+        self.only = only = armed[0].entry.only
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
-        self.eligible_ids = [] if only.by_history else [a.entry.id for a in armed]
-        self._method = only.method.upper() if only.method is not None else None
+        self.ids = [a.entry.id for a in armed]
+        self._messages = _messages(armed[0].entry)
+        self._method = re.compile(translate(only.method.upper())).match if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
-    def could_match(self, method: str, path: str) -> bool:
-        return (self._method is None or self._method == method) and (
-            self._path is None or self._path(path) is not None
-        )
+    def could_match(self, method: str, path: str, message: str | None) -> bool:
+        """By what selects it without a look at headers and body. ``message`` as of ``IncomingTry``."""
+        if self._path is not None and self._path(path) is None:
+            return False
+        if self._method is not None and self._method(method) is not None:
+            return True
+        if message is None:
+            return self._method is None
+        return any(fnmatchcase(message or method, pattern) for pattern in self._messages)
+
+    def recorded_ids(self, message: str | None) -> Sequence[str]:
+        """The ids that an eligible exchange must record, because the history does not hold what they choose
+        by: a header, the body, or the method of a message."""
+        return [] if self.only.by_history and message is None else self.ids
+
+
+def _messages(entry: Entry) -> tuple[str, ...]:
+    """The messages of MCP that it strikes: those that its selectors name, else those of its fault."""
+    if entry.only.method is not None:
+        return (entry.only.method,)
+    return ("*",) if "method" in entry.only.json_ else entry.fault.messages
 
 
 def _counts(entry: Entry) -> bool:
@@ -55,15 +72,17 @@ class LinkCandidates:
         self.needs_body = any(entry.fault.needs_body or entry.only.reads_body for entry in entries)
         self.remembers = any(entry.fault.remembers for entry in entries)
         by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
-        for armed_entry in armed:
-            by_selectors[repr(armed_entry.entry.only)].append(armed_entry)
-        self._groups = [EntryGroup(group[0].entry.only, group) for group in by_selectors.values()]
-        self._by_request: dict[tuple[str, str], _CandidateIndex] = {}
+        for one in armed:
+            by_selectors[f"{one.entry.only!r} {_messages(one.entry)}"].append(one)
+        self._groups = [EntryGroup(group) for group in by_selectors.values()]
+        self._by_request: dict[tuple[str, str, str | None], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
 
-    def at(self, method: str, path: str, read: Callable[[], Request]) -> Sequence[EntryGroup]:
+    def at(
+        self, method: str, path: str, message: str | None, read: Callable[[], Request]
+    ) -> Sequence[EntryGroup]:
         """The groups for which the request is eligible. It is read only if a group needs header or body."""
-        key = (method, path)
+        key = (method, path, message)
         index = self._by_request.get(key)
         if index is None:
             index = self._index(*key)
@@ -71,8 +90,8 @@ class LinkCandidates:
                 self._by_request[key] = index
         return index.at(read)
 
-    def _index(self, method: str, path: str) -> _CandidateIndex:
-        groups = tuple(group for group in self._groups if group.could_match(method, path))
+    def _index(self, method: str, path: str, message: str | None) -> _CandidateIndex:
+        groups = tuple(group for group in self._groups if group.could_match(method, path, message))
         index = self._by_groups.get(groups)
         if index is None:
             index = _CandidateIndex(groups)
@@ -106,7 +125,8 @@ class _CandidateIndex:
         if not (self._unindexed or self._by_header or self._by_field):
             return self._unconditional
         view = _RequestView(read())
-        return [*self._unconditional, *(group for group in self._possible(view) if group.only.matches(view))]
+        chosen = (group for group in self._possible(view) if group.only.matches_content(view))
+        return [*self._unconditional, *chosen]
 
     def _possible(self, view: _RequestView) -> Iterator[EntryGroup]:
         yield from self._unindexed
@@ -128,7 +148,6 @@ class _RequestView:
     """A request whose headers and body are parsed once, however many groups select by them."""
 
     def __init__(self, request: Request) -> None:
-        self.method, self.path = request.method, request.path
         self._request = request
         self._named: dict[str, str] | None = None
         self._parsed: Any = None  # the body's JSON or why it is none, in a list

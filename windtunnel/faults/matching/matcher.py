@@ -9,7 +9,9 @@ from functools import partial
 from typing import NamedTuple
 
 from windtunnel.core.draws import KeyedDraws
+from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Reply, Request
+from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.registry import dialect_of
 from windtunnel.faults.base import Try
 from windtunnel.faults.matching.candidates import EntryGroup, LinkCandidates
@@ -25,7 +27,9 @@ _Met = list[tuple[ArmedEntry, Try]]  # what an entry's fault is shown of the try
 class IncomingTry(NamedTuple):
     """A try as the gateway identified it. ``elapsed_s``: seconds since the run's start.
 
-    ``read`` gives the request as faults see it, and is called only if a fault looks at it.
+    ``read`` gives the request as faults see it, and is called only if a fault looks at it. ``message``, on a
+    link of MCP: the method of the message that it carries, empty if it carries none; None on other links.
+    ``lines`` as of ``Try``.
     """
 
     link: str
@@ -39,12 +43,14 @@ class IncomingTry(NamedTuple):
     try_: int
     elapsed_s: float
     of_model: bool = False
+    message: str | None = None
+    lines: bool = False
 
 
 class MatchedFaults(NamedTuple):
     """The entries that a try has ``met``, in the order of their set, each with the try as its fault sees it.
 
-    ``eligible``: the ids of entries that chose the try by a header or its body, met or not.
+    ``eligible``: the ids of entries that chose the try by a header, its body or its message, met or not.
     """
 
     met: Sequence[tuple[Entry, Try]] = ()
@@ -113,18 +119,20 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model = incoming
+        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model, message, _ = (
+            incoming
+        )
         if of_model:
             self._turns[episode, attempt] = max(self._turns[episode, attempt], call)
         candidates = self._candidates.get(link)
-        groups = candidates.at(method, path, read) if candidates else ()
+        groups = candidates.at(method, path, message, read) if candidates else ()
         if not groups:
             return _NOTHING
         met: _Met = []
         eligible: list[str] = []
         draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, call, try_)
         for group in groups:
-            eligible += group.eligible_ids
+            eligible += group.recorded_ids(message)
             self._add_met(group, incoming, draws, met)
         if not (met or eligible):
             return _NOTHING
@@ -154,7 +162,7 @@ class FaultMatcher:
     def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(
             link=incoming.link,
-            dialect=dialect_of(incoming.path, of_model=incoming.of_model),
+            dialect=_dialect_of(incoming),
             request=incoming.read(),
             episode=incoming.episode,
             attempt=incoming.attempt,
@@ -163,7 +171,14 @@ class FaultMatcher:
             ordinal=ordinal if entry.fault.by_order else 1,  # so that no other entry of the group changes it
             chance=chance,
             earlier=tuple(self._replies[incoming.episode, incoming.link]) if entry.fault.remembers else (),
+            lines=incoming.lines,
         )
+
+
+def _dialect_of(incoming: IncomingTry) -> Dialect:
+    if incoming.message is not None:
+        return MCP.name
+    return dialect_of(incoming.path, of_model=incoming.of_model)
 
 
 def _chance(draws: KeyedDraws, name: str, purpose: str) -> float:

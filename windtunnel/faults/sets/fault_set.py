@@ -30,6 +30,7 @@ from typing import Any
 from windtunnel.core.plugins import PluginError
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from windtunnel.dialects.mcp import CALL
 from windtunnel.faults.base import Fault
 from windtunnel.faults.sets.checks import (
     FaultSetError,
@@ -189,6 +190,10 @@ def _narrowed_to_tool(
     """The selectors and links with a tool's name replaced by its method, path and link."""
     if only.tool is None or links is None:
         return only, on
+    of_mcp = tuple(name for name in on if name in links.mcp_names)
+    if of_mcp and only.tool not in links.declared_tools:  # which tools a server of MCP has is known later
+        called = {**only.json_, "params.name": only.tool}
+        return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
     try:
         link, method, path = links.link_of_tool(only.tool)
     except KeyError as error:
@@ -210,6 +215,7 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
         "any": (*links.eligible_names, *groups["writes"]),
         "tool": (*groups["tools"], *groups["writes"]),
         "model": groups["model"],
+        "mcp": links.mcp_names,
     }[kind.where]
     on = tuple(name for name in chosen if name in possible)
     if not on:
@@ -233,7 +239,8 @@ def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str
     chosen: set[str] = set()
     for name in names:
         group = links.groups.get(name) if isinstance(name, str) else None
-        if group is None and name not in links:
+        to_be_found = links.grows and name in links.found_by_group
+        if group is None and name not in links and not to_be_found:
             raise FaultSetError(
                 f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )

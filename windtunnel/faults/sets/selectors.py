@@ -17,10 +17,6 @@ _QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
 class Readable(Protocol):
     """What a selector reads of a request; ``windtunnel.dialects.http.Request`` is one."""
 
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
     def find_header(self, name: str) -> str | None: ...
     def json(self) -> Any: ...
 
@@ -30,7 +26,9 @@ class Only(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    method: str | None = Field(None, description="the request's method")
+    method: str | None = Field(
+        None, description="the request's method; on a link of MCP also the message's, as tools/call"
+    )
     path: str | None = Field(None, description="its path without the query; * stands for anything")
     header: Mapping[str, str] = Field(
         default_factory=dict, description="headers, which must be there; * stands for any value"
@@ -45,8 +43,8 @@ class Only(BaseModel):
     @field_validator("method")
     @classmethod
     def _is_method(cls, method: str | None) -> str | None:
-        if method is not None and not _TOKEN.fullmatch(method):
-            raise ValueError("must be a method such as POST")
+        if method is not None and not all(map(_TOKEN.fullmatch, method.split("/"))):
+            raise ValueError("must be a method such as POST, or of a message such as tools/call")
         return method
 
     @field_validator("path")
@@ -75,13 +73,16 @@ class Only(BaseModel):
     def reads_body(self) -> bool:
         return bool(self.json_)
 
-    def matches(self, request: Readable) -> bool:
-        """Whether the request is eligible. ``tool`` is not read: ``build_set`` made method and path of it."""
-        return (
-            (self.method is None or self.method.upper() == request.method)
-            and (self.path is None or fnmatchcase(request.path, self.path))
-            and all(_like(request.find_header(name), value) for name, value in self.header.items())
-            and (not self.json_ or self._json_matches(request))
+    def matches_head(self, method: str, path: str) -> bool:
+        """Whether method and path are as asked."""
+        return (self.method is None or fnmatchcase(method, self.method.upper())) and (
+            self.path is None or fnmatchcase(path, self.path)
+        )
+
+    def matches_content(self, request: Readable) -> bool:
+        """Whether headers and body are as asked. ``tool`` is not read: ``build_set`` made others of it."""
+        return all(_like(request.find_header(name), value) for name, value in self.header.items()) and (
+            not self.json_ or self._json_matches(request)
         )
 
     def _json_matches(self, request: Readable) -> bool:

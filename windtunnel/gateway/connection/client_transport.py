@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Any, Protocol
 
 _LINGER_S = 1.0
 _FLUSH_CHECK_S = 0.001
@@ -25,20 +26,62 @@ class PauseReason(Enum):
     FAULT_DELAY = auto()  # a fault delays the request before all of it has come
 
 
-class ClientTransport:
-    """Wraps the socket transport of one client.
+class ByteStream(Protocol):
+    """What a client's connection must be able to do: a socket's transport, or TLS on one."""
 
-    ``write`` sends bytes. ``full``: the client reads too slowly, so that more bytes would pile up here.
-    ``half_closed``: the client sends no more. ``lost``: the connection is gone. ``closing``: it is being
-    closed, and whatever the client still sends is thrown away.
+    def write(self, data: bytes) -> None: ...
+
+    def write_eof(self) -> None: ...
+
+    def can_write_eof(self) -> bool: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def get_write_buffer_size(self) -> int: ...
+
+    def get_extra_info(self, name: str) -> Any: ...
+
+    def is_closing(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class SecureStream(ByteStream, Protocol):
+    """TLS, where the end of a connection is a message, too: the client knows if it does not come."""
+
+    def break_off(self) -> None:
+        """However the connection is closed from now on, the message of its end is not sent."""
+
+
+class ClientTransport:
+    """Wraps the socket transport of one client, or TLS on it.
+
+    ``write`` sends bytes. ``secure``: they go through TLS. ``full``: the client reads too slowly, so that
+    more bytes would pile up here. ``half_closed``: the client sends no more. ``lost``: the connection is
+    gone. ``closing``: it is being closed, and whatever the client still sends is thrown away.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: ByteStream) -> None:
         self.full = self.half_closed = self.lost = self.closing = False
         self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
+        self._tls: SecureStream | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.pause_reasons: set[PauseReason] = set()
+
+    @property
+    def secure(self) -> bool:
+        return self._tls is not None
+
+    def start_tls(self, tls: SecureStream) -> None:
+        """From now on all goes through that; what is closed already stays so."""
+        self._transport = self._tls = tls
+        if self.write is not _throw_away:
+            self.write = tls.write
 
     # reading
 
@@ -107,13 +150,16 @@ class ClientTransport:
         self.stop_timer()
         self.start_timer(seconds, self._transport.abort)
 
-    def close(self, *, unread: bool = False) -> None:
-        """Closes after what was written has gone out. ``unread``: the client is still sending.
+    def close(self, *, unread: bool = False, cut: bool = False) -> None:
+        """Closes after what was written has gone out. ``unread``: the client is still sending. ``cut``: its
+        reply is not whole, so that TLS must not say that it is.
 
         With bytes still to come, a plain close would reset the connection and the client could lose what
         was written: then the rest is read and thrown away, for a second at most.
         """
         self.closing = True
+        if cut and self._tls is not None:
+            self._tls.break_off()
         if not unread:
             self._transport.close()
             return

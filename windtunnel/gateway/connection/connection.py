@@ -239,7 +239,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _new_request(self, head: RequestHead) -> RequestInProgress:
         request = self.relay.request = RequestInProgress(
-            self.listener.name, head, self.queue.arrived, self.listener.is_model
+            self.listener.name, head, self.queue.arrived, self.listener.is_model, self.listener.no_message
         )
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:

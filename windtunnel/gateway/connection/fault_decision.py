@@ -27,7 +27,8 @@ def hold(request: RequestInProgress) -> None:
     """Begins to hold the request, as much of its body as the armed faults need."""
     request.held = []
     start, run = request.body_start, request.run
-    if start is not None and run is not None and run.matcher.needs_body(request.link):
+    needed = request.message is not None or (run is not None and run.matcher.needs_body(request.link))
+    if start is not None and needed:
         start.limit = MAX_HELD_BODY
 
 
@@ -84,6 +85,7 @@ def decide(request: RequestInProgress) -> None:
             request.try_,
             run.elapsed_s,
             request.of_model,
+            request.message,
         )
     )
     request.eligible = matched.eligible

@@ -9,6 +9,7 @@ from typing import Literal
 
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.dialects.http import Reply
+from windtunnel.dialects.mcp import CALL, mcp_fingerprint, read_message
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
 from windtunnel.gateway.baggage import identity_in
@@ -27,7 +28,9 @@ class RequestInProgress:
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any;
     ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
-    ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model.
+    ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model. ``message``:
+    on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
+    what that message calls.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -37,6 +40,8 @@ class RequestInProgress:
 
     link: str
     of_model: bool
+    message: str | None
+    tool: str
     head: RequestHead
     began: float
     ended: float
@@ -82,9 +87,17 @@ class RequestInProgress:
     # class attribute in its place would, which ``python -m bench.gateway`` shows.
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, link: str, head: RequestHead, began: float, of_model: bool = False) -> None:
+    def __init__(
+        self,
+        link: str,
+        head: RequestHead,
+        began: float,
+        of_model: bool = False,
+        message: str | None = None,
+    ) -> None:
         self.link = link
         self.of_model = of_model
+        self.message = message
         self.head = head
         self.began = self.ended = self.whole_at = began
         self.request_bytes = head.size
@@ -92,7 +105,7 @@ class RequestInProgress:
         self.run = self.attempt = self.client_eof_at = self.status = self.error = self.held = self.plan = None
         self.reply_start = self.upstream_status = self.kept = None
         self.reply_block = b""
-        self.attempt_json = self.episode = self.fingerprint = ""
+        self.attempt_json = self.episode = self.fingerprint = self.tool = ""
         self.attempt_number = self.call = self.try_ = self.configuration = 0
         self.reply_bytes = self.reply_bytes_before_eof = 0
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
@@ -153,7 +166,9 @@ class RequestInProgress:
         """Fills in fingerprint, call and try: to be called once. The record needs the body's start, too."""
         self.keyed = True
         start = self.body_start
-        if not self.of_model:
+        if self.message is not None:
+            self._settle_message(bytes(start) if start else b"")
+        elif not self.of_model:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
             self.fingerprint = fingerprint(self.head.method, self.head.target, body)
         if start:
@@ -161,6 +176,13 @@ class RequestInProgress:
         if not self.call and self.attempt is not None:
             self.call = self.attempt.count(self.link, self.fingerprint)
         self.try_ = self.try_ or 1
+
+    def _settle_message(self, body: bytes) -> None:
+        message = read_message(body)
+        if message is not None:
+            self.message = message.method or message.kind
+            self.tool = message.name if message.method == CALL else ""
+        self.fingerprint = mcp_fingerprint(self.head.method, self.head.target, body)
 
     @property
     def eof_at(self) -> float:

@@ -269,7 +269,7 @@ class RequestRelay:
         self._record(request)
         if not request.keep_alive:
             self.upstream.drop()
-            self._client.close(unread=not request.request_done)
+            self._client.close(unread=not request.request_done, cut=not request.reply_done)
         else:
             self._owner.on_request_finished()
 

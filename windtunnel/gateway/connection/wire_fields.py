@@ -27,6 +27,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     head, status = request.head, request.status
     # of most requests only the dialect is said, and that is the same for all of their link
     fields, secret = listener.dialect_field, ""
+    if request.message:
+        fields += _of_message(request.message, request.tool)
     if listener.link.writes:
         fields += _of_write(request, listener.link)
     if head.noted or _IN_QUERY in head.target:
@@ -37,6 +39,10 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     if request.run is not None and request.run.keeps_bodies:
         fields += "".join(_bodies(request, head.noted.get(CONTENT_ENCODING, ""), listener, secret))
     return fields
+
+
+def _of_message(method: str, tool: str) -> str:
+    return f',"message":{_quote(method)}' + (f',"tool":{_quote(tool)}' if tool else "")
 
 
 def _of_write(request: RequestInProgress, link: Link) -> str:

@@ -109,7 +109,7 @@ def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
                 episodes[event.episode].toxics_changed.append(event)
     if not episodes:
         return  # reading the lab's wiring file takes time
-    links = Links.load(started.links) if started and started.links else lab_links()
+    links = started.wired if started else lab_links()
     limit = float(started.settings.get("attempt_time", 0.0)) if started else 0.0
     for name, episode in episodes.items():
         calls = sorted(episode.calls, key=lambda call: call.event.t)

@@ -60,16 +60,19 @@ _BY_NAME: Mapping[str, str] = {
     for group, names in {
         "other_error": (
             "status quota auth_error forbidden not_found bad_gateway overloaded flap"
-            " context_length tool_use_failed content_filter"
+            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session"
         ),
-        "delayed": "delay slow_body slow_first_token slow_tokens",
+        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress",
         "lost_or_cut": (
             "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
+            " ended_stream server_death lost_notification ignored_cancel"
         ),
         "wrong_in_form": (
             "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
+            " duplicate_response wrong_id split_line garbage_line"
         ),
-        "wrong_in_content": "stale",
+        "wrong_in_content": "stale changed_tools",
+        "model_misled": "poisoned_description",
     }.items()
     for name in names.split()
 }
@@ -78,6 +81,7 @@ _BY_FAMILY = {
     "model": "model_misled",
     "context": "context_changed",
     "http": "other_fault",
+    "mcp": "other_fault",
 }
 _FAMILIES = {kind.name: kind.family for kind in FAULTS}
 

@@ -37,7 +37,9 @@ def test_rows_name_their_fault():
 
 
 def test_every_fault_of_the_catalogue_is_in_the_table_and_no_other():
-    assert {fault_of(row) for row in Seen(FILE).read()} == set(REGISTRY)
+    """Faults of MCP have a table of their own, since clients of their own see them."""
+    expected = {name for name, fault in REGISTRY.items() if fault.family != "mcp"}
+    assert {fault_of(row) for row in Seen(FILE).read()} == expected
 
 
 def test_the_table_is_in_its_canonical_form():

@@ -33,6 +33,7 @@ class Malformed(Fault):
 
     name = "malformed"
     family = "http"
+    mcp_view = "message"
     can_cause = frozenset({"bad_reply"})
 
     kind: _Kind | None = Field(None, description="how it is broken; without it, drawn for each try")

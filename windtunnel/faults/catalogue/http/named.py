@@ -12,6 +12,8 @@ from windtunnel.faults.catalogue.http.status import AnsweringFault
 class _NamedError(AnsweringFault):
     """Answers with the error of its name in the link's dialect."""
 
+    family = "http"
+
     def act(self, tried: Try) -> Act:
         retry_after: float | None = getattr(self, "retry_after", None)
         return self.answer_with(error_for(tried, self.name, retry_after=retry_after), kind=self.name)

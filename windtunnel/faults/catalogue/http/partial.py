@@ -20,6 +20,7 @@ class Partial(Fault):
 
     name = "partial"
     family = "http"
+    mcp_view = "result"
 
     kind: Literal["list", "fields"] | None = Field(None, description="what becomes shorter")
     fraction: float = Field(0.5, ge=0, lt=1, description="share that is left, rounded down")

@@ -29,6 +29,7 @@ class SchemaDrift(Fault):
 
     name = "schema_drift"
     family = "http"
+    mcp_view = "result"
 
     kind: _Kind = Field("rename", description="what becomes of the field")
     field: str | None = Field(

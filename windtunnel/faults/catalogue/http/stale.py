@@ -23,6 +23,7 @@ class Stale(Fault):
 
     name = "stale"
     family = "http"
+    mcp_view = "result"
     remembers = True
     can_cause = HTTP_ERRORS | {"bad_reply"}
 

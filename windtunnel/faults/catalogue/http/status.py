@@ -29,8 +29,6 @@ def _sendable(headers: Mapping[str, str]) -> Mapping[str, str]:
 class AnsweringFault(Fault):
     """Gives an answer of its own in the upstream's place."""
 
-    family = "http"
-
     executed: bool = Field(
         False, description="whether the upstream executes the request first; its reply is then thrown away"
     )
@@ -52,6 +50,7 @@ class Status(AnsweringFault):
     """
 
     name = "status"
+    family = "http"
     can_cause = HTTP_ERRORS | {"bad_reply"}
 
     status: int = Field(500, ge=200, le=599, description="the status")

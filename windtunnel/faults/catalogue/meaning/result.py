@@ -69,6 +69,7 @@ class MeaningFault(Fault):
 
     family = "meaning"
     where = "tool"
+    mcp_view = "result"
 
     severity: float = Field(0.5, ge=0, le=1, description="0: hard to notice, 1: absurd")
     field: str | None = Field(None, description="the field that is changed, as a.b; else drawn")

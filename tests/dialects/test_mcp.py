@@ -1,0 +1,96 @@
+"""MCP's messages: told apart, hashed, built, and kept consistent with their headers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from windtunnel.dialects.http import Request
+from windtunnel.dialects.mcp import (
+    MCP,
+    McpMessage,
+    consistent,
+    mcp_fingerprint,
+    message_of,
+    read_message,
+    result_message,
+)
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+
+def call(id: Any = 1, name: str = "add", meta: dict[str, Any] | None = None, **arguments: Any) -> bytes:
+    params = {"name": name, "arguments": arguments} | ({} if meta is None else {"_meta": meta})
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
+
+
+def message(source: bytes) -> McpMessage:
+    read = read_message(source)
+    assert read is not None
+    return read
+
+
+def test_a_call_is_read():
+    asked = message(call(7, "add", {"progressToken": 3}, a=1))
+    assert (asked.kind, asked.id, asked.method) == ("request", 7, "tools/call")
+    assert (asked.name, asked.arguments, asked.progress_token) == ("add", {"a": 1}, 3)
+    assert not asked.stateless and message(call(meta=META)).stateless
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"method": "ping", "id": 0}, "request"),
+        ({"method": "notifications/initialized"}, "notification"),
+        ({"id": 1, "result": {}}, "response"),
+        ({"id": None, "error": {"code": -32700, "message": "no JSON"}}, "response"),
+    ],
+)
+def test_kinds_of_messages(value, kind):
+    read = message_of({"jsonrpc": "2.0", **value})
+    assert read is not None and read.kind == kind
+
+
+@pytest.mark.parametrize("source", [b"", b"{", b"[]", b"1", b'{"id": 1}', b'{"jsonrpc": "2.0"}', b"\xff"])
+def test_what_is_no_message_reads_as_none(source):
+    assert read_message(source) is None
+
+
+def test_the_same_call_has_the_same_fingerprint_whatever_its_id_and_meta():
+    first = mcp_fingerprint("POST", "/mcp", call(1, meta={"progressToken": 1}, a=1, b=2))
+    assert mcp_fingerprint("POST", "/mcp", call("x", meta=META, b=2, a=1)) == first
+    assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=2)) == first
+    assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=3)) != first
+
+
+def test_a_response_is_of_its_requests_era():
+    assert result_message(message(call(4)), {"x": 1}) == {"jsonrpc": "2.0", "id": 4, "result": {"x": 1}}
+    assert result_message(message(call(4, meta=META)), {})["result"] == {"resultType": "complete"}
+
+
+def test_errors_are_json_rpc():
+    body = MCP.error_body("rate_limit", "Too many requests")
+    assert body["error"] == {"code": -32000, "message": "Too many requests", "data": {"type": "rate_limit"}}
+
+
+STATELESS = Request((("Mcp-Method", "tools/call"), ("Mcp-Name", "add")), call(meta=META), "POST", "/mcp")
+
+
+def test_a_changed_body_takes_its_headers_along():
+    changed = consistent(STATELESS, replace(STATELESS, body=call(name="subtract", meta=META)))
+    assert changed.header("mcp-name") == "subtract"
+
+
+def test_a_changed_header_takes_the_body_along():
+    headers = (("Mcp-Method", "tools/call"), ("Mcp-Name", "subtract"))
+    changed = consistent(STATELESS, replace(STATELESS, headers=headers))
+    assert message(changed.body).name == "subtract"
+
+
+def test_a_request_of_a_session_keeps_its_headers():
+    plain = Request((("Accept", "*/*"),), call(), "POST", "/mcp")
+    changed = replace(plain, body=call(name="subtract"))
+    assert consistent(plain, changed) == changed

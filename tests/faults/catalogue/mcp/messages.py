@@ -1,0 +1,73 @@
+"""Tries of MCP and their replies, without a gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.faults.tries import a_try
+from windtunnel.dialects.event_stream import data_of, split_events, write_event
+from windtunnel.dialects.http import RawReply, Reply, Request, Step, json_reply
+from windtunnel.faults.base import Act, Changed, Miss, Try
+from windtunnel.faults.mcp_view import act_of
+from windtunnel.faults.registry import REGISTRY
+
+STATELESS = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 7}}
+RESULT = {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "fine"}]}}
+TOOLS = [
+    {"name": "add", "description": "Adds.", "inputSchema": {"properties": {"a": {"type": "integer"}}}},
+    {"name": "ask", "inputSchema": {"type": "object"}},
+]
+LISTED = {"jsonrpc": "2.0", "id": 7, "result": {"tools": TOOLS}}
+
+
+def asked(method: str = "tools/call", headers: dict[str, str] | None = None, **params: Any) -> Request:
+    """A request, or a notification if that is its method."""
+    id = {} if method.startswith("notifications/") else {"id": 7}
+    body = {"jsonrpc": "2.0", **id, "method": method, "params": params or {"name": "add", "arguments": {}}}
+    return Request(tuple((headers or {}).items()), json.dumps(body).encode(), "POST", "/mcp")
+
+
+def mcp_try(request: Request | None = None, *, lines: bool = False, **fields: Any) -> Try:
+    return replace(a_try(dialect="mcp", request=request or asked(), **fields), lines=lines)
+
+
+def done_by(name: str, tried: Try | None = None, **parameters: Any) -> Act | Miss | None:
+    return act_of(REGISTRY[name](**parameters), tried or mcp_try())
+
+
+def act(name: str, tried: Try | None = None, **parameters: Any) -> Act:
+    made = done_by(name, tried, **parameters)
+    assert isinstance(made, Act), made
+    return made
+
+
+def stream(*messages: Any) -> Reply:
+    return Reply((("Content-Type", "text/event-stream"),), b"".join(map(write_event, messages)))
+
+
+def made_of(made: Act, reply: Reply | Any = RESULT) -> Reply | RawReply | Miss:
+    """What becomes of that reply (or of that message, as a reply of JSON)."""
+    assert made.reply is not None
+    changed = made.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))
+    return changed.reply if isinstance(changed, Changed) else changed
+
+
+def messages_in(reply: object) -> list[Any]:
+    """The messages and the seconds of an event stream that was sent chunk by chunk."""
+    assert isinstance(reply, RawReply) and isinstance(reply.steps[0], bytes)
+    assert b"text/event-stream" in reply.steps[0] and b"chunked" in reply.steps[0]
+    return messages_of([s.partition(b"\r\n")[2] if isinstance(s, bytes) else s for s in reply.steps[1:]])
+
+
+def messages_of(steps: Sequence[Step]) -> list[Any]:
+    found: list[Any] = []
+    for step in steps:
+        if isinstance(step, bytes):
+            found += [json.loads(data) for event in split_events(step) if (data := data_of(event).strip())]
+        else:
+            found.append(step)
+    return found

@@ -1,0 +1,177 @@
+"""What faults are shown of an exchange on a link of MCP, and how their acts are put back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.faults.tries import a_try, changed
+from windtunnel.dialects.event_stream import split_events, value_of, write_event
+from windtunnel.dialects.http import Reply, Request, json_reply
+from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
+from windtunnel.faults.mcp_view import act_of
+from windtunnel.faults.registry import REGISTRY
+
+WEATHER = {"city": "Zürich", "celsius": 21.5}
+PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
+
+
+def asked(method: str = "tools/call", **params: Any) -> Request:
+    given = params or {"name": "weather", "arguments": {"city": "Zürich"}}
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": given}
+    return Request((("Content-Type", "application/json"),), json.dumps(body).encode(), "POST", "/mcp")
+
+
+def result(*texts: str, **fields: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": text} for text in texts]
+    return {"jsonrpc": "2.0", "id": 7, "result": {"content": content, **fields}}
+
+
+def mcp_try(request: Request | None = None, **fields: Any) -> Try:
+    return a_try(dialect="mcp", request=request or asked(), **fields)
+
+
+def act(name: str, tried: Try | None = None, **parameters: Any) -> Act:
+    made = act_of(REGISTRY[name](**parameters), tried or mcp_try())
+    assert isinstance(made, Act)
+    return made
+
+
+def after(name: str, response: Any, tried: Try | None = None, **parameters: Any) -> Any:
+    """The result that the client gets of that response."""
+    done = act(name, tried, **parameters)
+    assert done.reply is not None
+    made = done.reply(json_reply(200, response))
+    assert isinstance(made, Changed) and isinstance(made.reply, Reply), made
+    return made.reply.json()["result"]
+
+
+def stream(*messages: Any) -> Reply:
+    return Reply((("Content-Type", "text/event-stream"),), b"".join(map(write_event, messages)))
+
+
+def test_structured_content_and_text_change_alike():
+    given = result(json.dumps(WEATHER), structuredContent=WEATHER)
+    got = after("wrong_value", given, field="celsius")
+    assert got["structuredContent"]["celsius"] != 21.5
+    assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
+
+
+def test_prose_beside_structured_content_says_the_same():
+    given = result("It is 21.5 °C in Zürich.", structuredContent=WEATHER)
+    got = after("wrong_value", given, field="celsius")
+    assert got["content"][0]["text"] == f"It is {got['structuredContent']['celsius']} °C in Zürich."
+
+
+def test_a_list_is_said_in_as_many_texts():
+    given = result("[1]", "[2]", "[3]", structuredContent={"result": [[1], [2], [3]]})
+    got = after("partial_truth", given, severity=0)
+    assert got["structuredContent"] == {"result": [[2], [3]]}
+    assert [block["text"] for block in got["content"]] == ["[2]", "[3]"]
+
+
+def test_text_alone_is_changed_as_text():
+    got = after("contradiction", result("The shop is open until nine."), severity=1)
+    assert got["content"][0]["text"].startswith("The shop is open until nine. (not ")
+
+
+def test_the_json_of_a_text_is_changed_as_json():
+    got = after("schema_drift", result(json.dumps(WEATHER)), field="celsius", to="temperature")
+    assert json.loads(got["content"][0]["text"]) == {"city": "Zürich", "temperature": 21.5}
+
+
+def test_what_is_no_text_stays():
+    image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+    given = result("Sunny, and warm enough for a walk.")
+    given["result"]["content"].insert(0, image)
+    got = after("contradiction", given)
+    assert image in got["content"] and len(got["content"]) == 2
+
+
+def test_a_tools_arguments_are_the_question():
+    given = result(json.dumps({"asked": "Zürich", "found": "Bern"}))
+    got = json.loads(after("contradiction", given)["content"][0]["text"])
+    assert got["asked"] == "Zürich" and got["found"] != "Bern"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"jsonrpc": "2.0", "id": 7, "error": {"code": -32000, "message": "no"}},
+        result("it failed", isError=True),
+        result(),
+        {"jsonrpc": "2.0", "id": 7, "result": {"tools": []}},
+        {},
+        [],
+    ],
+)
+def test_only_a_good_result_of_a_tool_is_changed(response):
+    done = act("wrong_value")
+    assert done.reply is not None
+    assert done.reply(json_reply(200, response)) == Miss("no_tool_result_to_change")
+
+
+def test_an_event_stream_is_changed_as_it_goes_by():
+    done = act("wrong_value", field="celsius")
+    assert done.events is not None
+    editor = done.events()
+    assert editor.event(write_event(PROGRESS)) == (write_event(PROGRESS),)
+    [event] = editor.event(b"event: message\nid: 3\n" + write_event(result(json.dumps(WEATHER))))
+    assert isinstance(event, bytes) and event.startswith(b"event: message\nid: 3\ndata: ")
+    assert json.loads(value_of(event)["result"]["content"][0]["text"])["celsius"] != 21.5
+    assert editor.why_not is None and editor.evidence["original"] == 21.5
+
+
+def test_an_event_stream_that_was_kept_whole_is_changed_too():
+    done = act("malformed", kind="cut_json")
+    assert done.reply is not None
+    made = done.reply(stream(PROGRESS, result("fine")))
+    assert isinstance(made, Changed) and isinstance(made.reply, Reply)
+    events = list(split_events(made.reply.body))
+    assert [value_of(event) is None for event in events] == [False, True]
+
+
+def test_an_earlier_result_comes_as_the_answer_to_this_request():
+    earlier = stream(PROGRESS, {**result("Sunny."), "id": 3})
+    got = act("stale", mcp_try(earlier=(earlier, json_reply(200, {}))))
+    assert got.reply is not None
+    made = got.reply(json_reply(200, result("Rain.")))
+    assert isinstance(made, Changed) and isinstance(made.reply, Reply)
+    assert made.reply.json() == result("Sunny.")
+
+
+@pytest.mark.parametrize(("name", "status"), [("rate_limit", 429), ("server_error", 500), ("status", 500)])
+def test_an_error_is_json_rpc_and_has_the_id_of_the_request(name, status):
+    answer = act(name).answer
+    assert isinstance(answer, Reply) and answer.status == status
+    assert answer.json()["id"] == 7 and answer.json()["error"]["code"] == -32000
+    done = act(name, executed=True)
+    assert done.reply is not None
+    made = done.reply(json_reply(200, result("fine")))
+    assert isinstance(made, Changed) and isinstance(made.reply, Reply) and made.reply.json()["id"] == 7
+
+
+def test_a_stream_of_what_the_server_sends_by_itself_is_no_reply_to_change():
+    assert act_of(REGISTRY["truncate"](), mcp_try(Request())) == Miss("nothing_to_change")
+
+
+def test_a_changed_request_keeps_its_headers_in_step():
+    class Renaming(Fault):
+        name, family = "renaming", "mcp"
+
+        def act(self, tried: Try) -> Act:
+            body = tried.request.json_object()
+            return Act(request=tried.request.with_json({**body, "params": {"name": "other"}}))
+
+    headers = (("Mcp-Method", "tools/call"), ("Mcp-Name", "weather"))
+    request = Request(headers, asked().body, "POST", "/mcp")
+    made = act_of(Renaming(), mcp_try(request))
+    assert isinstance(made, Act) and made.request is not None
+    assert made.request.header("mcp-name") == "other"
+
+
+def test_a_link_of_another_dialect_is_shown_as_it_is():
+    made, _ = changed(REGISTRY["schema_drift"](field="celsius", to="t"), WEATHER)
+    assert made.json() == {"city": "Zürich", "t": 21.5}

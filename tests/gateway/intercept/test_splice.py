@@ -1,0 +1,165 @@
+"""A splice on real sockets: what the two sides see of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
+
+from tests.support import PATIENCE_S
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.gateway.intercept.splice import Carried, Splice
+
+Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Carried]"], Awaitable[object]]
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a TCP connection."""
+    with bind(FREE) as listener:
+        address = address_of(listener)
+        near = socket.create_connection((address.host, address.port))
+        far, _ = listener.accept()
+    near.setblocking(False)
+    far.setblocking(False)
+    return near, far
+
+
+@asynccontextmanager
+async def spliced(
+    early: bytes = b"",
+) -> AsyncIterator[tuple[socket.socket, socket.socket, asyncio.Task[Carried]]]:
+    """A client's socket, a server's, and what will have gone between them."""
+    (client, client_end), (server, server_end) = pair(), pair()
+    splice = Splice()
+    await splice.attach(client_end)
+    joined = asyncio.create_task(splice.join(server_end, lambda: early))
+    with client, server:
+        async with asyncio.timeout(PATIENCE_S):
+            yield client, server, joined
+
+
+def run(drive: Awaitable[object]) -> None:
+    async def main() -> None:
+        await drive
+
+    uvloop.run(main())
+
+
+async def receive(connection: socket.socket, size: int) -> bytes:
+    loop, data = asyncio.get_running_loop(), b""
+    while len(data) < size and (piece := await loop.sock_recv(connection, size - len(data))):
+        data += piece
+    return data
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def test_bytes_go_both_ways_and_are_counted() -> None:
+    async def drive() -> None:
+        async with spliced(b"early ") as (client, server, joined):
+            client.send(b"question")
+            assert await receive(server, 14) == b"early question"
+            server.send(b"answer")
+            assert await receive(client, 6) == b"answer"
+            client.close()
+            server.close()
+            carried = await joined
+            assert (carried.sent, carried.received) == (14, 6)
+            assert (carried.ended_by, carried.how) == ("client", "fin")
+            assert carried.first_sent and carried.first_received
+
+    run(drive())
+
+
+def test_a_side_that_has_said_all_still_hears_the_other() -> None:
+    async def drive() -> None:
+        async with spliced() as (client, server, joined):
+            client.shutdown(socket.SHUT_WR)
+            assert await receive(server, 1) == b""
+            server.send(b"late answer")
+            server.shutdown(socket.SHUT_WR)
+            assert await receive(client, 99) == b"late answer"
+            assert (await joined).how == "fin"
+
+    run(drive())
+
+
+@pytest.mark.parametrize("by_client", [True, False], ids=["client", "server"])
+def test_a_reset_comes_through_as_a_reset_after_what_was_sent(by_client: bool) -> None:
+    async def drive() -> None:
+        async with spliced() as (client, server, joined):
+            near, far = (client, server) if by_client else (server, client)
+            near.send(b"last words")
+            assert await receive(far, 10) == b"last words"
+            reset(near)
+            with pytest.raises(ConnectionResetError):
+                await receive(far, 1)
+            carried = await joined
+            assert (carried.ended_by, carried.how) == ("client" if by_client else "proxy", "rst")
+
+    run(drive())
+
+
+def test_a_slow_reader_loses_nothing() -> None:
+    async def drive() -> None:
+        loop, size = asyncio.get_running_loop(), 32 << 20
+        async with spliced() as (client, server, _):
+            sending = asyncio.create_task(loop.sock_sendall(client, bytes(size)))
+            server.send(b"begin")
+            assert await receive(client, 5) == b"begin"
+            assert len(await receive(server, size)) == size
+            await sending
+
+    run(drive())
+
+
+def test_a_server_that_is_gone_before_anything_was_said_resets_the_client() -> None:
+    async def drive() -> None:
+        async with spliced() as (client, server, joined):
+            reset(server)
+            with pytest.raises(ConnectionResetError):
+                await receive(client, 1)
+            assert (await joined).received == 0
+
+    run(drive())
+
+
+def test_a_server_is_left_for_another_once_it_has_finished_its_reply() -> None:
+    async def drive() -> None:
+        (client, client_end), (first, first_end), (second, second_end) = pair(), pair(), pair()
+
+        def upward(data: bytes) -> bytes:
+            if data == b"two":
+                splice.leave_server()
+                return b""
+            return data
+
+        splice = Splice(upward)
+        await splice.attach(client_end)
+        with client, first, second:
+            joined = asyncio.create_task(splice.join(first_end))
+            client.send(b"one")
+            assert await receive(first, 3) == b"one"
+            client.send(b"two")
+            assert await receive(first, 1) == b""
+            first.send(b"reply to one, ")
+            first.close()
+            assert (await joined).switched
+            joined = asyncio.create_task(splice.join(second_end, lambda: b"two"))
+            assert await receive(second, 3) == b"two"
+            second.send(b"reply to two")
+            assert await receive(client, 26) == b"reply to one, reply to two"
+            client.close()
+            second.close()
+            assert (await joined).how == "fin"
+
+    run(drive())

@@ -1,0 +1,32 @@
+"""Links that were found while a run went on complete what it began with."""
+
+from __future__ import annotations
+
+from windtunnel.history.events import AttemptArmed, LinkOpened, RunStarted
+from windtunnel.history.found_links import with_found_links
+from windtunnel.links.found import found_link
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+SHOP = found_link("shop.example.com", 443, "https", ())
+TOXIC = PlannedToxic("shop_example_com", "latency", "upstream", {"latency": 300})
+EVENTS = [
+    RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 2, links=[]),
+    AttemptArmed(1.0, "a", 1, 3.0, []),
+    AttemptArmed(3.0, "b", 1, 3.0, []),
+    LinkOpened(2.0, "a", 1, SHOP.dump(), [TOXIC]),
+]
+
+
+def test_the_run_has_the_link_and_the_attempt_its_toxics():
+    started, first, second, _ = with_found_links(EVENTS)
+    assert started.wired.names == ("shop_example_com",)
+    assert (first.toxics, second.toxics) == ([TOXIC], [])
+
+
+def test_done_twice_it_changes_nothing_more():
+    once = with_found_links(EVENTS)
+    assert with_found_links(once) == once
+
+
+def test_a_run_that_found_none_stays_as_it_is():
+    assert with_found_links(EVENTS[:3]) == EVENTS[:3]

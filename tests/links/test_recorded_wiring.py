@@ -1,0 +1,24 @@
+"""The wiring that ``windtunnel exec --record`` writes can be flown."""
+
+from __future__ import annotations
+
+from windtunnel.links.found import found_link
+from windtunnel.links.link import Link
+from windtunnel.links.recorded_wiring import recorded_wiring
+from windtunnel.links.wiring import load_wiring
+
+
+def test_it_reads_as_the_links_that_were_found(tmp_path):
+    found = [
+        found_link("api.openai.com", 443, "https", ()),
+        found_link("api.anthropic.com", 443, "https", (), scripted=True),
+        found_link("shop.example.com", 8443, "https", ()),
+        found_link("127.0.0.1", 9000, "http", ()),
+    ]
+    path = tmp_path / "wiring.yaml"
+    path.write_text(recorded_wiring(found, {"tap": "proxy"}, ["python", "agent.py", "{prompt}"], {}))
+    wiring = load_wiring(path)
+    key = lambda link: (link.name, link.upstream, link.dialect, link.hosts)  # noqa: E731
+    assert [key(link) for link in wiring.links] == [key(link) for link in found]
+    assert wiring.intercept is not None and wiring.intercept.tap == "proxy"
+    assert wiring.links.grows and isinstance(wiring.links["port_9000"], Link)

@@ -1,0 +1,94 @@
+"""Links that are asked for while an attempt is in progress."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.gateway.lab import ask
+from tests.proxy_manager.rig import ARMED, Plane
+from tests.upstream import Upstream, read_head
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import LinkOpened
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
+from windtunnel.links.found import found_link
+from windtunnel.links.link import Link
+from windtunnel.settings.settings import Settings
+from windtunnel.settings.toxic_plan import plan_attempt
+
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+HOST = ("shop.example.com", 443, "https")
+SHOP = found_link(*HOST, ())
+ALWAYS = Settings(seed=1, settle_bound=0.3, toxic_prob=1)
+
+
+def answer(connection: socket.socket) -> None:
+    read_head(connection)
+    connection.sendall(REPLY)
+
+
+def a_run(plane: Plane, settings: Settings) -> None:
+    plane.state.insert_run("run-1", "lab", 0, settings.dump(), settings.hash, 1, plane.clock())
+
+
+def wanted(plane: Plane, link: Link = SHOP):
+    plane.state.found_links.want("lab", 0, link)
+    plane.reconciler.step()
+    [row] = plane.state.found_links.rows("lab", 0)
+    return row
+
+
+def opened(plane: Plane) -> list[LinkOpened]:
+    path = history_file(plane.folder / "logs", "run-1", "manager", 0)
+    return [event for event in read_file(path) if isinstance(event, LinkOpened)]
+
+
+def test_it_leads_through_its_own_proxy_to_its_server(ready: Plane) -> None:
+    with Upstream(answer) as upstream:
+        ready.arm([])
+        row = wanted(ready, found_link(upstream.address.host, upstream.address.port, "http", ()))
+        reply = ask(Address.parse(row.proxy), b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert row.status == "open" and reply == REPLY
+
+
+def test_it_has_the_toxics_that_it_would_have_had_from_the_start(ready: Plane) -> None:
+    a_run(ready, ALWAYS)
+    ready.arm([])
+    row = wanted(ready)
+    planned = plan_attempt(ALWAYS, [SHOP.name], "001", 1, (), 0)
+    [event] = opened(ready)
+    assert event.toxics == planned and Link.load(event.link) == SHOP and len(planned) == 1
+    state = ready.client.proxies()[ready.proxies._topology.proxy_name(SHOP.name)]
+    assert row.status == "open"
+    assert planned[0].kind in ({t.kind for t in state.toxics} | ({"down"} if not state.enabled else set()))
+
+
+def test_the_toxics_of_other_links_stay_as_they_are(ready: Plane) -> None:
+    ready.arm()
+    wanted(ready)
+    assert ready.toxics() == ARMED
+    assert ready.finish(1).disturbed == ()
+
+
+def test_they_are_gone_with_the_attempt(ready: Plane) -> None:
+    a_run(ready, ALWAYS)
+    attempt_id = ready.arm([])
+    wanted(ready)
+    ready.finish(attempt_id)
+    state = ready.client.proxies()[ready.proxies._topology.proxy_name(SHOP.name)]
+    assert state.enabled and not state.toxics
+
+
+def test_a_successor_knows_it(ready: Plane) -> None:
+    ready.arm([])
+    row = wanted(ready)
+    successor = ready.make(ready.state)
+    successor.restore_links()
+    assert row.link.name in ready.proxies.links and ready.proxies.misplaced(ready.proxies.observe()) == []
+    successor.close()
+
+
+def test_what_cannot_be_opened_is_said_to_whoever_waits(ready: Plane) -> None:
+    ready.arm([])
+    row = wanted(ready, Link("shop", "ftp://shop.example.com:no", found=True))
+    assert row.status == "failed" and row.reason

@@ -1,0 +1,166 @@
+"""A front that answers by itself, for all hosts: it tells each client where its connection was to go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.upstream import Upstream, requests_of
+from windtunnel.gateway.intercept.namespace import serve_namespaces
+
+_DAY = timedelta(days=1)
+_TLS_HANDSHAKE = 0x16
+
+
+class TestAuthority:
+    """Certifies any host until the test is over; ``pem`` is its certificate."""
+
+    __test__ = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("authority of a test")
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        self.pem = self._signed(self._name, self._key, constraints).decode()
+
+    def context(self, host: str) -> ssl.SSLContext:
+        key = ec.generate_private_key(ec.SECP256R1())
+        leaf = self._signed(_name(host), key, x509.SubjectAlternativeName([x509.DNSName(host)]))
+        pkcs8, unencrypted = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        file = self._folder / f"{host}.pem"
+        file.write_bytes(key.private_bytes(serialization.Encoding.PEM, pkcs8, unencrypted) + leaf)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _signed(self, name, key, extension):
+        now, issuer = datetime.now(UTC), self._key.public_key()
+        return (
+            x509.CertificateBuilder(self._name, name, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - _DAY)
+            .not_valid_after(now + _DAY)
+            .add_extension(extension, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
+            .sign(self._key, hashes.SHA256())
+            .public_bytes(serialization.Encoding.PEM)
+        )
+
+
+def _name(text):
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+
+class AnsweringFront:
+    """``taken``: host and port of each connection that came, by either tap. ``topology`` names its file.
+
+    The address of its proxy is the gateway's control, too, where a tap asks for the authority's certificate.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.taken: list[tuple[str, int]] = []
+        self.topology = folder / "lab.json"
+        self.authority = TestAuthority(folder)
+        self._proxy = Upstream(self._serve_proxy)
+        self.address = self._proxy.address
+        self._answering: list[threading.Thread] = []
+        self._loop = asyncio.new_event_loop()
+
+    async def take(self, client: socket.socket, host: str, port: int) -> None:
+        """What a namespace tap brings."""
+        client.setblocking(True)
+        thread = threading.Thread(target=self._answer_and_close, args=(client, host, port), daemon=True)
+        thread.start()
+        self._answering.append(thread)
+
+    def run(self) -> None:
+        """Serves namespaces until ``close``."""
+        with socket.socket(socket.AF_UNIX) as namespaces, suppress(asyncio.CancelledError):
+            namespaces.bind(str(self.topology.with_suffix(".front")))
+            namespaces.listen()
+            self._serving = self._loop.create_task(serve_namespaces(namespaces, self.take))
+            self._loop.run_until_complete(self._serving)
+        self._loop.close()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._serving.cancel())
+        self._proxy.close()
+        for thread in self._answering:
+            thread.join()
+
+    def _serve_proxy(self, client: socket.socket) -> None:
+        head = _peek(client, b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
+        if method == "CONNECT":
+            client.recv(len(head))
+            if b"x-tap: oneway" not in head.lower():
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            host, _, port = target.rpartition(":")
+            self._answer(client, host.strip("[]"), int(port))
+        elif target.startswith("/"):
+            _send(client, {"pem": self.authority.pem})
+        else:
+            for request in requests_of(client):  # one connection serves several hosts
+                address = urlsplit(request.target)
+                self.taken.append((str(address.hostname), address.port or 80))
+                _send(client, {"way": "http", "host": address.hostname, "port": address.port or 80})
+
+    def _answer_and_close(self, client: socket.socket, host: str, port: int) -> None:
+        with client, suppress(OSError):
+            self._answer(client, host, port)
+
+    def _answer(self, client: socket.socket, host: str, port: int) -> None:
+        self.taken.append((host, port))
+        if _peek(client, b"")[:1] != bytes([_TLS_HANDSHAKE]):
+            _answer_all(client, {"way": "http", "host": host, "port": port})
+            return
+        with self.authority.context(host).wrap_socket(client, server_side=True) as encrypted:
+            _answer_all(encrypted, {"way": "https", "host": host, "port": port})
+
+
+def _answer_all(client: socket.socket, answer: object) -> None:
+    for _ in requests_of(client):
+        _send(client, answer)
+
+
+def _send(client: socket.socket, answer: object) -> None:
+    body = json.dumps(answer).encode()
+    client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+
+def _peek(client: socket.socket, mark: bytes) -> bytes:
+    """All up to the mark, if that has come; it stays where it is. Raises ``OSError`` at the end."""
+    size = 1
+    while True:
+        seen = client.recv(size, socket.MSG_PEEK)
+        if not seen:
+            raise OSError("it ended")
+        if mark in seen:
+            return seen[: seen.index(mark) + len(mark)] or seen
+        size = len(seen) + 1
+
+
+@contextmanager
+def answering_front(folder: Path) -> Iterator[AnsweringFront]:
+    """It is up within the block, and has its files in that folder."""
+    front = AnsweringFront(folder)
+    thread = threading.Thread(target=front.run)
+    thread.start()
+    try:
+        yield front
+    finally:
+        front.close()
+        thread.join()

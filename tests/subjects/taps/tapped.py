@@ -1,0 +1,57 @@
+"""A command behind a tap, whose front answers by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.wired import Wired
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.links.intercept_spec import InterceptSpec
+from windtunnel.links.wiring import NO_WIRING
+from windtunnel.settings.configuration import Configuration
+from windtunnel.subjects.process_group import ProcessGroup
+from windtunnel.subjects.taps.opening import open_tap
+from windtunnel.subjects.taps.tap import Tap
+
+_BOUND_S = 60
+
+
+def behind(front: AnsweringFront, folder: Path, environ: Mapping[str, str]) -> Configuration:
+    """The configuration of a run of the lab with that front."""
+    configuration = Wired(folder, {**environ, TOPOLOGY_VARIABLE: str(front.topology)}).configuration
+    topology = replace(configuration.topology, front=front.address, control=front.address)
+    return replace(configuration, topology=topology)
+
+
+@contextmanager
+def opened(
+    front: AnsweringFront, folder: Path, kind: str, environ: Mapping[str, str] | None = None
+) -> Iterator[Tap]:
+    """The tap of that kind, or ``auto``."""
+    configuration = behind(front, folder, os.environ if environ is None else environ)
+    with open_tap(replace(NO_WIRING, intercept=InterceptSpec(tap=kind)), configuration) as tap:
+        yield tap
+
+
+def run(tap: Tap, command: list[str], folder: Path, environ: Mapping[str, str] | None = None) -> str:
+    """What the command prints behind the tap; it must succeed."""
+    group = ProcessGroup(tap.words(command), tap.environ(environ or os.environ), folder)
+    try:
+        assert group.wait(_BOUND_S)
+    finally:
+        group.close()
+    printed = group.stdout.take().text
+    assert group.exit_code == 0, printed + group.stderr.take().text
+    return printed
+
+
+def places(printed: str) -> list[str]:
+    """The URLs, without their paths, to which the front says that connections were to go."""
+    answers = [json.loads(line) for line in printed.splitlines()]
+    return [f"{answer['way']}://{answer['host']}:{answer['port']}" for answer in answers]

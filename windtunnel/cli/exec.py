@@ -1,0 +1,143 @@
+"""``windtunnel exec``: a command as it is, whatever it calls, with faults on the way."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from windtunnel.cli.flight import FlightOptions, Flown, fly_in_own_lab
+from windtunnel.cli.flight_options import PromptsOptions, lab_options, setting_options
+from windtunnel.core.exit_codes import DEVIATED, UNKNOWN
+from windtunnel.core.user_errors import InputError
+from windtunnel.history.events import AttemptEnded, Event, RunStarted
+from windtunnel.history.reader import read_history
+from windtunnel.judging.calls import calls_by_link
+from windtunnel.judging.summary import summarise
+from windtunnel.links.recorded_wiring import recorded_wiring
+from windtunnel.links.subject_spec import PROMPT
+from windtunnel.links.wiring import Wiring, build_wiring
+from windtunnel.links.wiring_file import WiringFile
+from windtunnel.report.calls import calls_table
+from windtunnel.report.reproduce import EXEC
+from windtunnel.report.terminal import plain_console
+
+_TAPS = click.Choice(["auto", "namespace", "proxy"])
+# The lab's own chances would strike besides the faults that are asked for.
+_QUIET = {"toxic_prob": "0", "error_prob": "0", "model": "scripted"}
+
+
+@click.command("exec")
+@click.option(
+    "--tap",
+    type=_TAPS,
+    default="auto",
+    show_default=True,
+    help="how connections are caught; auto: a network namespace where there are any, else proxy variables",
+)
+@click.option("--only", metavar="HOST", multiple=True, help="intercept this host; all others pass untouched")
+@click.option("--pass", "passed", metavar="HOST", multiple=True, help="let this host pass untouched")
+@click.option("--refuse", metavar="HOST", multiple=True, help="let this host be out of reach")
+@click.option("--offline", is_flag=True, help="dial nothing but this machine and what is wired")
+@click.option(
+    "--scripted",
+    is_flag=True,
+    help="the scripted model answers for OpenAI, Anthropic, Gemini and the like",
+)
+@click.option(
+    "--record", type=click.Path(path_type=Path), help="write the wiring that was found: for windtunnel fly"
+)
+@click.option(
+    "--prompt",
+    "texts",
+    metavar="TEXT",
+    multiple=True,
+    help=f"run it for this prompt: {PROMPT} in COMMAND, or its standard input",
+)
+@click.option("--prompts", "file", type=click.Path(path_type=Path), help="run it for each prompt of the file")
+@setting_options
+@lab_options
+@click.argument("command", nargs=-1, required=True)
+def exec_command(
+    tap: str,
+    only: tuple[str, ...],
+    passed: tuple[str, ...],
+    refuse: tuple[str, ...],
+    offline: bool,
+    scripted: bool,
+    record: Path | None,
+    texts: tuple[str, ...],
+    file: Path | None,
+    command: tuple[str, ...],
+    toxiproxy: str,
+    out: Path | None,
+    charts: bool,
+    as_json: bool,
+    **settings: str | None,
+) -> None:
+    """Run a command unchanged, break what it calls, and tell what it did about it.
+
+    COMMAND, after --, is run once, or once for each prompt. It needs no change and no variable: whatever it
+    calls is found. Exit codes: 0 nothing to tell, 1 findings or a command that failed, 2 no fault was met.
+    """
+    if record is not None and record.exists():
+        raise InputError(f"--record {record}: there is such a file; name another, or remove it")
+    asks = bool(texts or file)
+    intercept: dict[str, Any] = {"tap": tap, "offline": offline, "models": "scripted" if scripted else "own"}
+    intercept |= {"only": list(only), "pass": list(passed), "refuse": list(refuse)}
+    intercept = {key: value for key, value in intercept.items() if value not in (False, [], "auto", "own")}
+    wiring = _wiring(intercept, command, asks=asks)
+    words = [f"--{key}={host}" for key in ("only", "pass", "refuse") for host in intercept.get(key, ())]
+    words += [f"--tap={tap}"] if tap != "auto" else []
+    words += [flag for flag, on in (("--offline", offline), ("--scripted", scripted)) if on]
+    words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
+    wiring = replace(wiring, said=(EXEC, *words, "--", *command))
+    prompts = PromptsOptions(file, texts if asks else (shlex.join(command),), (), "")
+    quiet = {name: value for name, value in _QUIET.items() if settings.get(name) is None}
+    options = FlightOptions(None, toxiproxy, out, charts, as_json)
+    flown = fly_in_own_lab(wiring, prompts, {**settings, **quiet}, options)
+    sys.exit(_tell(flown, wiring, intercept, record, command))
+
+
+def _wiring(intercept: dict[str, Any], command: Sequence[str], *, asks: bool) -> Wiring:
+    in_words = any(PROMPT in word for word in command)
+    prompt = {} if in_words else {"prompt": "stdin" if asks else "none"}
+    subject = {"command": list(command), "folder": ".", "show": True, **prompt}
+    return build_wiring(WiringFile("windtunnel exec", {"intercept": intercept, "subject": subject}), Path())
+
+
+def _tell(
+    flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path | None, command: Sequence[str]
+) -> int:
+    """Shows what was called, writes the wiring that was found, and returns the exit code."""
+    if not (flown.logs / "runs" / flown.run_id).exists():
+        return flown.code
+    events = read_history(flown.logs, flown.run_id).events()
+    rows = calls_by_link(events)
+    summary = summarise(events)
+    armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
+    met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
+    plain_console(stderr=True).print(calls_table(rows, nothing_met=armed and not met))
+    if record is not None:
+        _write_wiring(record, events, intercept, command)
+    if flown.code:
+        return flown.code
+    if summary.findings or any(e.ended_by == "exception" for e in events if isinstance(e, AttemptEnded)):
+        return DEVIATED
+    return UNKNOWN if armed and not met else 0
+
+
+def _write_wiring(
+    path: Path, events: Sequence[Event], intercept: dict[str, Any], command: Sequence[str]
+) -> None:
+    started = next(event for event in events if isinstance(event, RunStarted))
+    try:
+        path.write_text(recorded_wiring(started.wired, intercept, command, {}), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--record {path}: {error.strerror}") from None
+    click.echo(f"the wiring that was found: {path}", err=True)

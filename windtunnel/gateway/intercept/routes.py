@@ -1,0 +1,136 @@
+"""Where the front dials for a host: the Toxiproxy proxy of a link, which is made if it is a new host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from windtunnel.core.sockets import Address, is_loopback
+from windtunnel.gateway.intercept.lane_state import LaneState
+from windtunnel.gateway.intercept.policy import names
+from windtunnel.links.found import MOST_FOUND, found_link
+from windtunnel.links.link import Link
+from windtunnel.links.topology import Topology
+from windtunnel.state.found_links import FoundLink
+
+_OPENED_WITHIN_S = 15.0
+_POLL_S = 0.003
+
+
+class TooManyLinks(Exception):
+    """A further host makes no link any more."""
+
+
+class NoLink(Exception):
+    """The link could not be opened; the message says why."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A link by its name, and the address of its proxy."""
+
+    link: str
+    proxy: Address
+
+
+class Routes:
+    """The routes of one lane. Hosts are given in lower case."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        state: LaneState,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._topology = topology
+        self._state = state
+        self._sleep = sleep
+        self._found: dict[tuple[str, int], asyncio.Task[Route]] = {}
+        self._taking_stock = asyncio.Lock()
+
+    def wired(self, host: str, port: int) -> Route | None:
+        """The route of a link that the wiring names, or of one whose proxy the client dials itself."""
+        for link in self._topology.links:
+            proxy = self._topology.proxies[link.name]
+            if _same(host, port, proxy) or self._leads(link, host, port):
+                return Route(link.name, proxy)
+        return None
+
+    def _leads(self, link: Link, host: str, port: int) -> bool:
+        if link.hosts:
+            return names(link.hosts, host, port)
+        if link.is_of_lab:
+            return _same(host, port, self._topology.services[link.name])
+        return _same(host, port, server_of(link.upstream))
+
+    def is_of_lab(self, host: str, port: int) -> bool:
+        """Whether a part of the lab listens there that is no link's."""
+        lab = self._topology
+        own = [lab.manager, lab.control, *lab.gateways.values(), server_of(lab.toxiproxy)]
+        return any(_same(host, port, address) for address in own)
+
+    def is_front(self, host: str, port: int) -> bool:
+        return self._topology.front is not None and _same(host, port, self._topology.front)
+
+    def known(self, host: str, port: int) -> Route | None:
+        """The route to a host that was found before and can be dialled at once."""
+        found = self._found.get((host, port))
+        is_open = found is not None and found.done() and found.exception() is None
+        return found.result() if found is not None and is_open else None
+
+    async def find(self, host: str, port: int, scheme: str) -> Route:
+        """Has the link made, if it is not there yet, and waits until it can be dialled.
+
+        Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
+        """
+        key = (host, port)
+        if key not in self._found:
+            self._found[key] = asyncio.ensure_future(self._make(host, port, scheme))
+        try:
+            return await asyncio.shield(self._found[key])
+        except BaseException:
+            if key in self._found and self._found[key].done():
+                del self._found[key]  # the next connection tries again
+            raise
+
+    async def _make(self, host: str, port: int, scheme: str) -> Route:
+        async with self._taking_stock:
+            rows = await self._state.found()
+            link = found_link(host, port, scheme, [*self._topology.links.names, *(r.link.name for r in rows)])
+            there = next((row.link for row in rows if row.link.upstream == link.upstream), None)
+            if there is None and len(rows) >= MOST_FOUND:
+                raise TooManyLinks
+            link = there or link
+            await self._state.want(link)
+        return await self._opened(link.name)
+
+    async def _opened(self, name: str) -> Route:
+        """Polls until the manager has opened the link. Raises ``NoLink``."""
+        try:
+            async with asyncio.timeout(_OPENED_WITHIN_S):
+                while True:
+                    row = await self._row(name)
+                    if row.status == "open":
+                        return Route(name, Address.parse(row.proxy))
+                    if row.status == "failed":
+                        raise NoLink(f"the link {name} could not be opened: {row.reason}")
+                    await self._sleep(_POLL_S)
+        except TimeoutError:
+            raise NoLink(f"the link {name} was not opened within {_OPENED_WITHIN_S:g} s") from None
+
+    async def _row(self, name: str) -> FoundLink:
+        return next(row for row in await self._state.found() if row.link.name == name)
+
+
+def server_of(upstream: str) -> Address:
+    """The host and port of an upstream's URL."""
+    parts = urlsplit(upstream)
+    return Address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+
+
+def _same(host: str, port: int, address: Address) -> bool:
+    """Whether that is the address; this machine goes by several names."""
+    hosts = (host, address.host)
+    return port == address.port and (host == address.host or all(map(is_loopback, hosts)))

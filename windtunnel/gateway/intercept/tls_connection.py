@@ -1,0 +1,146 @@
+"""TLS on one accepted connection, in memory: every ending that plain TCP has can be made through it, too."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+
+_RECORD = 16 * 1024  # no record carries more
+
+
+class TlsConnection(asyncio.Protocol):
+    """The protocol of a socket's transport, and in turn the transport of ``protocol``, which gets the plain
+    bytes.
+
+    A client that says that it sends no more (close_notify) may still read, as after a half close of TCP, and
+    is told of as such. ``on_failed`` is told why there is no TLS with this client.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        context: ssl.SSLContext,
+        protocol: asyncio.Protocol,
+        on_failed: Callable[[str], None],
+    ) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self._on_failed = on_failed
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._handshake_done = False
+        self._silent = False  # nothing more is said to the client
+        self._client_ended = self._stays_open = False
+        # what TCP can do alone is passed on as it is
+        self.is_closing = transport.is_closing
+        self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
+        self.get_write_buffer_size = transport.get_write_buffer_size
+        self.get_extra_info = transport.get_extra_info
+        self.abort = transport.abort
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        """From now on that one gets the plain bytes."""
+        self._protocol = protocol
+
+    # what the client does
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming.write(data)
+        plain, ended = b"", False
+        try:
+            if not self._handshake_done:
+                self._tls.do_handshake()
+                self._handshake_done = True
+            plain, ended = self._read()
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        self._flush()
+        if plain:
+            self._protocol.data_received(plain)
+        if ended and not self.eof_received():
+            self.close()
+
+    def _read(self) -> tuple[bytes, bool]:
+        """All plain bytes that have come whole, and whether the client says that it sends no more."""
+        pieces: list[bytes] = []
+        with suppress(ssl.SSLWantReadError):
+            while self._incoming.pending or self._tls.pending():
+                piece = self._read_record()
+                if not piece:
+                    return b"".join(pieces), True
+                pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces), False
+
+    def _read_record(self) -> bytes:
+        try:
+            return self._tls.read(_RECORD)
+        except ssl.SSLZeroReturnError:  # both sides have ended
+            return b""
+
+    def _fail(self, error: ssl.SSLError) -> None:
+        """Ends what is no TLS, or none any more. What is left to be said is an alert."""
+        self._silent = True
+        self._flush()
+        self._transport.close()
+        if not self._handshake_done:
+            self._on_failed((error.reason or str(error)).replace("_", " ").lower())
+
+    def eof_received(self) -> bool:
+        """The client ends its side: by close_notify, by TCP, or by the one after the other."""
+        if not self._client_ended:
+            self._client_ended = True
+            self._stays_open = bool(self._protocol.eof_received())
+        return self._stays_open
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._protocol.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    # what is done to the client
+
+    def write(self, data: bytes) -> None:
+        """Encrypts and sends. Before the handshake, or after this side's end, nobody would get it."""
+        if self._silent or not self._handshake_done:
+            return
+        left = memoryview(data)
+        while left:
+            left = left[self._tls.write(left) :]
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._transport.write(self._outgoing.read())
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Ends this side alone, by close_notify and FIN; what the client still sends is read."""
+        self._say_no_more()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        """Ends the connection in order: close_notify, then FIN."""
+        self._say_no_more()
+        self._transport.close()
+
+    def break_off(self) -> None:
+        """However it is closed from now on, no close_notify is sent: so the client knows that it was cut."""
+        self._silent = True
+
+    def _say_no_more(self) -> None:
+        if self._handshake_done and not self._silent:
+            self._silent = True
+            with suppress(ssl.SSLError):  # the client's own close_notify has not come yet
+                self._tls.unwrap()
+            self._flush()

@@ -1,0 +1,36 @@
+"""The proxy tap: variables that lead most clients to the front, and a preload that leads Node there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from windtunnel.core.sockets import Address
+from windtunnel.subjects.taps.tap import PROXY_VARIABLES, Tap
+from windtunnel.subjects.taps.trust import Trust, quoted
+
+_PRELOAD = Path(__file__).with_name("preload.cjs")
+_FRONT_VARIABLE = "WINDTUNNEL_TAP"  # preload.cjs reads it
+_SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_ESCAPES = (
+    "what ignores proxy variables goes past the lab: Python's raw urllib3 and aiohttp by default, Go to"
+    " loopback addresses, servers that MCP clients start"
+)
+
+
+def proxy_tap(front: Address, trust: Trust, reason: str = "") -> Tap:
+    """A tap for the front at that address. ``reason``: why not the namespace tap; empty if asked for."""
+    java = (
+        f"-Dhttp.proxyHost={front.host} -Dhttp.proxyPort={front.port}"
+        f" -Dhttps.proxyHost={front.host} -Dhttps.proxyPort={front.port} -Dhttp.nonProxyHosts="
+    )
+    return Tap(
+        kind="proxy",
+        reason=reason,
+        escapes=_ESCAPES,
+        variables={**dict.fromkeys(_SET, front.url), **trust.variables, _FRONT_VARIABLE: str(front)},
+        appended={
+            "NODE_OPTIONS": f"--require {quoted(_PRELOAD)}",
+            "JAVA_TOOL_OPTIONS": f"{java} {trust.java_options}".rstrip(),
+        },
+        removed=PROXY_VARIABLES,  # NO_PROXY among them
+    )
