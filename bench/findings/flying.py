@@ -68,6 +68,7 @@ def _flown(agent: InstalledAgent, trial: Trial, folder: Path, shop: str) -> dict
     command += ["--link", f"shop={shop}", "--prompt", PROMPT, "--out", str(folder), "--json", "--no-charts"]
     command += ["--toxiproxy", "embedded", *trial.words, "--", *agent.command, "{prompt}"]
     environ = {**os.environ, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}
+    environ["PERSONA"] = trial.persona
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
     environ["PYTHONPATH"] = str(ROOT)
     environ.pop("PYTHONDONTWRITEBYTECODE", None)

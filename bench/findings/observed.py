@@ -17,24 +17,21 @@ _ENDS: dict[str, End] = {"limit": "still running", "exception": "crashed", "empt
 
 @dataclass(frozen=True)
 class Asked:
-    """Requests on one link: every HTTP try, and how many of them were not the repetition of the one before.
+    """Requests on one link: every HTTP try, and how many logical calls they were.
 
-    ``sdk_tries`` of the tries say of themselves, by their headers, that an SDK sent them again.
+    On the model's link a request whose body repeats the one before is a further try of the same call. On the
+    shop's the model decides: as many calls were made as it asked for. ``sdk_tries`` of the tries say by their
+    headers that an SDK sent them again.
     """
 
     tries: int
     calls: int
-    sdk_tries: int
-
-    @property
-    def framework_tries(self) -> int:
-        """Repetitions that no SDK owned up to: the framework's own, or those of an SDK that does not say."""
-        return self.tries - self.calls - self.sdk_tries
+    sdk_tries: int = 0
 
 
 @dataclass(frozen=True)
 class Observed:
-    """``orders`` is the shop's own count; ``told`` what the model was given as the tool's result, the last time.
+    """``orders`` is the shop's own count; ``told`` what the model was last given as the tool's result.
 
     ``own_words``: the answer is no text of the model's, though it ended as if all were well.
     """
@@ -59,20 +56,21 @@ def observe(events: Sequence[Event], orders: int, delivered: Iterable[str]) -> O
     model = [each for each in exchanges if each.link == "model" and _asks_model(each)]
     shop = [each for each in exchanges if each.link == "shop"]
     end = _ENDS.get(ended.ended_by, "answered")
-    said = [text for each in model for text in _texts(each.reply_body or "")]
-    answer = _last_line(ended.response)
+    said = [text for each in model for text in _texts(each.reply_body or "") if _plain(text)]
+    # what a framework prints besides, in frames and around the answer, is not the answer
+    quoted = next((text for text in reversed(said) if _plain(text) in _plain(ended.response)), "")
     return Observed(
         end=end,
         seconds=ended.ms / 1000,
-        model=_asked(model),
-        shop=_asked(shop),
+        model=Asked(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
+        shop=Asked(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),
         orders=orders,
         delivered=tuple(delivered),
         streams=any(_body(each).get("stream") for each in model),
         told=next((told for each in reversed(model) if (told := tool_result_in(_body(each)))), ""),
-        answer=answer,
+        answer=quoted or ended.response.strip(),
         error=ended.error or "",
-        own_words=end == "answered" and _plain(answer) not in _plain(" ".join(said)),
+        own_words=end == "answered" and not quoted,
     )
 
 
@@ -80,10 +78,28 @@ def _asks_model(exchange: Exchange) -> bool:
     return exchange.method == "POST" and exchange.target.endswith(("/chat/completions", "/responses"))
 
 
-def _asked(exchanges: Sequence[Exchange]) -> Asked:
+def _calls(exchanges: Sequence[Exchange]) -> int:
     in_order = sorted(exchanges, key=lambda each: each.start)
-    calls = [key for key, _ in groupby((each.method, each.target, each.request_body) for each in in_order)]
-    return Asked(len(in_order), len(calls), sum(1 for each in in_order if each.sdk_retry))
+    return sum(1 for _ in groupby((each.target, each.request_body) for each in in_order))
+
+
+def orders_in(reply: str) -> list[str]:
+    """The arguments of each order that a model's reply asks for; of a stream's their first piece."""
+    calls: list[str] = []
+    for value in _documents(reply):
+        choices = [choice.get("message") or choice.get("delta") for choice in _objects(value.get("choices"))]
+        functions = [
+            call.get("function", {}) for each in choices if each for call in _objects(each.get("tool_calls"))
+        ]
+        functions += [item for item in _objects(value.get("output")) if item.get("type") == "function_call"]
+        calls += [str(each.get("arguments", "")) for each in functions if each.get("name") == "order_item"]
+    return calls
+
+
+def _documents(body: str) -> list[dict[str, Any]]:
+    """The JSON objects of a reply: it is one, or an event stream that has several."""
+    lines = [line.removeprefix("data:").strip() for line in body.splitlines() if line.startswith("data:")]
+    return _objects([_parsed(line) for line in lines or [body]])
 
 
 def _body(exchange: Exchange) -> dict[str, Any]:
@@ -95,7 +111,7 @@ def _body(exchange: Exchange) -> dict[str, Any]:
 
 
 def tool_result_in(body: dict[str, Any]) -> str:
-    """The last result of a tool in a request to a model: chat completions, Responses, or words of the user's."""
+    """The last result of a tool in a request to a model, in the API's own form or in a user's words."""
     results = [
         item["output"] for item in _objects(body.get("input")) if item.get("type") == "function_call_output"
     ]
@@ -118,10 +134,9 @@ def _text(content: Any) -> str:
     return "\n".join(str(part.get("text", "")) for part in _objects(content))
 
 
-def _texts(body: str) -> Iterator[str]:
-    """All texts in a reply, JSON or an event stream; the pieces of a stream are put together."""
-    lines = [line.removeprefix("data:").strip() for line in body.splitlines() if line.startswith("data:")]
-    pieces = [_strings(value) for line in lines or [body] if (value := _parsed(line)) is not None]
+def _texts(reply: str) -> Iterator[str]:
+    """All texts in a model's reply; the pieces of an event stream are put together."""
+    pieces = [_strings(value) for value in _documents(reply)]
     for texts in pieces:
         yield from texts
     yield "".join(text for texts in pieces for text in texts)
@@ -148,7 +163,3 @@ def _strings(value: Any) -> list[str]:
 
 def _plain(text: str) -> str:
     return re.sub(r"\W+", "", text)
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -28,7 +28,6 @@ class Trial:
     def words(self) -> list[str]:
         """The options of the command that flies it."""
         settings = {"seed": SEED, "toxic-prob": 0, "error-prob": 0, "attempt-time": BOUND_S}
-        settings["persona"] = self.persona
         chosen = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         return [*chosen, "--faults", json.dumps(self.faults)] if self.faults else chosen
 
