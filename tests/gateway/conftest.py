@@ -9,7 +9,7 @@ import pytest
 import waitress
 from flask import Flask, request
 
-from tests.gateway.lab import Lab, gateway
+from tests.gateway.lab import TRANSPORT, Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
@@ -71,6 +71,14 @@ def scripted_faults(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(REGISTRY.own, kind.name, kind)
 
 
+@pytest.fixture(params=["plain", "tls"])
+def transport(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each test that asks for it is run twice: over plain HTTP, and over TLS that the gateway ends."""
+    token = TRANSPORT.set(request.param)
+    yield request.param
+    TRANSPORT.reset(token)
+
+
 @pytest.fixture
 def service() -> Iterator[ScriptedUpstream]:
     scripted = ScriptedUpstream()
@@ -79,7 +87,7 @@ def service() -> Iterator[ScriptedUpstream]:
 
 
 @pytest.fixture
-def lab_of_service(tmp_path: Path, service: ScriptedUpstream) -> Iterator[Lab]:
+def lab_of_service(tmp_path: Path, service: ScriptedUpstream, transport: str) -> Iterator[Lab]:
     """A gateway with that upstream on the search and the model link."""
     address = service.upstream.address
     with gateway(tmp_path, search=address, model=address) as lab:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
+from unittest.mock import patch
 
 import requests
 import uvloop
 
+from tests.gateway.secure_socket import SecureSocket
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
 from windtunnel.core.identity import Identity
@@ -28,6 +33,19 @@ from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
 
+TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default="plain")
+
+
+@dataclass(frozen=True)
+class SecureAddress(Address):
+    """One that is dialled by TLS, with trust in that authority alone."""
+
+    pem: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"https://{self}"
+
 
 class Lab:
     """One gateway whose upstreams are the given addresses; ``begin`` arms an attempt on its lane."""
@@ -37,10 +55,13 @@ class Lab:
         self.topology = topology
         self.runs = 0
         self.run_id = ""
+        self.pem = ""
         self.settings = Settings(seed=1, error_prob=0)
 
     def address(self, link: str) -> Address:
-        return self.topology.gateways[link]
+        """Where that link listens: for TLS, where the gateway intercepts."""
+        plain = self.topology.gateways[link]
+        return SecureAddress(plain.host, plain.port, self.pem) if self.pem else plain
 
     def url(self, link: str, path: str = "/") -> str:
         return self.address(link).url + path
@@ -90,15 +111,30 @@ def _message_of(context: dict[str, Any]) -> str:
 
 
 @contextmanager
+def trusted(lab: Lab) -> Iterator[None]:
+    """The clients of this process trust the gateway's authority."""
+    lab.pem = lab.control("GET", "/authority").json()["pem"]
+    bundle = lab.folder / "authority.pem"
+    bundle.write_text(lab.pem, encoding="ascii")
+    with patch.dict(os.environ, REQUESTS_CA_BUNDLE=str(bundle)):
+        yield
+
+
+@contextmanager
 def gateway(
     folder: Path,
     *,
     model: Address | None = None,
     head_timeout: float = PATIENCE_S,
     links: Links | None = None,
+    intercepts: bool | None = None,
     **upstreams: Address,
 ) -> Iterator[Lab]:
-    """A running gateway; a link whose upstream is not given has one that refuses connections."""
+    """A running gateway; a link whose upstream is not given has one that refuses connections.
+
+    ``intercepts``: its links are for TLS; where nothing is said, as the test's ``transport`` has it.
+    """
+    intercepts = TRANSPORT.get() == "tls" if intercepts is None else intercepts
     links = lab_links() if links is None else links
     sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in links), "control"]}
     closed = bind(FREE)
@@ -116,6 +152,7 @@ def gateway(
         manager=base.manager,
         control=address_of(sockets["control"]),
         toxiproxy=base.toxiproxy,
+        front=FREE if intercepts else None,
     )
     for listener in sockets.values():
         listener.setblocking(False)
@@ -140,7 +177,8 @@ def gateway(
     lab = Lab(folder, topology)
     until(lambda: ready, "the gateway")
     try:
-        yield lab
+        with trusted(lab) if intercepts else nullcontext():
+            yield lab
     finally:
         ready[0]()
         thread.join(PATIENCE_S)
@@ -149,7 +187,11 @@ def gateway(
 
 
 def dial(address: Address) -> socket.socket:
-    return socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
+    """A client's connection to that address."""
+    plain = socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
+    return (
+        cast(socket.socket, SecureSocket(plain, address.pem)) if isinstance(address, SecureAddress) else plain
+    )
 
 
 def ask(address: Address, request: bytes) -> bytes:

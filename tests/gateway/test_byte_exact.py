@@ -159,9 +159,14 @@ def script() -> Iterator[Script]:
     script.upstream.close()
 
 
-@pytest.fixture(scope="module")
-def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[list[Way]]:
-    """No attempt on the lane, one without and one with a fault armed that is never met, both models."""
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def ways(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, script: Script
+) -> Iterator[list[Way]]:
+    """No attempt on the lane, one without and one with a fault armed that is never met, both models.
+
+    All of them by plain HTTP, and all by TLS that the gateway ends.
+    """
     address = script.upstream.address
     foreign = {"model": "compatible", "model_base_url": address.url + "/v1"}
     found = []
@@ -173,7 +178,9 @@ def ways(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[l
             ("foreign", foreign),
         ):
             folder: Path = tmp_path_factory.mktemp(name)
-            lab = stack.enter_context(gateway(folder, weather=address, model=address))
+            lab = stack.enter_context(
+                gateway(folder, weather=address, model=address, intercepts=request.param == "tls")
+            )
             added = []
             if settings is not None:
                 lab.begin(**settings)

@@ -113,9 +113,12 @@ def scripted() -> Iterator[Scripted]:
     scripted.upstream.close()
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory, scripted: Scripted) -> Iterator[Lab]:
-    with gateway(tmp_path_factory.mktemp("bytes"), weather=scripted.upstream.address) as lab:
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def lab(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, scripted: Scripted
+) -> Iterator[Lab]:
+    folder, intercepts = tmp_path_factory.mktemp("bytes"), request.param == "tls"
+    with gateway(folder, weather=scripted.upstream.address, intercepts=intercepts) as lab:
         yield lab
 
 

@@ -17,6 +17,8 @@ from tests.upstream import Upstream, read_all, requests_of
 from windtunnel.gateway.connection.request_relay import CLIENT_LEFT
 from windtunnel.history.events import Exchange
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 Leaves = Callable[[socket.socket], bytes]
 
 

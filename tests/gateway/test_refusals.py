@@ -13,6 +13,8 @@ from tests.support import PATIENCE_S
 from tests.upstream import read_all
 from windtunnel.core.sockets import Address
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 HOST = b"Host: x\r\n"
 BAD = {
     "no HTTP": b"\x16\x03\x01\x02\x00\x01\x00",

@@ -52,7 +52,7 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, service: Service) -> Iterator[Lab]:
+def lab(tmp_path: Path, service: Service, transport: str) -> Iterator[Lab]:
     address = service.upstream.address
     with gateway(tmp_path, search=address, model=address) as lab:
         lab.begin()

@@ -16,6 +16,8 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.sockets import Address
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LARGE = 48 << 20

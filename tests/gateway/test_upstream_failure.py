@@ -15,6 +15,8 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head
 from windtunnel.history.events import Exchange
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 LENGTH = b"Content-Length: 2\r\n\r\nno"
 DELAY = {"fault": "delay", "with": {"ms": 5}}
 LOST = {"fault": "lose_reply"}

@@ -34,6 +34,7 @@ class Wired:
         self.environ = dict(os.environ if environ is None else environ)
         self.events: list[Event] = []
         self.links = LINKS
+        self.addresses: dict[str, Address] = {}  # of parts of the lab that are there, by their names
         self.proxies = {"model": Address("127.0.0.1", 6007), "shop": Address("127.0.0.1", 6001)}
 
     def file(self, name: str, text: str) -> Path:
@@ -46,7 +47,7 @@ class Wired:
         state, logs = self.folder / "state", self.folder / "logs"
         return Configuration(
             settings=self.settings(),
-            topology=replace(default_topology("lab"), proxies=self.proxies),
+            topology=replace(default_topology("lab"), proxies=self.proxies, **self.addresses),
             environ=self.environ,
             prompts=self.folder / "prompts.json",
             logs=logs,

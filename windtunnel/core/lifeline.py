@@ -36,6 +36,11 @@ def reason_file(topology: Path) -> Path:
     return topology.with_suffix(".lost")
 
 
+def front_file(topology: Path) -> Path:
+    """The Unix socket beside the lane's topology at which its front takes what namespace taps offer."""
+    return topology.with_suffix(".front")
+
+
 def reason_to_end(environ: Mapping[str, str]) -> str:
     """Why the launcher ends this process; empty if it gave no reason, as when a person ended the lab."""
     topology = environ.get(TOPOLOGY_VARIABLE)

@@ -113,12 +113,16 @@ class Runs:
         return row.settings
 
 
-def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> Starlette:
-    """The control API over these lanes; ``_Api`` says what each route does."""
-    api = _Api(lanes, runs, open_link)
+def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> Starlette:
+    """The control API over these lanes; ``_Api`` says what each route does.
+
+    ``pem``: the certificate of the authority of intercepted hosts, empty where nothing is intercepted.
+    """
+    api = _Api(lanes, runs, open_link, pem)
     return Starlette(
         routes=[
             Route("/", api.health),
+            Route("/authority", api.authority, methods=["GET"]),
             Route("/lanes/{lane:int}", api.show, methods=["GET"]),
             Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
@@ -132,13 +136,20 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> St
 class _Api:
     """The routes. Raises ``ControlError``."""
 
-    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink) -> None:
+    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> None:
         self._lanes = lanes
         self._runs = runs
         self._open_link = open_link
+        self._pem = pem
 
     async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
+
+    async def authority(self, request: Request) -> JSONResponse:
+        """The certificate that a subject trusts while it is intercepted."""
+        if not self._pem:
+            raise ControlError(404, "not_intercepted", "this wiring intercepts nothing")
+        return JSONResponse({"pem": self._pem})
 
     async def show(self, request: Request) -> JSONResponse:
         return JSONResponse(_status(_lane(self._lanes, request)))

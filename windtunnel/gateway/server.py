@@ -6,10 +6,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,10 +20,15 @@ from windtunnel.core.sockets import Address, address_of, listen
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
+from windtunnel.gateway.intercept.egress import Egress, dialled_from
 from windtunnel.gateway.lane import Lane, LinkListener
+from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import redactor
+
+if TYPE_CHECKING:
+    from windtunnel.gateway.intercept.tls_listener import InterceptedLinks
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -70,8 +77,12 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self.lane = Lane(topology.lane, topology.links)
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
+        self._logs = logs
+        self._told: set[tuple[str, str]] = set()
+        self._intercepted = self._new_authority() if topology.front is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
-        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link)
+        pem = self._intercepted.pem if self._intercepted is not None else ""
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -88,19 +99,25 @@ class Gateway:
         with self._sockets() as sockets:
             loop = asyncio.get_running_loop()
             servers = [
-                await loop.create_server(
-                    partial(ClientConnection, self._listener(link)),
-                    sock=sockets[f"gateway_{link.name}"],
-                )
+                await loop.create_server(self._protocols(link), sock=sockets[f"gateway_{link.name}"])
                 for link in self._topology.links
             ]
+            tunnels = self._serve_egress(sockets.get("egress"))
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
             for server in (*servers, *(server for _, server in self._found.values())):
                 server.close()
+            if tunnels is not None:
+                tunnels.cancel()
             self.lane.close("the gateway was stopped")
             await serving
+
+    def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
+        """The way out of the front, where there is one."""
+        if listener is None:
+            return None
+        return asyncio.ensure_future(Egress(dialled_from(self._topology)).serve(listener))
 
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
@@ -108,7 +125,7 @@ class Gateway:
         Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
         """
         if link.name not in self._found:
-            behind = partial(ClientConnection, self._listener(link))
+            behind = self._protocols(link)
             # beside the control, whose host the proxies can dial wherever the gateway runs
             host = self._topology.control.host
             listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
@@ -124,15 +141,47 @@ class Gateway:
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:
         addresses = {f"gateway_{name}": address for name, address in self._topology.gateways.items()}
+        addresses["control"] = self._topology.control
+        if self._topology.egress is not None:
+            addresses["egress"] = self._topology.egress
         with ExitStack() as stack:
             listeners = {
-                name: stack.enter_context(self._listen(name, address))
-                for name, address in {**addresses, "control": self._topology.control}.items()
+                name: stack.enter_context(self._listen(name, address)) for name, address in addresses.items()
             }
             yield listeners
 
-    def _listener(self, link: Link) -> LinkListener:
-        return LinkListener(link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact)
+    def _protocols(self, link: Link) -> Callable[[], asyncio.Protocol]:
+        """Makes the protocol of each connection to that link."""
+        listener = LinkListener(
+            link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
+        )
+        if self._intercepted is None:
+            return partial(ClientConnection, listener)
+        return self._intercepted.protocols(listener)
+
+    def _new_authority(self) -> InterceptedLinks:
+        """Raises ``ValueError`` where what it is made with is not installed."""
+        # cryptography takes long to import, and most gateways intercept nothing
+        try:
+            from windtunnel.gateway.intercept.authority import Authority
+            from windtunnel.gateway.intercept.tls_listener import InterceptedLinks
+        except ImportError as error:
+            raise ValueError(
+                f"interception needs {error.name}, which is not installed: pip install 'windtunnel[lab]'"
+            ) from None
+
+        return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._tell)
+
+    def _tell(self, message: str) -> None:
+        """Writes a line into info.log, once in a run."""
+        run_id = self.lane.run.run_id if self.lane.run is not None else ""
+        if (run_id, message) in self._told:
+            return
+        self._told.add((run_id, message))
+        with suppress(OSError):  # a log that cannot be written ends no connection; the run says so itself
+            logs = Logs(self._logs, run_id)
+            logs.line("warning", message)
+            logs.close()
 
     def _endpoint(self, link: Link) -> Endpoint:
         if not link.is_of_lab:

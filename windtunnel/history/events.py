@@ -28,7 +28,7 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
-ConnectionEnd = Literal["fin", "rst", "refused"]
+HowEnded = Literal["fin", "rst", "refused"]
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -519,7 +519,8 @@ class ConnectionEnded:
     ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
     dialled (``refused``). ``tls``: its first byte began a TLS handshake. ``host`` and ``port`` are where the
     subject meant to go, ``way`` is the tap that it came by. ``link`` is empty where it crossed none;
-    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it.
+    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it. ``why``: what made it
+    go past the lab or be refused, as a part of a sentence, where that was no fault.
     """
 
     t: float
@@ -532,12 +533,13 @@ class ConnectionEnded:
     sent: int
     received: int
     ended_by: Literal["client", "proxy"]
-    how: ConnectionEnd
+    how: HowEnded
     tls: bool
     host: str
     port: int
     way: TapKind
     tunnelled: bool = False
+    why: str = ""
     event: Literal["connection_ended"] = "connection_ended"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import requests
 
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, reason_file
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
@@ -22,7 +22,7 @@ from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxip
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import Topology, default_topology, draw_lab_id
-from windtunnel.settings.configuration import Configuration
+from windtunnel.settings.configuration import Configuration, without_keys
 
 # patience for a busy machine: a process that ends is noticed at once
 READY_BOUND_S = 60.0
@@ -191,6 +191,8 @@ class Lab:
     def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
         handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
+        if name == "front":  # what carries everybody's connections holds nobody's keys
+            environ = without_keys(environ)
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
         log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
@@ -282,7 +284,8 @@ class Lab:
                 os.close(descriptor)
         self._lifeline = self.lifeline_end = -1
         for lane in range(len(self.lanes)):
-            for path in (self._path_of(lane), reason_file(self._path_of(lane))):
+            topology = self._path_of(lane)
+            for path in (topology, reason_file(topology), front_file(topology)):
                 path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 

@@ -120,7 +120,7 @@ def default_topology(
 
     ``links`` are the lab's unless given. Lane k has its own proxies and gateways, 100 k ports above.
     """
-    return _on_hosts({}, lab_id, lane, ports or {}, links or lab_links())
+    return _on_hosts({}, lab_id, lane, ports or {}, lab_links() if links is None else links)
 
 
 def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:

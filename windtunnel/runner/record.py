@@ -8,13 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from windtunnel.history.events import AttemptEnded, Event, Level, Note, RunFinished, RunSealed
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import (
+    AttemptEnded,
+    ConnectionEnded,
+    Event,
+    Level,
+    Note,
+    RunFinished,
+    RunSealed,
+)
 from windtunnel.history.found_links import with_found_links
 from windtunnel.history.logs import Logs, agent_line
 from windtunnel.history.reader import Tail, parse_line
 from windtunnel.history.writer import Writer, dump_line, history_file
 from windtunnel.judging.judge import EpisodeJudgement
 
+# the other processes that write a history, each a file of its own
+_OTHERS = ("gateway", "manager", "front")
 _EventT = TypeVar("_EventT", bound=Event)
 
 
@@ -49,7 +60,8 @@ class Recorder:
         self._last_attempts: dict[str, tuple[str, AttemptEnded]] = {}
         self._path = history_file(logs, run_id, "agent", lane)
         self._writer = Writer(self._path)
-        self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in ("gateway", "manager")]
+        self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in _OTHERS]
+        self._said: set[str] = set()
 
     def emit(self, event: _EventT) -> _EventT:
         """Records the event in the history, in memory and in the logs; returns it without any secret."""
@@ -62,7 +74,7 @@ class Recorder:
     def finish(self, finished: RunFinished) -> None:
         """Records the run's end, and seals what was written and read until now, in one ``write``.
 
-        What gateway and manager write after the last ``take_from_others`` comes after the seal.
+        What the others write after the last ``take_from_others`` comes after the seal.
         """
         clean, finished = self._without_secrets(finished)
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
@@ -82,10 +94,21 @@ class Recorder:
         self.emit(Note(time.time(), level, message))
 
     def take_from_others(self) -> list[Event]:
-        """Reads what gateway and manager wrote since the last call, adds it to the record and returns it."""
+        """Reads what the others wrote since the last call, adds it to the record and returns it."""
         events = [event for tail in self._tails for event in tail.read()]
         self.record.events[:] = with_found_links([*self.record.events, *events])
+        for event in events:
+            if isinstance(event, ConnectionEnded) and event.why:
+                self._say_once(event)
         return events
+
+    def _say_once(self, ended: ConnectionEnded) -> None:
+        """Notes what was not intercepted, since no fault can have struck it."""
+        became = "went past the lab" if ended.tunnelled else "was refused"
+        sentence = f"{Address(ended.host, ended.port)} {became}: {ended.why}"
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self.note("warning", sentence)
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
         """Writes the attempt's line of agent.log; ``outcome`` is None if another attempt followed it."""

@@ -147,6 +147,11 @@ _KEY_ENDING = "_API_KEY"
 _MIN_KEY_LENGTH = 8
 
 
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without any ``*_API_KEY``, for a process that needs none."""
+    return {name: value for name, value in environ.items() if not name.endswith(_KEY_ENDING)}
+
+
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
     """A function that takes every key of the environment, ``*_API_KEY``, out of a text.
 

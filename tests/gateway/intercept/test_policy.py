@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.gateway.intercept.policy import Action, Policy, names
+from windtunnel.gateway.intercept.policy import Policy, Treatment, names
 
 
 def wired(host: str, port: int) -> bool:
@@ -10,29 +10,29 @@ def wired(host: str, port: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("policy", "host", "action"),
+    ("policy", "host", "treatment"),
     [
-        (Policy(), "a.example", Action.LINK),
-        (Policy(refused=["a.example"]), "a.example", Action.REFUSE),
-        (Policy(refused=["a.example"], passed=["*"]), "a.example", Action.REFUSE),
-        (Policy(passed=["*.example"]), "a.example", Action.PASS),
-        (Policy(only=["b.example"]), "a.example", Action.PASS),
-        (Policy(only=["A.example:443"]), "a.example", Action.LINK),
-        (Policy(only=["api.smith.langchain.com"]), "api.smith.langchain.com", Action.LINK),
-        (Policy(offline=True), "a.example", Action.REFUSE),
-        (Policy(offline=True, passed=["a.example"]), "a.example", Action.REFUSE),
-        (Policy(offline=True), "127.0.0.1", Action.LINK),
-        (Policy(offline=True), "localhost", Action.LINK),
-        (Policy(offline=True, is_wired=wired), "model.example", Action.LINK),
-        (Policy(), "us.i.posthog.com", Action.PASS),
-        (Policy(offline=True), "us.i.posthog.com", Action.REFUSE),
-        (Policy(is_wired=wired), "api.smith.langchain.com", Action.LINK),
+        (Policy(), "a.example", Treatment.LINK),
+        (Policy(refused=["a.example"]), "a.example", Treatment.REFUSE),
+        (Policy(refused=["a.example"], passed=["*"]), "a.example", Treatment.REFUSE),
+        (Policy(passed=["*.example"]), "a.example", Treatment.PASS),
+        (Policy(only=["b.example"]), "a.example", Treatment.PASS),
+        (Policy(only=["A.example:443"]), "a.example", Treatment.LINK),
+        (Policy(only=["api.smith.langchain.com"]), "api.smith.langchain.com", Treatment.LINK),
+        (Policy(offline=True), "a.example", Treatment.REFUSE),
+        (Policy(offline=True, passed=["a.example"]), "a.example", Treatment.REFUSE),
+        (Policy(offline=True), "127.0.0.1", Treatment.LINK),
+        (Policy(offline=True), "localhost", Treatment.LINK),
+        (Policy(offline=True, is_wired=wired), "model.example", Treatment.LINK),
+        (Policy(), "us.i.posthog.com", Treatment.PASS),
+        (Policy(offline=True), "us.i.posthog.com", Treatment.REFUSE),
+        (Policy(is_wired=wired), "api.smith.langchain.com", Treatment.LINK),
     ],
 )
-def test_where_a_connection_goes(policy: Policy, host: str, action: Action) -> None:
+def test_where_a_connection_goes(policy: Policy, host: str, treatment: Treatment) -> None:
     ruling = policy.rule(host, 443)
-    assert ruling.action is action
-    assert bool(ruling.why) is (action is not Action.LINK)
+    assert ruling.treatment is treatment
+    assert bool(ruling.why) is (treatment is not Treatment.LINK)
 
 
 @pytest.mark.parametrize(

@@ -5,63 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from tests.upstream import Upstream, requests_of
-from windtunnel.gateway.intercept.namespace import serve_namespaces
+from windtunnel.gateway.intercept.authority import Authority
+from windtunnel.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
 
-_DAY = timedelta(days=1)
 _TLS_HANDSHAKE = 0x16
-
-
-class TestAuthority:
-    """Certifies any host until the test is over; ``pem`` is its certificate."""
-
-    __test__ = False
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("authority of a test")
-        constraints = x509.BasicConstraints(ca=True, path_length=0)
-        self.pem = self._signed(self._name, self._key, constraints).decode()
-
-    def context(self, host: str) -> ssl.SSLContext:
-        key = ec.generate_private_key(ec.SECP256R1())
-        leaf = self._signed(_name(host), key, x509.SubjectAlternativeName([x509.DNSName(host)]))
-        pkcs8, unencrypted = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        file = self._folder / f"{host}.pem"
-        file.write_bytes(key.private_bytes(serialization.Encoding.PEM, pkcs8, unencrypted) + leaf)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
-
-    def _signed(self, name, key, extension):
-        now, issuer = datetime.now(UTC), self._key.public_key()
-        return (
-            x509.CertificateBuilder(self._name, name, key.public_key(), x509.random_serial_number())
-            .not_valid_before(now - _DAY)
-            .not_valid_after(now + _DAY)
-            .add_extension(extension, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
-            .sign(self._key, hashes.SHA256())
-            .public_bytes(serialization.Encoding.PEM)
-        )
-
-
-def _name(text):
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
 
 
 class AnsweringFront:
@@ -73,7 +28,7 @@ class AnsweringFront:
     def __init__(self, folder: Path) -> None:
         self.taken: list[tuple[str, int]] = []
         self.topology = folder / "lab.json"
-        self.authority = TestAuthority(folder)
+        self.authority = Authority(lambda: datetime.now(UTC))
         self._proxy = Upstream(self._serve_proxy)
         self.address = self._proxy.address
         self._answering: list[threading.Thread] = []
@@ -88,9 +43,7 @@ class AnsweringFront:
 
     def run(self) -> None:
         """Serves namespaces until ``close``."""
-        with socket.socket(socket.AF_UNIX) as namespaces, suppress(asyncio.CancelledError):
-            namespaces.bind(str(self.topology.with_suffix(".front")))
-            namespaces.listen()
+        with listen_for_namespaces(self.topology) as namespaces, suppress(asyncio.CancelledError):
             self._serving = self._loop.create_task(serve_namespaces(namespaces, self.take))
             self._loop.run_until_complete(self._serving)
         self._loop.close()

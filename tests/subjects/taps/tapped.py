@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.wired import Wired
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.sockets import Address
 from windtunnel.links.intercept_spec import InterceptSpec
 from windtunnel.links.wiring import NO_WIRING
-from windtunnel.settings.configuration import Configuration
 from windtunnel.subjects.process_group import ProcessGroup
 from windtunnel.subjects.taps.opening import open_tap
 from windtunnel.subjects.taps.tap import Tap
@@ -22,20 +22,20 @@ from windtunnel.subjects.taps.tap import Tap
 _BOUND_S = 60
 
 
-def behind(front: AnsweringFront, folder: Path, environ: Mapping[str, str]) -> Configuration:
-    """The configuration of a run of the lab with that front."""
-    configuration = Wired(folder, {**environ, TOPOLOGY_VARIABLE: str(front.topology)}).configuration
-    topology = replace(configuration.topology, front=front.address, control=front.address)
-    return replace(configuration, topology=topology)
+def behind(front: Address, topology: Path, folder: Path, environ: Mapping[str, str] = os.environ) -> Wired:
+    """Wirings of the lab with that front."""
+    wired = Wired(folder, {**environ, TOPOLOGY_VARIABLE: str(topology)})
+    wired.addresses = {"front": front, "control": front}
+    return wired
 
 
 @contextmanager
 def opened(
-    front: AnsweringFront, folder: Path, kind: str, environ: Mapping[str, str] | None = None
+    front: AnsweringFront, folder: Path, kind: str, environ: Mapping[str, str] = os.environ
 ) -> Iterator[Tap]:
     """The tap of that kind, or ``auto``."""
-    configuration = behind(front, folder, os.environ if environ is None else environ)
-    with open_tap(replace(NO_WIRING, intercept=InterceptSpec(tap=kind)), configuration) as tap:
+    wired = behind(front.address, front.topology, folder, environ)
+    with open_tap(replace(NO_WIRING, intercept=InterceptSpec(tap=kind)), wired.configuration) as tap:
         yield tap
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront, answering_front
+from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import opened, places, run
 from tests.support import required
 
@@ -105,12 +104,6 @@ COMMANDS = {
 }
 # by the proxy tap, as its remark says
 ESCAPE = {"urllib3": URLS, "aiohttp": URLS, "go": URLS[2:]}
-
-
-@pytest.fixture
-def front(tmp_path: Path) -> Iterator[AnsweringFront]:
-    with answering_front(tmp_path) as front:
-        yield front
 
 
 @pytest.mark.parametrize("client", COMMANDS)

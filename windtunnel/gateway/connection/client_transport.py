@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 _LINGER_S = 1.0
 _FLUSH_CHECK_S = 0.001
@@ -60,8 +60,9 @@ class SecureStream(ByteStream, Protocol):
 class ClientTransport:
     """Wraps the socket transport of one client, or TLS on it.
 
-    ``write`` sends bytes. ``secure``: they go through TLS. ``full``: the client reads too slowly, so that
-    more bytes would pile up here. ``half_closed``: the client sends no more. ``lost``: the connection is
+    ``write`` sends bytes. ``tls``: ``fresh`` if they go through TLS and no request has come that way yet,
+    ``kept`` after the first; empty without TLS. ``full``: the client reads too slowly, so that more bytes
+    would pile up here. ``half_closed``: the client sends no more. ``lost``: the connection is
     gone. ``closing``: it is being closed, and whatever the client still sends is thrown away.
     """
 
@@ -69,17 +70,15 @@ class ClientTransport:
         self.full = self.half_closed = self.lost = self.closing = False
         self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
-        self._tls: SecureStream | None = None
+        self.tls: Literal["", "fresh", "kept"] = ""
+        self._secure: SecureStream | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.pause_reasons: set[PauseReason] = set()
 
-    @property
-    def secure(self) -> bool:
-        return self._tls is not None
-
     def start_tls(self, tls: SecureStream) -> None:
         """From now on all goes through that; what is closed already stays so."""
-        self._transport = self._tls = tls
+        self._transport = self._secure = tls
+        self.tls = "fresh"
         if self.write is not _throw_away:
             self.write = tls.write
 
@@ -158,8 +157,8 @@ class ClientTransport:
         was written: then the rest is read and thrown away, for a second at most.
         """
         self.closing = True
-        if cut and self._tls is not None:
-            self._tls.break_off()
+        if cut and self._secure is not None:
+            self._secure.break_off()
         if not unread:
             self._transport.close()
             return

@@ -241,6 +241,8 @@ class ClientConnection(asyncio.Protocol):
         request = self.relay.request = RequestInProgress(
             self.listener.name, head, self.queue.arrived, self.listener.is_model, self.listener.no_message
         )
+        if self.client.tls:
+            request.tls, self.client.tls = self.client.tls, "kept"
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:
             request.error = CLIENT_LEFT

@@ -35,7 +35,8 @@ class RequestInProgress:
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
     256 KiB of what the body carries. ``reply_block`` is the header block of the reply that the client got and
-    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered.
+    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered. ``tls``: as
+    the record has it.
     """
 
     link: str
@@ -83,6 +84,7 @@ class RequestInProgress:
     _body: Body
     keyed: bool
     recorded: bool
+    tls: Literal["", "fresh", "kept"]
     # Slots here and in the heads and readers of ``http1``: what every request reads costs a quarter of what a
     # class attribute in its place would, which ``python -m bench.gateway`` shows.
     __slots__ = tuple(__annotations__)
@@ -111,6 +113,7 @@ class RequestInProgress:
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
         self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
         self.identity = "counted"
+        self.tls = ""
         self.eligible = ()
         if head.chunked or head.length:
             self.body_start = BodyStart(MAX_FINGERPRINTED)

@@ -29,6 +29,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     fields, secret = listener.dialect_field, ""
     if request.message:
         fields += _of_message(request.message, request.tool)
+    if request.tls:
+        fields += f',"tls":"{request.tls}"'
     if listener.link.writes:
         fields += _of_write(request, listener.link)
     if head.noted or _IN_QUERY in head.target:

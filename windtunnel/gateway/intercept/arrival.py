@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from windtunnel.gateway.intercept.accepting import readable
 from windtunnel.gateway.intercept.first_bytes import Spoken, spoken
-from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, Asked, refusal
+from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, Asked, proxy_refusal
 from windtunnel.history.events import TapKind
 
 _SILENCE_S = 0.5
@@ -23,7 +23,8 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 @dataclass
 class Arrival:
     """``early``: what has been read of it already. ``asked`` of a proxy, None where it took the front for its
-    server. ``opened`` in seconds since the epoch, the others by ``time.perf_counter``.
+    server. ``opened`` is in seconds since the epoch, other times are ``time.perf_counter``'s.
+    ``said_all``: it has ended its side.
     """
 
     client: socket.socket
@@ -35,19 +36,20 @@ class Arrival:
     opened: float = field(default_factory=time.time)
     began: float = field(default_factory=time.perf_counter)
     first_sent: float | None = None
-    answered: bool = False
+    said_all: bool = False
+    _answered: bool = False
 
     async def accept(self) -> None:
         """Tells a client that asked for a tunnel that it is open, once. Raises ``OSError`` if it has left."""
-        if self.asked is Asked.TUNNEL and not self.answered:
-            self.answered = True
+        if self.asked is Asked.TUNNEL and not self._answered:
+            self._answered = True
             await asyncio.get_running_loop().sock_sendall(self.client, TUNNEL_OPEN)
 
     async def refuse(self, status: int, reason: str) -> None:
         """Ends it: by a reply where the client awaits one, else by a reset."""
         with self.client, suppress(OSError):  # it has left by itself
-            if self.asked is Asked.TUNNEL and not self.answered:
-                await asyncio.get_running_loop().sock_sendall(self.client, refusal(status, reason))
+            if self.asked is Asked.TUNNEL and not self._answered:
+                await asyncio.get_running_loop().sock_sendall(self.client, proxy_refusal(status, reason))
             else:
                 self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 
@@ -59,6 +61,7 @@ class Arrival:
                     await readable(self.client)
                 data = self.client.recv(_PIECE)
                 if not data:
+                    self.said_all = True
                     return kind
                 self.first_sent = self.first_sent or time.perf_counter()
                 self.early += data

@@ -9,10 +9,18 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from windtunnel.core.sockets import Address
+from windtunnel.core.sockets import Address, is_loopback
 from windtunnel.gateway.http1.heads import BadHead
-from windtunnel.gateway.intercept.proxy_requests import TUNNEL_OPEN, ProxyRequest, read_proxy_request, refusal
+from windtunnel.gateway.intercept.accepting import accept_all
+from windtunnel.gateway.intercept.proxy_requests import (
+    TUNNEL_OPEN,
+    ProxyRequest,
+    proxy_refusal,
+    read_proxy_request,
+)
+from windtunnel.gateway.intercept.routes import intercept_of, wired_route
 from windtunnel.gateway.intercept.splice import Splice
+from windtunnel.links.topology import Topology
 
 _HEAD_S = 10.0
 _CONNECT_S = 10.0
@@ -20,6 +28,14 @@ _PIECE = 64 * 1024
 
 # Whether that host and port may be dialled.
 MayDial = Callable[[str, int], bool]
+
+
+def dialled_from(topology: Topology) -> MayDial:
+    """What the wiring lets be dialled: all, or offline this machine and what its links lead to."""
+    offline = intercept_of(topology).offline
+    return lambda host, port: (
+        not offline or is_loopback(host) or wired_route(topology, host, port) is not None
+    )
 
 
 class NoWayOut(Exception):
@@ -32,8 +48,11 @@ class Egress:
     def __init__(self, may_dial: MayDial) -> None:
         self._may_dial = may_dial
 
-    async def serve(self, client: socket.socket) -> None:
-        """One connection, until it is over."""
+    async def serve(self, listener: socket.socket) -> None:
+        """Takes tunnels until it is cancelled."""
+        await accept_all(listener, self._serve_client)
+
+    async def _serve_client(self, client: socket.socket) -> None:
         try:
             request, rest = await read_first_request(client)
             server = await self._dial(request.target)
@@ -56,7 +75,7 @@ class Egress:
 async def _refuse(client: socket.socket, status: int, reason: str) -> None:
     with client:
         try:
-            await asyncio.get_running_loop().sock_sendall(client, refusal(status, reason))
+            await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(status, reason))
         except OSError:  # the client has left
             return
 

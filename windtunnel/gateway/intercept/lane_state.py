@@ -21,7 +21,7 @@ _LIVE_EPISODE, _LIVE_ATTEMPT = "live", 1
 
 
 @dataclass(frozen=True)
-class AttemptInProgress:
+class ArmedAttempt:
     """Whose a connection is that comes now."""
 
     run_id: str
@@ -40,7 +40,7 @@ class LaneState:
         self._state: State | None = None
         self._thread = ThreadPoolExecutor(1, "state")
 
-    async def attempt(self) -> AttemptInProgress | None:
+    async def attempt(self) -> ArmedAttempt | None:
         """The attempt that is armed; without a run the open episode of the run ``live``, if it has begun."""
         return await self._ask(self._attempt)
 
@@ -64,13 +64,13 @@ class LaneState:
             self._state = State(self._path)
         return question(self._state)
 
-    def _attempt(self, state: State) -> AttemptInProgress | None:
+    def _attempt(self, state: State) -> ArmedAttempt | None:
         for row in state.open_attempts(*self._lab):
             if row.state == "armed":
-                return AttemptInProgress(row.run_id, row.episode, row.attempt)
+                return ArmedAttempt(row.run_id, row.episode, row.attempt)
         if not state.runs(*self._lab, "leased"):
             for run in state.runs(*self._lab, "live"):
-                return AttemptInProgress(run.run_id, _LIVE_EPISODE, _LIVE_ATTEMPT)
+                return ArmedAttempt(run.run_id, _LIVE_EPISODE, _LIVE_ATTEMPT)
         return None
 
     def close(self) -> None:

@@ -8,47 +8,56 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
+from windtunnel.core.lifeline import front_file
+from windtunnel.gateway.intercept.accepting import accept_all, readable
 from windtunnel.gateway.intercept.fake_names import FakeNames
+from windtunnel.gateway.intercept.splice import Splice
 
 # Takes over a connection whose first bytes are not read yet, and the host and port that it was to go to.
-Take = Callable[[socket.socket, str, int], Awaitable[None]]
+Take = Callable[[socket.socket, str, int], Coroutine[object, object, None]]
 
 _OFFERED = 2
-_OFFER_BYTES, _DATAGRAM_BYTES, _PIECE_BYTES = 4096, 4096, 65536
+_OFFER_BYTES, _DATAGRAM_BYTES = 4096, 4096
 _ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and its namesake for IPv6
-_BUSY_S = 0.05
-_RESET = struct.pack("ii", 1, 0)
 
 
-def namespaces_socket(topology: Path) -> Path:
-    """Where the front of the lane with that topology file takes what namespace taps offer."""
-    return topology.with_suffix(".front")
+def listen_for_namespaces(topology: Path) -> socket.socket:
+    """The socket at which the front of the lane with that topology file takes offers. Raises ``OSError``."""
+    path = front_file(topology)
+    path.unlink(missing_ok=True)  # of one that was killed
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # the path itself may be longer than allowed
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.close(folder)
+    return listener
 
 
 async def serve_namespaces(listener: socket.socket, take: Take) -> None:
     """Serves every namespace that is offered at this Unix socket, until it is cancelled."""
-    listener.setblocking(False)
-    names = FakeNames()
-    loop = asyncio.get_running_loop()
-    async with asyncio.TaskGroup() as namespaces:
-        while True:
-            tap, _ = await loop.sock_accept(listener)
-            namespaces.create_task(_serve(tap, names, take))
+    await accept_all(listener, partial(_serve, FakeNames(), take, set()))
 
 
-async def _serve(tap: socket.socket, names: FakeNames, take: Take) -> None:
+async def _serve(names: FakeNames, take: Take, leading: set[asyncio.Task[None]], tap: socket.socket) -> None:
     """Serves one until its tap closes the connection."""
     with tap:
         tap.setblocking(False)
-        await _readable(tap)
+        await readable(tap)
         try:
             offer, descriptors, _, _ = socket.recv_fds(tap, _OFFER_BYTES, _OFFERED)
         except OSError:  # it was killed
@@ -59,27 +68,12 @@ async def _serve(tap: socket.socket, names: FakeNames, take: Take) -> None:
                 return
             await asyncio.get_running_loop().sock_sendall(tap, b'{"ok": true}\n')
             connections, questions = sockets
-            await _Namespace(tap, connections, questions, names, take).serve()
+            await _Namespace(tap, connections, questions, names, take, leading).serve()
         except (OSError, ValueError, AttributeError):  # it was killed, or what it says is no offer
             return
         finally:
             for offered in sockets:
                 offered.close()
-
-
-async def _readable(connection: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(connection, _set, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(connection)
-
-
-def _set(event: asyncio.Future[None]) -> None:
-    if not event.done():
-        event.set_result(None)
 
 
 class _Namespace:
@@ -92,6 +86,7 @@ class _Namespace:
         questions: socket.socket,
         names: FakeNames,
         take: Take,
+        leading: set[asyncio.Task[None]],
     ) -> None:
         self._helper = helper
         self._connections = connections
@@ -100,31 +95,28 @@ class _Namespace:
         self._take = take
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
+        self._leading = leading
         self._asked: deque[asyncio.Future[socket.socket]] = deque()
-        for each in (connections, questions):
-            each.setblocking(False)
+        questions.setblocking(False)
 
     async def serve(self) -> None:
         """Returns when the helper is gone, and with it the subject."""
         self._loop.add_reader(self._helper, self._hear_helper)
         self._loop.add_reader(self._questions, self._answer_question)
+        accepting = self._loop.create_task(accept_all(self._connections, self._begin))
         try:
-            async with asyncio.TaskGroup() as connections:
-                accepting = connections.create_task(self._accept(connections))
-                await self._ended
-                accepting.cancel()
+            await self._ended
         finally:
+            accepting.cancel()
+            await asyncio.wait([accepting])
             self._loop.remove_reader(self._helper)
             self._loop.remove_reader(self._questions)
 
-    async def _accept(self, connections: asyncio.TaskGroup) -> None:
-        while True:
-            try:
-                client, _ = await self._loop.sock_accept(self._connections)
-            except OSError:  # it is gone already, or there are too many
-                await asyncio.sleep(_BUSY_S)
-                continue
-            connections.create_task(self._lead(client))
+    async def _begin(self, client: socket.socket) -> None:
+        """Leads it in a task that outlives the namespace, since what was carried is still to be recorded."""
+        leading = self._loop.create_task(self._lead(client))
+        self._leading.add(leading)
+        leading.add_done_callback(self._leading.discard)
 
     async def _lead(self, client: socket.socket) -> None:
         """Leads the connection to where it belongs: a server inside, or whatever the front makes of it."""
@@ -137,7 +129,9 @@ class _Namespace:
         if inside is None:
             await self._take(client, self._names.name(address), port)
         else:
-            await _join(client, inside)
+            splice = Splice()
+            await splice.attach(client)
+            await splice.join(inside)
 
     async def _dial_inside(self, address: IPv4Address | IPv6Address, port: int) -> socket.socket | None:
         """A connection to a server that the subject itself has started; None if there is none."""
@@ -172,7 +166,8 @@ class _Namespace:
             self._loop.remove_reader(self._helper)
             for asked in self._asked:
                 asked.cancel()
-            _set(self._ended)
+            if not self._ended.done():
+                self._ended.set_result(None)
 
     def _answer_question(self) -> None:
         with suppress(OSError):  # it does not wait for the answer any more
@@ -191,23 +186,3 @@ def _destination(client: socket.socket) -> tuple[IPv4Address | IPv6Address, int]
         found = client.getsockopt(socket.IPPROTO_IP, _ORIGINAL_DESTINATION, 16)
         port, packed = struct.unpack_from("!2xH4s", found)
     return ip_address(packed), port
-
-
-async def _join(first: socket.socket, second: socket.socket) -> None:
-    """Carries bytes both ways until both have said all, or one is gone: the other then is reset, too."""
-    with first, second:
-        first.setblocking(False)
-        try:
-            async with asyncio.TaskGroup() as directions:
-                directions.create_task(_carry(first, second))
-                directions.create_task(_carry(second, first))
-        except* OSError:
-            for each in (first, second):
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-
-
-async def _carry(source: socket.socket, target: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    while piece := await loop.sock_recv(source, _PIECE_BYTES):
-        await loop.sock_sendall(target, piece)
-    target.shutdown(socket.SHUT_WR)

@@ -27,7 +27,7 @@ UNASKED_HOSTS = (
 MOST_FOUND_LINKS = 32
 
 
-class Action(Enum):
+class Treatment(Enum):
     """``LINK``: through a link of the lab. ``PASS``: tunnelled untouched. ``REFUSE``: not connected."""
 
     LINK = auto()
@@ -39,11 +39,11 @@ class Action(Enum):
 class Ruling:
     """What is done with a connection, and why, as a part of a sentence; empty where nothing needs saying."""
 
-    action: Action
+    treatment: Treatment
     why: str = ""
 
 
-_LINK = Ruling(Action.LINK)
+_LINK = Ruling(Treatment.LINK)
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class Policy:
     def rule(self, host: str, port: int) -> Ruling:
         """What is done with a connection to that host, given in lower case."""
         if names(self.refused, host, port):
-            return Ruling(Action.REFUSE, "it is to be refused (--refuse)")
+            return Ruling(Treatment.REFUSE, "it is to be refused (--refuse)")
         wired = self.is_wired(host, port)
         if self.offline and not wired and not is_loopback(host):
-            return Ruling(Action.REFUSE, "only this machine and wired hosts are called (--offline)")
+            return Ruling(Treatment.REFUSE, "only this machine and wired hosts are called (--offline)")
         if names(self.passed, host, port):
-            return Ruling(Action.PASS, "it is to pass (--pass)")
+            return Ruling(Treatment.PASS, "it is to pass (--pass)")
         if names(self.only, host, port):
             return _LINK
         if self.only:
-            return Ruling(Action.PASS, "it is not among those to be struck (--only)")
+            return Ruling(Treatment.PASS, "it is not among those to be struck (--only)")
         if not wired and names(UNASKED_HOSTS, host, port):
-            return Ruling(Action.PASS, "frameworks call it unasked; a link of the wiring would strike it")
+            return Ruling(Treatment.PASS, "frameworks call it unasked; a link of the wiring would strike it")
         return _LINK
 
 

@@ -150,7 +150,7 @@ class RequestRewriter:
         return b""
 
 
-def refusal(status: int, reason: str) -> bytes:
+def proxy_refusal(status: int, reason: str) -> bytes:
     """A reply of the front's own, after which it closes."""
     phrase = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}.get(status, "Refused")
     body = f"windtunnel: {reason}\n".encode()

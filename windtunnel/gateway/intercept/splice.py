@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 from windtunnel.gateway.connection.client_transport import ClientTransport
 from windtunnel.gateway.intercept.first_bytes import TLS_RECORD
-from windtunnel.history.events import ConnectionEnd
+from windtunnel.history.events import HowEnded
 
 _BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read
 _LAST_REPLY_S = 1.0
@@ -21,8 +21,8 @@ _LAST_REPLY_S = 1.0
 class Carried:
     """What went through: bytes from the client and from the server, and when the first of each came.
 
-    Times are those of ``time.perf_counter``, None if nothing came. ``ended_by`` was the first to end it, in
-    order or, as ``how`` says, by a reset. ``tls``: the client began a TLS handshake. ``switched``: it has
+    Times are those of ``time.perf_counter``, None if nothing came. ``ended_by`` was the first to end it, and
+    ``how`` is how it did. ``tls``: the client began a TLS handshake. ``switched``: it has
     gone on to another server.
     """
 
@@ -31,7 +31,7 @@ class Carried:
     first_sent: float | None = None
     first_received: float | None = None
     ended_by: Literal["client", "proxy"] = "client"
-    how: ConnectionEnd = "fin"
+    how: HowEnded = "fin"
     tls: bool = False
     switched: bool = False
 
@@ -198,5 +198,4 @@ class Splice:
         if not self._one_has_ended:
             self._one_has_ended = True
             self._carried.ended_by = "client" if end is self._client else "proxy"
-        if end.lost:
-            self._carried.how = "rst"
+            self._carried.how = "rst" if end.lost else "fin"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import cast
+from urllib.parse import urlsplit
 
+from windtunnel.core.sockets import LOOPBACK
 from windtunnel.gateway.connection.connection import ClientConnection
+from windtunnel.gateway.intercept.authority import Authority
 from windtunnel.gateway.intercept.tls_connection import TlsConnection
 from windtunnel.gateway.lane import LinkListener
+from windtunnel.links.link import Link
 
 _TLS_HANDSHAKE = 0x16
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
@@ -22,20 +26,31 @@ _ONLY_HTTP2 = (
 )
 
 
-@dataclass(frozen=True)
-class InterceptedLink:
-    """The listener of a link whose clients mean to reach another host, by TLS or without.
+class InterceptedLinks:
+    """Listens for clients that mean to reach another host, by TLS or without, in the name of that host.
 
-    ``context()``: how that host speaks TLS. ``tell``: takes what a person should know, in words.
+    ``tell`` takes what a person should know, in words.
     """
 
-    listener: LinkListener
-    context: Callable[[], ssl.SSLContext]
-    tell: Callable[[str], None]
+    def __init__(self, authority: Authority, tell: Callable[[str], None]) -> None:
+        self._authority = authority
+        self._tell = tell
 
-    def protocol(self) -> asyncio.Protocol:
-        """For a connection that was accepted."""
-        return _FirstBytes(self)
+    @property
+    def pem(self) -> str:
+        """The certificate that a client trusts in order to be intercepted."""
+        return self._authority.pem
+
+    def protocols(self, listener: LinkListener) -> Callable[[], asyncio.Protocol]:
+        """Makes the protocol of each connection that the link's listener accepts."""
+        context = partial(self._authority.context, _host_of(listener.link))
+        return lambda: _FirstBytes(listener, context, self._tell)
+
+
+def _host_of(link: Link) -> str:
+    """In whose name the link answers a client that names no host."""
+    named = [host for host in link.hosts if not host.startswith("*")]
+    return urlsplit(f"//{named[0]}" if named else link.upstream).hostname or LOOPBACK
 
 
 class _FirstBytes(asyncio.Protocol):
@@ -45,9 +60,13 @@ class _FirstBytes(asyncio.Protocol):
     is ended with it.
     """
 
-    def __init__(self, link: InterceptedLink) -> None:
-        self._link = link
-        self._connection = ClientConnection(link.listener)
+    def __init__(
+        self, listener: LinkListener, context: Callable[[], ssl.SSLContext], tell: Callable[[str], None]
+    ) -> None:
+        self._name = listener.name
+        self._context = context
+        self._tell = tell
+        self._connection = ClientConnection(listener)
         self._tls: TlsConnection | None = None
         self._start = b""
 
@@ -66,15 +85,14 @@ class _FirstBytes(asyncio.Protocol):
             self._hand_over()
 
     def _start_tls(self, data: bytes) -> None:
-        tls = self._tls = TlsConnection(self._transport, self._link.context(), self, self._on_no_tls)
+        tls = self._tls = TlsConnection(self._transport, self._context(), self, self._on_no_tls)
         self._connection.client.start_tls(tls)
         self._transport.set_protocol(tls)
         tls.data_received(data)
 
     def _on_no_tls(self, reason: str) -> None:
-        name = self._link.listener.name
-        self._link.tell(
-            f"a client of the link {name} ended its TLS handshake ({reason}):"
+        self._tell(
+            f"a client of the link {self._name} ended its TLS handshake ({reason}):"
             " it may not trust the lab's authority"
         )
 
@@ -84,7 +102,7 @@ class _FirstBytes(asyncio.Protocol):
         self._connection.data_received(start)
 
     def _refuse_http2(self) -> None:
-        self._link.tell(f"the link {self._link.listener.name}: {_ONLY_HTTP2}")
+        self._tell(f"the link {self._name}: {_ONLY_HTTP2}")
         self._start = b""
         self._connection.client.write(_HTTP_1_1_REQUIRED)
         self._connection.client.close(unread=True)

@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 
 import requests
 
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, front_file
 from windtunnel.core.private_files import make_private_folder
 from windtunnel.core.sockets import Address
 from windtunnel.links.wiring import Wiring
@@ -65,7 +65,7 @@ def _front_socket(configuration: Configuration) -> Path:
     if not topology:
         running = running_lab(configuration.state)
         topology = str(running["topology"]) if running else ""
-    path = Path(topology).with_suffix(".front") if topology else None
+    path = front_file(Path(topology)) if topology else None
     if path is None or not path.exists():
         raise NoNamespaceError("the lab's front does not run on this machine")
     return path

@@ -1,0 +1,148 @@
+"""``windtunnel exec``: a command that knows nothing of the lab, broken and accounted for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.examples.serving import Recorded, shop
+from tests.lab.demos import environ_in
+from tests.support import RUN_PATIENCE_S
+from windtunnel.history.events import Event, Exchange, LinkOpened
+from windtunnel.history.reader import latest_run, read_history
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import json, os, sys, urllib.request
+
+def ask(url, body, tries=3):
+    for left in reversed(range(tries)):
+        try:
+            data = json.dumps(body).encode()
+            request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=5) as reply:
+                return json.load(reply)
+        except OSError as error:
+            print("failed:", error)
+            if not left:
+                raise
+
+shop, words = sys.argv[1:]
+said = ask("https://api.openai.com/v1/chat/completions",
+           {"model": "gpt-5", "messages": [{"role": "user", "content": words}]})
+print("model:", said["choices"][0]["message"]["content"])
+print("shop:", ask(shop + "/orders", {"item": "honey", "count": 1, "customer": words}))
+print("mine:", os.environ.get("SEED"), os.environ.get("MODEL"), os.environ.get("LOGS_DIR"))
+"""
+FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"calls": [1]}}
+
+
+class Ran:
+    """A command that was run by ``windtunnel exec`` in a folder of its own."""
+
+    def __init__(self, folder: Path, *words: str, environ: dict[str, str] | None = None) -> None:
+        self.out = folder / "out"
+        command = [sys.executable, "-m", "windtunnel", "exec", "--out", str(self.out), "--seed", "7", *words]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environ_in(folder) | (environ or {}),
+            capture_output=True,
+            text=True,
+            timeout=RUN_PATIENCE_S,
+            check=False,
+        )
+        self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+
+    def events(self) -> list[Event]:
+        logs = self.out / "logs"
+        return read_history(logs, latest_run(logs)).events()
+
+    def exchanges(self, link: str) -> list[Exchange]:
+        return [event for event in self.events() if isinstance(event, Exchange) and event.link == link]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> str:
+    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+    return str(tmp_path / "agent.py")
+
+
+def links_in(ran: Ran) -> dict[str, dict[str, Any]]:
+    return {event.link["name"]: event.link for event in ran.events() if isinstance(event, LinkOpened)}
+
+
+def port_link(record: Recorded) -> str:
+    return f"port_{record.url.rpartition(':')[2]}"
+
+
+@pytest.mark.parametrize("tap", ["namespace", "proxy"])
+def test_whatever_a_command_calls_is_found_struck_and_recorded(tmp_path: Path, agent: str, tap: str) -> None:
+    wiring = tmp_path / "found.yaml"
+    with shop(tmp_path / "shop.db") as record:
+        options = ["--scripted", "--tap", tap, "--faults", json.dumps({"faults": [FIRST_POST]})]
+        command = ["--record", str(wiring), "--", sys.executable, agent, record.url, "Say hello"]
+        ran = Ran(tmp_path, *options, *command, environ={"SEED": "mine", "MODEL": "gpt-5"})
+        link = port_link(record)
+        assert "shop:" in ran.stderr, ran.stderr
+        struck, again = ran.exchanges(link)
+        assert [met.kind for met in struck.faults if met.injected] == ["lose_reply"] and not again.faults
+        assert record.requests == [("POST", "/orders")] * 2
+        assert [exchange.target for exchange in ran.exchanges("openai")] == ["/v1/chat/completions"]
+        assert set(links_in(ran)) == {link, "openai"}
+        assert "mine: mine gpt-5 None" in ran.stderr
+        assert ran.code == 1  # a write that was done again is a finding
+        assert "1 of 1 struck requests were sent again, 1 got through" in " ".join(ran.stderr.split())
+
+        flown = ["fly", "--wiring", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
+        again_flown = subprocess.run(
+            [sys.executable, "-m", "windtunnel", *flown, "--error-prob", "0"],
+            cwd=tmp_path,
+            env=environ_in(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=RUN_PATIENCE_S,
+            check=False,
+        )
+        assert again_flown.returncode == 0, again_flown.stdout + again_flown.stderr
+        assert record.requests == [("POST", "/orders")] * 3
+
+
+def test_a_command_that_meets_no_fault_is_no_success(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, "--faults", "moderate", "--", sys.executable, "-c", "print('nothing to do')")
+    assert ran.code == 2
+    assert "nothing to do" in ran.stderr and "nothing was met" in ran.stderr
+    assert "it called no server" in ran.stderr
+
+
+def test_a_command_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, "--", sys.executable, "-c", "raise SystemExit('no')")
+    assert ran.code == 1 and "ended with exit code 1" in ran.stdout
+
+
+def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
+    with shop(tmp_path / "shop.db") as record:
+        ran = Ran(tmp_path, "--offline", "--", sys.executable, agent, record.url, "Say hello")
+    assert ran.code == 1 and "failed:" in ran.stderr and "model:" not in ran.stderr
+    assert not ran.exchanges("openai")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "ht tp", "--", "true"], "'ht tp' is no host"),
+        (["--tap", "socks", "--", "true"], "'socks' is not one of"),
+        (["--faults", "lost-replys", "--", "true"], "did you mean lost-replies"),
+        (["--", "no-such-program"], "there is no program 'no-such-program'"),
+        ([], "Missing argument"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_starts(tmp_path: Path, words: list[str], said: str) -> None:
+    ran = Ran(tmp_path, *words)
+    assert ran.code == 64 and said in ran.stderr and "Traceback" not in ran.stderr

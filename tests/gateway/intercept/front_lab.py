@@ -1,0 +1,98 @@
+"""A lab that intercepts, as it ships: front, gateway, embedded Toxiproxy and manager, each a process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from windtunnel.core.sockets import Address
+from windtunnel.history.events import ConnectionEnded, Exchange
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import build_wiring
+from windtunnel.links.wiring_file import WiringFile
+from windtunnel.runner.manager_client import ManagerClient
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.settings.settings import Settings
+from windtunnel.state.state import State
+
+
+class FrontLab:
+    """``run`` begins a run and its first attempt, in which a subject may call whatever it likes."""
+
+    def __init__(self, lab: Lab, state: Path, logs: Path) -> None:
+        self.lab = lab
+        self.logs = logs
+        self._client = ManagerClient(lambda: State(state), time.time, time.sleep)
+        self._state = state
+        self._attempt = 0
+        self.run_id = ""
+
+    @property
+    def front(self) -> Address:
+        assert self.lab.topology.front is not None
+        return self.lab.topology.front
+
+    @property
+    def proxies(self) -> dict[str, str]:
+        """As ``requests`` takes them."""
+        return {"http": self.front.url, "https": self.front.url}
+
+    def begin(self, run_id: str, **settings: Any) -> None:
+        self.run_id = run_id
+        self.settings = Settings.model_validate(
+            {"seed": 1, "toxic_prob": 0, "error_prob": 0, **settings},
+            context={"links": self.lab.topology.links},
+        )
+        self._client = ManagerClient(lambda: State(self._state), time.time, time.sleep)
+        self._client.lease(run_id, self.lab.topology.lab_id, 0, self.settings, lambda _: None)
+        armed = self._client.arm("e1", 1, [], 30)
+        assert armed.arming_ms is not None, armed.why_not
+        self._attempt = armed.attempt_id
+
+    def end_attempt(self) -> None:
+        """As the runner does it: healed and settled, what has happened in it is on the disk."""
+        if self._attempt:
+            self._client.finish(self._attempt, self.settings)
+            self._attempt = 0
+
+    def end(self) -> None:
+        self.end_attempt()
+        self._client.release()
+        self._client.close()
+
+    def ended(self) -> list[ConnectionEnded]:
+        """Ends the attempt, and gives what the front has recorded of it."""
+        self.end_attempt()
+        path = history_file(self.logs, self.run_id, "front", 0)
+        events = read_file(path) if path.exists() else []
+        return [event for event in events if isinstance(event, ConnectionEnded)]
+
+    def exchanges(self) -> list[Exchange]:
+        events = read_file(history_file(self.logs, self.run_id, "gateway", 0))
+        return [event for event in events if isinstance(event, Exchange)]
+
+
+@contextmanager
+def front_lab(
+    folder: Path,
+    intercept: Mapping[str, Any] | None = None,
+    links: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[FrontLab]:
+    places = {
+        "STATE_DB": str(folder / "state" / "state.db"),
+        "EFFECTS_DB": str(folder / "state" / "effects.db"),
+        "LOGS_DIR": str(folder / "logs"),
+    }
+    data = {"intercept": dict(intercept or {}), "links": dict(links or {})}
+    wiring = build_wiring(WiringFile("test", data), folder)
+    configuration = load_configuration({**os.environ, **places, **(environ or {})}, wiring=wiring)
+    with Lab(configuration, Choice("embedded")) as lab:
+        yield FrontLab(lab, folder / "state" / "state.db", folder / "logs")

@@ -1,0 +1,62 @@
+"""Questions for names, as the namespace tap has them answered."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.gateway.intercept.fake_names import FakeNames
+
+A, AAAA, TXT = 1, 28, 16
+
+
+def question(name: str, kind: int = A) -> bytes:
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    return struct.pack("!6H", 77, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack("!2H", kind, 1)
+
+
+def answered(answer: bytes) -> tuple[int, int]:
+    """The code of the reply, and how many records it has."""
+    number, flags, _, records, *_ = struct.unpack_from("!6H", answer)
+    assert number == 77
+    assert flags & 0x8000
+    return flags & 0xF, records
+
+
+def test_each_name_has_an_address_that_tells_it_again() -> None:
+    names = FakeNames()
+    asked = [names.answer(question(name)) for name in ("api.example.com", "shop.example", "API.example.COM")]
+    assert [answered(answer) for answer in asked] == [(0, 1)] * 3
+    addresses = [ip_address(answer[-4:]) for answer in asked]
+    assert addresses[0] == addresses[2] != addresses[1]
+    assert [names.name(address) for address in addresses[:2]] == ["api.example.com", "shop.example"]
+    assert names.name(ip_address("203.0.113.7")) == "203.0.113.7"
+
+
+@pytest.mark.parametrize("kind", [AAAA, TXT])
+def test_a_name_has_no_record_of_another_kind(kind: int) -> None:
+    assert answered(FakeNames().answer(question("shop.example", kind))) == (0, 0)
+
+
+def test_no_address_is_a_name_s() -> None:
+    assert answered(FakeNames().answer(question("1.0.18.198.in-addr.arpa", 12))) == (3, 0)
+
+
+def test_this_machine_is_itself() -> None:
+    assert FakeNames().answer(question("localhost"))[-4:] == bytes([127, 0, 0, 1])
+
+
+def test_when_no_address_is_left_the_answer_says_so() -> None:
+    names = FakeNames()
+    for number in range(131070):
+        names.address(f"{number}.example")
+    assert answered(names.answer(question("one.more"))) == (2, 0)
+
+
+@given(st.binary(max_size=80))
+def test_whatever_comes_is_answered_or_left(data: bytes) -> None:
+    FakeNames().answer(data)

@@ -1,0 +1,117 @@
+"""A client's socket with TLS on it that can end as a plain one can, and says how the other side ended."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from typing import Any
+
+HOST = "intercepted.example"
+
+
+def trusting(pem: str) -> ssl.SSLContext:
+    """A client that takes the certificates of that authority alone."""
+    context = ssl.create_default_context(cadata=pem)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+class SecureSocket:
+    """The part of a socket's methods that the tests use. ``told_end``: the server said that it sends no more.
+
+    One thread may send while another reads.
+    """
+
+    def __init__(self, plain: socket.socket, pem: str, host: str = HOST) -> None:
+        self.plain = plain
+        self.told_end = False
+        self._lock = threading.Lock()
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = trusting(pem).wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.settimeout, self.setsockopt = plain.settimeout, plain.setsockopt
+        self._unsent = b""
+        self.getsockname, self.getpeername = plain.getsockname, plain.getpeername
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._take_in()
+        self._flush()
+
+    def _take_in(self) -> None:
+        data = self.plain.recv(1 << 16)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        self.plain.sendall(self._outgoing.read())
+
+    def sendall(self, data: bytes) -> None:
+        for start in range(0, len(data), 1 << 14):
+            with self._lock:
+                self._tls.write(data[start : start + (1 << 14)])
+                encrypted = self._outgoing.read()
+            self.plain.sendall(encrypted)
+
+    def send(self, data: bytes) -> int:
+        """Takes at most a record. Raises ``TimeoutError`` if nothing of the one before can leave."""
+        self._send_rest()
+        record = data[: 1 << 14]
+        with self._lock:
+            self._tls.write(record)
+            self._unsent = self._outgoing.read()
+        return len(record)
+
+    def _send_rest(self) -> None:
+        while self._unsent:
+            self._unsent = self._unsent[self.plain.send(self._unsent) :]
+
+    def recv(self, size: int) -> bytes:
+        """Empty at the end of the connection, whether it was told by TLS or not."""
+        while True:
+            try:
+                with self._lock:
+                    data = self._tls.read(size)
+                self.told_end = self.told_end or not data
+                return data
+            except ssl.SSLWantReadError:
+                self._send_rest()
+                self._take_in()
+            except ssl.SSLZeroReturnError:
+                self.told_end = True
+                return b""
+            except ssl.SSLEOFError:
+                return b""
+
+    def shutdown(self, how: int) -> None:
+        """Ends this side alone, by TLS and by TCP."""
+        with self._lock:
+            with suppress(ssl.SSLWantReadError):  # the other side need not have ended
+                self._tls.unwrap()
+            encrypted = self._outgoing.read()
+        self.plain.sendall(encrypted)
+        self.plain.shutdown(how)
+
+    def __enter__(self) -> SecureSocket:
+        return self
+
+    def close(self) -> None:
+        """Closes in order, as far as TCP goes: with a session ticket unread it would be a reset."""
+        with suppress(OSError):
+            self.plain.setblocking(False)
+            while self.plain.recv(1 << 16):
+                pass
+        self.plain.close()
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

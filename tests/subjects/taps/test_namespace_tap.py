@@ -1,0 +1,109 @@
+"""What is inside the namespace tap, besides clients that the front answers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.tapped import opened, places, run
+from windtunnel.subjects.taps.tap import Tap
+
+pytestmark = pytest.mark.slow
+
+OWN_SERVER = """
+import http.server, threading, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"its own")
+    def log_message(self, *_): pass
+class Server(http.server.HTTPServer):
+    address_family = FAMILY
+server = Server((HOST, 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen(f"http://{URL_HOST}:{server.server_port}/").read().decode())
+"""
+UDP = """
+import socket
+quic = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+quic.settimeout(10)
+quic.connect(("1.1.1.1", 443))
+quic.send(b"hello")
+try:
+    quic.recv(100)
+except ConnectionRefusedError:
+    print("refused")
+"""
+NAMES = """
+import socket
+print(*map(socket.gethostbyname, ["shop.example", "shop.example", "localhost"]))
+print([family for family, *_ in socket.getaddrinfo("shop.example", 443, type=socket.SOCK_STREAM)])
+"""
+
+
+@pytest.fixture
+def tap(tmp_path: Path, front: AnsweringFront) -> Iterator[Tap]:
+    with opened(front, tmp_path, "namespace") as tap:
+        yield tap
+
+
+def python(tap: Tap, folder: Path, text: str) -> str:
+    return run(tap, [sys.executable, "-c", text], folder)
+
+
+def test_each_connection_tells_its_host_and_port(tmp_path: Path, tap: Tap, front: AnsweringFront) -> None:
+    urls = ["https://api.example.com/", "http://203.0.113.7:81/", "http://[::1]:9009/", "http://0.0.0.0:82/"]
+    printed = run(tap, ["curl", "-sS", "--globoff", "-w", "\\n", *urls], tmp_path)
+    assert places(printed)[1:] == ["http://203.0.113.7:81", "http://::1:9009", "http://127.0.0.1:82"]
+    assert front.taken[0] == ("api.example.com", 443)
+
+
+@pytest.mark.parametrize(("family", "host"), [("2", "127.0.0.1"), ("10", "::1")])
+def test_a_subject_reaches_a_server_that_it_started_itself(
+    tmp_path: Path, tap: Tap, front: AnsweringFront, family: str, host: str
+) -> None:
+    text = OWN_SERVER.replace("FAMILY", family).replace(
+        "URL_HOST", f"'[{host}]'" if ":" in host else repr(host)
+    )
+    assert python(tap, tmp_path, text.replace("HOST", repr(host))) == "its own\n"
+    assert front.taken == []
+
+
+def test_no_datagram_but_a_question_for_a_name_is_answered(tmp_path: Path, tap: Tap) -> None:
+    assert python(tap, tmp_path, UDP) == "refused\n"
+
+
+def test_a_name_has_one_address_of_nobodys_and_none_of_ipv6(tmp_path: Path, tap: Tap) -> None:
+    addresses, families = python(tap, tmp_path, NAMES).splitlines()
+    assert addresses == "198.18.0.1 198.18.0.1 127.0.0.1"
+    assert families == "[<AddressFamily.AF_INET: 2>]"
+
+
+def test_the_system_s_own_certificates_are_replaced_for_a_child_without_variables(
+    tmp_path: Path, tap: Tap
+) -> None:
+    command = ["env", "-i", "curl", "-sS", "-w", "\\n", "https://api.example.com/"]
+    assert places(run(tap, command, tmp_path)) == ["https://api.example.com:443"]
+
+
+def test_a_proxy_of_the_user_s_is_not_asked(tmp_path: Path, tap: Tap, front: AnsweringFront) -> None:
+    environ = {**os.environ, "HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "example.com"}
+    run(tap, ["curl", "-sS", "https://api.example.com/"], tmp_path, environ)
+    assert front.taken == [("api.example.com", 443)]
+
+
+def test_the_command_has_no_child_and_no_descriptor_of_the_tap_s(tmp_path: Path, tap: Tap) -> None:
+    text = "import os; print(os.listdir('/proc/self/fd')); print(open(f'/proc/thread-self/children').read())"
+    descriptors, children, *_ = python(tap, tmp_path, text).splitlines()
+    assert len(descriptors.split()) == 4  # three of its own, and the listing's
+    assert children.strip() == ""
+
+
+def test_the_command_s_exit_code_is_its_own(tmp_path: Path, tap: Tap) -> None:
+    assert run(tap, ["sh", "-c", "sh -c 'exit 3'; echo $?"], tmp_path) == "3\n"

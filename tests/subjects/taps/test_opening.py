@@ -1,0 +1,99 @@
+"""The files of a tap, and the variables of its subject."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.tapped import behind, opened
+from windtunnel.core.private_files import private_folder
+from windtunnel.core.sockets import Address
+from windtunnel.links.intercept_spec import InterceptSpec
+from windtunnel.links.wiring import NO_WIRING
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.taps.opening import open_tap
+from windtunnel.subjects.taps.tap import NO_TAP
+from windtunnel.subjects.taps.trust import write_trust
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "private"))
+
+
+def test_the_files_are_the_user_s_alone_hold_no_key_and_go_away(
+    tmp_path: Path, front: AnsweringFront
+) -> None:
+    with opened(front, tmp_path, "proxy") as tap:
+        folder = Path(tap.variables["SSL_CERT_FILE"]).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert not any(b"PRIVATE KEY" in file.read_bytes() for file in folder.iterdir())
+    assert not folder.exists()
+
+
+def test_what_a_killed_run_left_is_removed_and_what_is_in_use_is_not(
+    tmp_path: Path, front: AnsweringFront
+) -> None:
+    with opened(front, tmp_path, "proxy") as first:
+        left = private_folder() / "tap-left"
+        left.mkdir()
+        with opened(front, tmp_path, "proxy"):
+            assert not left.exists()
+            assert Path(first.variables["SSL_CERT_FILE"]).exists()
+
+
+def test_the_bundle_has_the_user_s_certificates_the_system_s_and_the_authority_s(
+    tmp_path: Path, front: AnsweringFront
+) -> None:
+    users = tmp_path / "users.pem"
+    users.write_text("-----BEGIN CERTIFICATE-----\nusers\n-----END CERTIFICATE-----\n")
+    given = {"REQUESTS_CA_BUNDLE": str(users), "NODE_EXTRA_CA_CERTS": str(users), "PATH": ""}
+    trust = write_trust(tmp_path, front.authority.pem, given)
+    bundle, added = trust.bundle.read_text(), Path(trust.variables["NODE_EXTRA_CA_CERTS"]).read_text()
+    assert bundle.count("BEGIN CERTIFICATE") > 50
+    assert added.count("BEGIN CERTIFICATE") == 2
+    for text in (bundle, added):
+        assert "\nusers\n" in text
+        assert front.authority.pem.strip() in text
+
+
+def test_options_of_the_user_s_are_kept(tmp_path: Path, front: AnsweringFront) -> None:
+    environ = {**os.environ, "NODE_OPTIONS": "--no-warnings", "JAVA_TOOL_OPTIONS": "-Xmx1g", "NO_PROXY": "*"}
+    with opened(front, tmp_path, "proxy", environ) as tap:
+        behind_it = tap.environ(environ)
+    assert behind_it["NODE_OPTIONS"].startswith("--no-warnings --require /")
+    assert behind_it["JAVA_TOOL_OPTIONS"].startswith(f"-Xmx1g -Dhttp.proxyHost={front.address.host} ")
+    assert "NO_PROXY" not in behind_it
+    assert behind_it["https_proxy"] == behind_it["ALL_PROXY"] == front.address.url
+
+
+def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, front: AnsweringFront) -> None:
+    configuration = behind(front.address, front.topology, tmp_path).configuration
+    with open_tap(NO_WIRING, configuration) as tap:
+        assert tap is NO_TAP
+    assert NO_TAP.words(["a"]) == ["a"]
+    assert NO_TAP.environ({"A": "b"}) == {"A": "b"}
+    assert NO_TAP.notes == []
+
+
+def test_a_front_elsewhere_takes_no_namespace(tmp_path: Path, front: AnsweringFront) -> None:
+    configuration = behind(front.address, tmp_path / "other.json", tmp_path).configuration
+    wiring = replace(NO_WIRING, intercept=InterceptSpec())
+    with open_tap(wiring, configuration) as tap:
+        assert (tap.kind, tap.reason) == ("proxy", "the lab's front does not run on this machine")
+
+
+def test_a_gateway_without_an_authority_is_told_of(tmp_path: Path, front: AnsweringFront) -> None:
+    wired = behind(front.address, front.topology, tmp_path)
+    wired.addresses["control"] = Address("127.0.0.1", 1)
+    wiring = replace(NO_WIRING, intercept=InterceptSpec())
+    with (
+        pytest.raises(SettingsError, match="gives no certificate"),
+        open_tap(wiring, wired.configuration),
+    ):
+        pass

@@ -1,0 +1,122 @@
+"""Wired subjects of each kind that the run starts, behind each tap; nothing of them is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.tapped import behind
+from tests.subjects.wired import Wired, alive, pid_in
+from tests.support import until
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+
+pytestmark = pytest.mark.slow
+
+TAPS = ["namespace", "proxy"]
+ANSWER = {"way": "https", "host": "api.example.com", "port": 443}
+GET = "import urllib.request\nget = lambda: urllib.request.urlopen('https://api.example.com/').read().decode()\n"
+SERVICE = f"""{GET}
+import http.server, os, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = self.rfile.read(int(self.headers["content-length"]))
+        if b"die" in asked:
+            os.kill(os.getpid(), 9)
+        answer = get().encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+WORK = "echo $$ > main; setsid sh -c 'echo $$ > daemon; exec sleep 600' & exec sleep 600"
+RUNNER = """
+import sys
+from pathlib import Path
+from tests.subjects.taps.tapped import behind
+from windtunnel.core.sockets import Address
+folder, front, topology, yaml = sys.argv[1:]
+with behind(Address.parse(front), Path(topology), Path(folder)).opened(yaml) as subject:
+    subject("", behind(Address.parse(front), Path(topology), Path(folder)).context())
+"""
+
+
+@pytest.fixture
+def wired(tmp_path: Path, front: AnsweringFront) -> Wired:
+    return behind(front.address, front.topology, tmp_path)
+
+
+def yaml(subject: object, tap: str) -> str:
+    return json.dumps({"intercept": {"tap": tap}, "subject": subject})
+
+
+@pytest.mark.parametrize("tap", TAPS)
+def test_a_command(wired: Wired, tap: str) -> None:
+    with wired.opened(yaml({"command": [sys.executable, "-c", GET + "print(get())"]}, tap)) as subject:
+        assert json.loads(subject("", wired.context()).response) == ANSWER
+        assert subject.tap.kind == tap
+
+
+@pytest.mark.parametrize("tap", TAPS)
+def test_a_callable(wired: Wired, tap: str) -> None:
+    wired.file("agent.py", GET + "def ask(prompt): return get()")
+    with wired.opened(yaml({"python": "agent:ask"}, tap)) as subject:
+        for attempt in (1, 2):
+            assert json.loads(subject("", wired.context(attempt)).response) == ANSWER
+
+
+@pytest.mark.parametrize("tap", TAPS)
+def test_a_service_is_reached_and_started_again(wired: Wired, tap: str) -> None:
+    wired.file("agent.py", SERVICE)
+    with bind(FREE) as listener:
+        port = address_of(listener).port
+    url = f"http://127.0.0.1:{port}/"
+    with wired.opened(yaml({"service": [sys.executable, "agent.py", str(port)], "url": url}, tap)) as subject:
+        assert json.loads(subject("", wired.context()).response) == ANSWER
+        assert subject("die", wired.context(2)).error_type == "ServiceEnded"
+        assert json.loads(subject("", wired.context(3)).response) == ANSWER
+
+
+@pytest.fixture
+def runner(tmp_path: Path, front: AnsweringFront) -> Iterator[int]:
+    """A process that is asking a command in a namespace, which works."""
+    text = yaml({"command": ["sh", "-c", WORK], "folder": "."}, "namespace")
+    words = [sys.executable, "-c", RUNNER, str(tmp_path), str(front.address), str(front.topology), text]
+    runner = os.spawnv(os.P_NOWAIT, sys.executable, words)
+    pids = [runner]
+    try:
+        pids += [pid_in(tmp_path / name) for name in ("main", "daemon")]
+        yield runner
+    finally:
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(runner, 0)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("killed", ["runner", "subject"])
+def test_nothing_of_a_namespace_outlives_what_is_killed(tmp_path: Path, runner: int, killed: str) -> None:
+    [keeper] = children(runner)
+    until(lambda: len(children(keeper)) == 2, "the subject and the helper")
+    pids = [*children(keeper), pid_in(tmp_path / "daemon")]
+    os.kill(runner if killed == "runner" else pid_in(tmp_path / "main"), signal.SIGKILL)
+    until(lambda: not any(map(alive, pids)))
+
+
+def test_the_command_and_the_helper_end_with_their_keeper(tmp_path: Path, runner: int) -> None:
+    [keeper] = children(runner)
+    until(lambda: len(children(keeper)) == 2, "the subject and the helper")
+    pids = children(keeper)
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: not any(map(alive, pids)))
