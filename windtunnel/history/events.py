@@ -28,7 +28,6 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
-HowEnded = Literal["fin", "rst", "refused"]
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -533,7 +532,7 @@ class ConnectionEnded:
     sent: int
     received: int
     ended_by: Literal["client", "proxy"]
-    how: HowEnded
+    how: Literal["fin", "rst", "refused"]
     tls: bool
     host: str
     port: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from windtunnel.gateway.intercept.front import Front
 from windtunnel.gateway.intercept.front_history import FrontHistory
 from windtunnel.gateway.intercept.guide import Guide
 from windtunnel.gateway.intercept.lane_state import LaneState
-from windtunnel.gateway.intercept.namespace import namespaces_socket, serve_namespaces
+from windtunnel.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
 from windtunnel.gateway.intercept.policy import Policy
 from windtunnel.gateway.intercept.routes import Routes, intercept_of
 from windtunnel.gateway.intercept.topology_file import TopologyFile
@@ -40,9 +39,9 @@ async def _serve() -> None:
         at_end.callback(history.close)
         serving = [asyncio.ensure_future(front.serve_proxy(listen("front", lane.front)))]
         if os.environ.get(TOPOLOGY_VARIABLE):
-            path = namespaces_socket(Path(os.environ[TOPOLOGY_VARIABLE]))
-            at_end.callback(path.unlink, missing_ok=True)
-            serving.append(asyncio.ensure_future(serve_namespaces(_bound(path), front.take)))
+            namespaces = listen_for_namespaces(Path(os.environ[TOPOLOGY_VARIABLE]))
+            at_end.callback(Path(namespaces.getsockname()).unlink, missing_ok=True)
+            serving.append(asyncio.ensure_future(serve_namespaces(namespaces, front.take)))
         told = asyncio.ensure_future(_until_told_to_end())
         ended, _ = await asyncio.wait([told, *serving], return_when=asyncio.FIRST_COMPLETED)
         for service in serving:
@@ -50,15 +49,6 @@ async def _serve() -> None:
         await asyncio.wait(serving)
         for first in ended:
             first.result()  # a service that ended by itself has failed
-
-
-def _bound(path: Path) -> socket.socket:
-    """Listens at that Unix socket, in the place of one that a front before this one has left."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
-    return listener
 
 
 async def _until_told_to_end() -> None:

@@ -11,7 +11,6 @@ from typing import Literal, cast
 
 from windtunnel.gateway.connection.client_transport import ClientTransport
 from windtunnel.gateway.intercept.first_bytes import TLS_RECORD
-from windtunnel.history.events import HowEnded
 
 _BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read
 _LAST_REPLY_S = 1.0
@@ -31,7 +30,7 @@ class Carried:
     first_sent: float | None = None
     first_received: float | None = None
     ended_by: Literal["client", "proxy"] = "client"
-    how: HowEnded = "fin"
+    how: Literal["fin", "rst", "refused"] = "fin"
     tls: bool = False
     switched: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windtunnel.faults.base import Fault
-from windtunnel.faults.catalogue.mcp.answers import RpcError, ToolError, UnknownSession
+from windtunnel.faults.catalogue.mcp.answers import McpToolError, RpcError, UnknownSession
 from windtunnel.faults.catalogue.mcp.ends import EndedStream, ServerDeath
 from windtunnel.faults.catalogue.mcp.lines import GarbageLine, SplitLine
 from windtunnel.faults.catalogue.mcp.notifications import IgnoredCancel, LostNotification, SlowProgress
@@ -11,7 +11,7 @@ from windtunnel.faults.catalogue.mcp.responses import DuplicateResponse, LateRes
 from windtunnel.faults.catalogue.mcp.tools import ChangedTools, PoisonedDescription
 
 MCP_FAULTS: tuple[type[Fault], ...] = (
-    ToolError,
+    McpToolError,
     RpcError,
     UnknownSession,
     LateResponse,

@@ -37,7 +37,7 @@ class _McpAnswer(AnsweringFault):
         raise NotImplementedError
 
 
-class ToolError(_McpAnswer):
+class McpToolError(_McpAnswer):
     """The tool fails: a result with ``isError``, and why as its text.
 
     It is how servers report a tool's exception, wrong arguments and (most of them) an unknown tool. To the

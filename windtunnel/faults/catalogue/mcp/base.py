@@ -23,7 +23,7 @@ def ending_causes(ending: Ending) -> frozenset[ErrorKind]:
 
 
 @dataclass(frozen=True)
-class Sent:
+class Replacement:
     """What is sent in a response's place: messages, events of an event stream, and seconds to wait."""
 
     steps: Sequence[_Sent]
@@ -67,7 +67,7 @@ class ResponseFault(Fault):
         events = [_event(step) for step in sent.steps]
         return Changed(_raw(events, sent.ending, tried.lines, kept), sent.evidence)
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent | Miss:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         """What the client gets in that response's place."""
         raise NotImplementedError
 

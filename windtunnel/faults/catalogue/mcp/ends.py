@@ -17,7 +17,7 @@ from windtunnel.dialects.mcp import (
     read_message,
 )
 from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Sent
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 
 class EndedStream(ResponseFault):
@@ -41,11 +41,11 @@ class EndedStream(ResponseFault):
     def causes(self) -> frozenset[ErrorKind]:
         return self.can_cause if self.ending != "keep" else TIMEOUT
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement:
         # an empty event with an id, as servers send it to begin a stream that can be resumed
         given = [b"id: " + self.id.encode() + b"\ndata: \n\n"] if self.at == "after_id" else []
         ending: Ending = self.ending
-        return Sent(given or [b": nothing\n\n"], {"at": self.at, "lost": response.id}, ending)
+        return Replacement(given or [b": nothing\n\n"], {"at": self.at, "lost": response.id}, ending)
 
 
 class ServerDeath(Fault):

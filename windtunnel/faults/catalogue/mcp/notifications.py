@@ -22,7 +22,7 @@ from windtunnel.dialects.mcp import (
     read_message,
 )
 from windtunnel.faults.base import Act, Fault, Miss, Try, WhyNot
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Sent
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _ACCEPTED = Reply(status=202)
 
@@ -112,11 +112,11 @@ class SlowProgress(ResponseFault):
             return Miss("nothing_to_change")
         return super().act(tried)
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement:
         pause = self.ms / 1000 / self.steps
         steps: list[Any] = []
         for step in range(1, self.steps + 1):
             # the total is never reached: what is reported as done is not done
             said = {"progressToken": asked.progress_token, "progress": step, "total": self.steps + 1}
             steps += (pause, notification_message(PROGRESS, said))
-        return Sent([*steps, response.value], {"delay_ms": self.ms, "progress": self.steps})
+        return Replacement([*steps, response.value], {"delay_ms": self.ms, "progress": self.steps})

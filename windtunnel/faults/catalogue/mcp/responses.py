@@ -9,7 +9,7 @@ from pydantic import Field
 from windtunnel.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from windtunnel.dialects.mcp import McpMessage
 from windtunnel.faults.base import Miss, Try
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Sent
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _Kind = Literal["other", "text", "none"]
 
@@ -25,8 +25,8 @@ class LateResponse(ResponseFault):
 
     ms: float = Field(30_000, ge=0, le=600_000, description="milliseconds")
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent:
-        return Sent([self.ms / 1000, response.value], {"delay_ms": self.ms})
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement:
+        return Replacement([self.ms / 1000, response.value], {"delay_ms": self.ms})
 
 
 class DuplicateResponse(ResponseFault):
@@ -39,8 +39,8 @@ class DuplicateResponse(ResponseFault):
 
     n: int = Field(2, ge=2, le=10, description="how often it comes")
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent:
-        return Sent([response.value] * self.n, {"responses": self.n})
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement:
+        return Replacement([response.value] * self.n, {"responses": self.n})
 
 
 class WrongId(ResponseFault):
@@ -55,11 +55,11 @@ class WrongId(ResponseFault):
 
     kind: _Kind = Field("other", description="which id it has")
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent | Miss:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         wrong = self._wrong(response.id)
         if wrong == response.id:
             return Miss("nothing_to_change")
-        return Sent([{**response.value, "id": wrong}], {"original": response.id, "changed": wrong})
+        return Replacement([{**response.value, "id": wrong}], {"original": response.id, "changed": wrong})
 
     def _wrong(self, id: Any) -> Any:
         if self.kind == "none":

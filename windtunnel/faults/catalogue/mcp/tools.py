@@ -11,7 +11,7 @@ from windtunnel.core.draws import choose
 from windtunnel.dialects.json_values import as_list, as_object, as_text
 from windtunnel.dialects.mcp import LIST, McpMessage
 from windtunnel.faults.base import Miss, Try, evidence_of
-from windtunnel.faults.catalogue.mcp.base import ResponseFault, Sent
+from windtunnel.faults.catalogue.mcp.base import Replacement, ResponseFault
 
 _Tool = dict[str, Any]
 _Kind = Literal["removed", "renamed", "new_argument", "retyped_argument", "none"]
@@ -25,7 +25,7 @@ class _ListedTool(ResponseFault):
 
     tool: str | None = Field(None, min_length=1, description="the tool by its name; else drawn")
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent | Miss:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         tools = [tool for tool in response.tools if self.tool in (None, tool.get("name"))]
         if not tools:
             return Miss("nothing_to_change")
@@ -34,7 +34,7 @@ class _ListedTool(ResponseFault):
         listed = [new for one in response.tools for new in (changed if one is tool else [one])]
         result = {**(response.result or {}), "tools": listed}
         evidence = {"original": evidence_of(tool), "changed": evidence_of(changed)}
-        return Sent([{**response.value, "result": result}], evidence)
+        return Replacement([{**response.value, "result": result}], evidence)
 
     def _listed(self, tool: _Tool) -> list[_Tool]:
         """What the list has in the tool's place."""
@@ -54,11 +54,11 @@ class ChangedTools(_ListedTool):
 
     kind: _Kind = Field("removed", description="what becomes of the tool")
 
-    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Sent | Miss:
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         if self.kind == "none" and response.tools:
             emptied = {**(response.result or {}), "tools": []}
             names = [as_text(tool.get("name")) for tool in response.tools]
-            return Sent([{**response.value, "result": emptied}], {"removed": evidence_of(names)})
+            return Replacement([{**response.value, "result": emptied}], {"removed": evidence_of(names)})
         return super().sent(tried, asked, response)
 
     def _listed(self, tool: _Tool) -> list[_Tool]:
