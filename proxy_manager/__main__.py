@@ -59,7 +59,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     check_version(state_path)
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)
-    gateway = GatewayControl(topology.control)
+    gateway = GatewayControl(topology.control, topology.front)
 
     def make_reconciler(state: State) -> Reconciler:
         return Reconciler(state, proxies, gateway, logs, topology.lab_id, topology.lane, time.time)

@@ -42,8 +42,7 @@ class LaneProxies:
         """Makes the proxy of a link that was found, and says where it is to be dialled."""
         if link.name not in self._topology.links:
             topology = self._topology
-            host = next(iter(topology.proxies.values()), topology.manager).host
-            listen = next(iter(topology.proxy_listen.values()), Address(host, 0)).host
+            host, listen = topology.proxy_hosts
             self._topology = replace(
                 topology,
                 links=topology.links.adding([link]),

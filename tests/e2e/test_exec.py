@@ -40,7 +40,7 @@ print("model:", said["choices"][0]["message"]["content"])
 print("shop:", ask(shop + "/orders", {"item": "honey", "count": 1, "customer": words}))
 print("mine:", os.environ.get("SEED"), os.environ.get("MODEL"), os.environ.get("LOGS_DIR"))
 """
-FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"calls": [1]}}
+FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"first": 1}}
 
 
 class Ran:
@@ -98,7 +98,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(tmp_path: Path, a
         assert set(links_in(ran)) == {link, "openai"}
         assert "mine: mine gpt-5 None" in ran.stderr
         assert ran.code == 1  # a write that was done again is a finding
-        assert "1 of 1 struck requests were sent again, 1 got through" in " ".join(ran.stderr.split())
+        assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
         flown = ["fly", "--wiring", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
         again_flown = subprocess.run(
@@ -138,7 +138,7 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
     [
         (["--only", "ht tp", "--", "true"], "'ht tp' is no host"),
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
-        (["--faults", "lost-replys", "--", "true"], "did you mean lost-replies"),
+        (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "there is no program 'no-such-program'"),
         ([], "Missing argument"),
     ],

@@ -36,10 +36,16 @@ def test_one_that_is_struck_every_time_does_not_get_through():
 def test_a_fault_that_changed_nothing_struck_nothing():
     met = FaultMet("u", "unavailable", False, "cut_short")
     (row,) = calls_by_link([STARTED, replace(ASKED, faults=[met])])
-    assert not row.struck and not row.struck_requests
+    assert not row.struck and not row.failed
 
 
 def test_a_link_with_a_toxic_is_told_though_nothing_came_through():
     armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
     (row,) = calls_by_link([STARTED, armed])
     assert (row.requests, dict(row.toxics)) == (0, {"timeout": 1})
+
+
+def test_a_request_that_was_only_delayed_needs_no_other():
+    delayed = replace(ASKED, faults=[FaultMet("d", "delay", True)])
+    (row,) = calls_by_link([STARTED, delayed])
+    assert dict(row.struck) == {"delay": 1} and not row.failed

@@ -5,7 +5,10 @@ from __future__ import annotations
 from windtunnel.links.found import found_link
 from windtunnel.links.link import Link
 from windtunnel.links.recorded_wiring import recorded_wiring
+from windtunnel.links.subject_spec import CommandSpec
 from windtunnel.links.wiring import load_wiring
+
+COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
 
 
 def test_it_reads_as_the_links_that_were_found(tmp_path):
@@ -16,8 +19,9 @@ def test_it_reads_as_the_links_that_were_found(tmp_path):
         found_link("127.0.0.1", 9000, "http", ()),
     ]
     path = tmp_path / "wiring.yaml"
-    path.write_text(recorded_wiring(found, {"tap": "proxy"}, ["python", "agent.py", "{prompt}"], {}))
+    path.write_text(recorded_wiring(found, {"tap": "proxy"}, COMMAND))
     wiring = load_wiring(path)
+    assert wiring.subject == COMMAND
     key = lambda link: (link.name, link.upstream, link.dialect, link.hosts)  # noqa: E731
     assert [key(link) for link in wiring.links] == [key(link) for link in found]
     assert wiring.intercept is not None and wiring.intercept.tap == "proxy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,27 @@ def test_what_cannot_be_read_is_said(tmp_path):
 def test_a_link_of_the_command_line_is_a_name_and_an_address(given):
     with pytest.raises(WiringError, match="--link"):
         with_links(NO_WIRING, [given])
+
+
+STDIO = "links:\n  files: {mcp: {command: [npx, -y, server, ./data]}}\nsubject: {command: [a, '{prompt}']}\n"
+
+
+def test_an_mcp_server_over_stdio_is_a_tool_link(write):
+    files = load_wiring(write(STDIO)).links["files"]
+    assert (files.upstream, files.dialect, files.env) == ("stdio", "mcp", ("FILES_MCP",))
+    assert files.command == ("npx", "-y", "server", "./data") and not files.is_model
+    assert Link.load(json.loads(json.dumps(files.dump()))) == files
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("upstream: http://127.0.0.1:1", "has an upstream or mcp, not both"),
+        ("dialect: gemini", "leave it out"),
+        ("mcp: {command: ['']}", "is the program"),
+    ],
+)
+def test_a_link_over_stdio_has_nothing_else(write, key, problem):
+    text = STDIO.replace("mcp: {", f"{key}, mcp: {{") if "mcp" not in key else STDIO.replace("npx, -y", "''")
+    with pytest.raises(WiringError, match=problem):
+        load_wiring(write(text))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from windtunnel.history.reader import read_history
 from windtunnel.judging.calls import calls_by_link
 from windtunnel.judging.summary import summarise
 from windtunnel.links.recorded_wiring import recorded_wiring
-from windtunnel.links.subject_spec import PROMPT
+from windtunnel.links.subject_spec import PROMPT, CommandSpec
 from windtunnel.links.wiring import Wiring, build_wiring
 from windtunnel.links.wiring_file import WiringFile
 from windtunnel.report.calls import calls_table
@@ -61,7 +63,7 @@ _QUIET = {"toxic_prob": "0", "error_prob": "0", "model": "scripted"}
 )
 @click.option("--prompts", "file", type=click.Path(path_type=Path), help="run it for each prompt of the file")
 @setting_options
-@lab_options
+@partial(lab_options, charts=False)
 @click.argument("command", nargs=-1, required=True)
 def exec_command(
     tap: str,
@@ -101,7 +103,7 @@ def exec_command(
     quiet = {name: value for name, value in _QUIET.items() if settings.get(name) is None}
     options = FlightOptions(None, toxiproxy, out, charts, as_json)
     flown = fly_in_own_lab(wiring, prompts, {**settings, **quiet}, options)
-    sys.exit(_tell(flown, wiring, intercept, record, command))
+    sys.exit(_tell(flown, wiring, intercept, record))
 
 
 def _wiring(intercept: dict[str, Any], command: Sequence[str], *, asks: bool) -> Wiring:
@@ -111,9 +113,7 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, asks: bool) ->
     return build_wiring(WiringFile("windtunnel exec", {"intercept": intercept, "subject": subject}), Path())
 
 
-def _tell(
-    flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path | None, command: Sequence[str]
-) -> int:
+def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:
     """Shows what was called, writes the wiring that was found, and returns the exit code."""
     if not (flown.logs / "runs" / flown.run_id).exists():
         return flown.code
@@ -124,7 +124,8 @@ def _tell(
     met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
     plain_console(stderr=True).print(calls_table(rows, nothing_met=armed and not met))
     if record is not None:
-        _write_wiring(record, events, intercept, command)
+        assert isinstance(wiring.subject, CommandSpec)
+        _write_wiring(record, events, intercept, wiring.subject)
     if flown.code:
         return flown.code
     if summary.findings or any(e.ended_by == "exception" for e in events if isinstance(e, AttemptEnded)):
@@ -133,11 +134,13 @@ def _tell(
 
 
 def _write_wiring(
-    path: Path, events: Sequence[Event], intercept: dict[str, Any], command: Sequence[str]
+    path: Path, events: Sequence[Event], intercept: dict[str, Any], command: CommandSpec
 ) -> None:
     started = next(event for event in events if isinstance(event, RunStarted))
+    folder = os.path.relpath(Path.cwd(), path.absolute().parent)
     try:
-        path.write_text(recorded_wiring(started.wired, intercept, command, {}), encoding="utf-8")
+        text = recorded_wiring(started.wired, intercept, command.model_copy(update={"folder": folder}))
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None
     click.echo(f"the wiring that was found: {path}", err=True)

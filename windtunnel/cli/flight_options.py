@@ -85,11 +85,11 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def lab_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the lab of one flight is, and what is shown of it."""
+def lab_options(command: Callable[..., Any], *, charts: bool = True) -> Callable[..., Any]:
+    """Where the lab of one flight is, and what is shown of it; ``charts``: whether they are drawn unasked."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output"),
-        click.option("--charts/--no-charts", default=True, show_default=True, help="draw the run's charts"),
+        click.option("--charts/--no-charts", default=charts, show_default=True, help="draw the run's charts"),
         click.option(
             "--out", type=click.Path(path_type=Path), help="folder for state/ and logs/; default: this one"
         ),

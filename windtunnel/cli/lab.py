@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import textwrap
 from pathlib import Path
@@ -18,7 +19,7 @@ from windtunnel.links.topology import Topology
 from windtunnel.report.plain_table import table_lines, width_of
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.state.state import check_version
-from windtunnel.subjects.variables import link_address
+from windtunnel.subjects.variables import link_variables
 
 
 @click.group("lab")
@@ -53,8 +54,8 @@ def _print_addresses(topology: Topology) -> None:
         click.echo(line)
     click.echo(f"manager {topology.manager.url}   Toxiproxy {topology.toxiproxy}")
     for link in topology.links:
-        for name in link.env:
-            click.echo(f"export {name}={link_address(link, topology)}")
+        for name, value in link_variables(link, topology).items():
+            click.echo(f"export {name}={shlex.quote(value)}")
     if moved:
         click.echo(textwrap.fill(f"ports that were taken, and are moved: {', '.join(moved)}", width))
 

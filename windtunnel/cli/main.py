@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Send the prompts through the lab that is up, and show what happened.",
     "lab": "A lab that stays up, to play with.",
     "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",
+    "mcp": "Start an MCP server over stdio for its client, and lead what both say through the lab.",
     "judge": "Score a run again from its history, to the same outcomes.",
     "toxiproxy": "Run the embedded Toxiproxy by itself, for clients of every language.",
     "init": "Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files.",

@@ -165,6 +165,12 @@ def dotenv_example() -> str:
         "# in Compose: the port of the lab's status on this machine, the name of the image",
         "#STATUS_PORT=8000",
         "#WINDTUNNEL_IMAGE=windtunnel",
+        "",
+        "# with compose.subject.yaml (docs/compose.md): the folder of windtunnel.yaml and subject.env, below",
+        "# this one; the image of your agent, and what runs in it",
+        "#SUBJECT_FOLDER=examples/compose",
+        "#SUBJECT_IMAGE=windtunnel",
+        "#SUBJECT_COMMAND=python /subject/agent.py",
     ]
     return "\n".join(lines) + "\n"
 

@@ -15,7 +15,8 @@ MARKER = ".windtunnel"
 CARRIED = "carried"
 LAB_FILES = (
     *("agent", "experiments", "flask_tools", "proxy_manager", "charts.py"),
-    *("docker-compose.yaml", "compose.direct.yaml", "Dockerfile", ".dockerignore", "requirements.lock"),
+    *("docker-compose.yaml", "compose.direct.yaml", "compose.subject.yaml", "examples/compose"),
+    *("Dockerfile", ".dockerignore", "requirements.lock"),
     *(".env.example", ".gitignore", "logs/.gitkeep", "state/.gitkeep"),
 )
 LIBRARY = Path(__file__).resolve().parents[1]

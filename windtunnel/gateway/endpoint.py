@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
@@ -27,7 +28,8 @@ class Endpoint:
     """An upstream. ``base_path`` replaces the client's on the model link; None leaves the path alone.
 
     ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP. ``recorder``
-    keeps what it answers; a ``player`` answers in its place.
+    keeps what it answers; a ``player`` answers in its place. An ``opener`` makes an upstream that is no
+    TCP server, from the events that it is to report and this endpoint.
     """
 
     host: str
@@ -38,6 +40,7 @@ class Endpoint:
     tls: ssl.SSLContext | None = None
     recorder: CassetteRecorder | None = None
     player: CassettePlayer | None = None
+    opener: Callable[[Any, Endpoint], Any] | None = None
 
 
 def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:

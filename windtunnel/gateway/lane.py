@@ -288,6 +288,11 @@ class LinkListener:
         return self.link.is_model
 
     @cached_property
+    def of_lines(self) -> bool:
+        """Whether its messages are lines, shown as HTTP inside the gateway only."""
+        return self.link.is_stdio
+
+    @cached_property
     def no_message(self) -> str | None:
         """The ``message`` of a request before it is read: empty where MCP is spoken, else None."""
         return "" if self.link.dialect == MCP.name else None

@@ -22,6 +22,9 @@ from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.intercept.egress import Egress, dialled_from
 from windtunnel.gateway.lane import Lane, LinkListener
+from windtunnel.gateway.stdio.expected_servers import ExpectedServers
+from windtunnel.gateway.stdio.routes import stdio_routes
+from windtunnel.gateway.stdio.stdio_connection import StdioConnection
 from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
@@ -82,7 +85,9 @@ class Gateway:
         self._intercepted = self._new_authority() if topology.front is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
-        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
+        self._stdio_servers = ExpectedServers()
+        routes = stdio_routes(self._stdio_servers, topology)
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, routes)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -111,6 +116,7 @@ class Gateway:
             if tunnels is not None:
                 tunnels.cancel()
             self.lane.close("the gateway was stopped")
+            self._stdio_servers.close()
             await serving
 
     def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
@@ -155,6 +161,8 @@ class Gateway:
         listener = LinkListener(
             link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
         )
+        if link.is_stdio:
+            return partial(StdioConnection, listener, self._stdio_servers)
         if self._intercepted is None:
             return partial(ClientConnection, listener)
         return self._intercepted.protocols(listener)
@@ -184,9 +192,11 @@ class Gateway:
             logs.close()
 
     def _endpoint(self, link: Link) -> Endpoint:
+        if link.is_stdio:
+            return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
         if not link.is_of_lab:
             # the subject's address has the upstream's path, so that no path is rewritten
             return replace(url_endpoint(link.upstream, self._context), base_path=None)
-        base_path = LAB_BASE_PATH if link.upstream == SCRIPTED else None
-        services = self._topology.services
-        return lab_endpoint(services.get(link.name) or services[SCRIPTED], base_path)
+        if link.upstream == SCRIPTED:
+            return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)
+        return lab_endpoint(self._topology.services[link.name])

@@ -28,6 +28,7 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
 ErrorClass = Literal["agent", "server", "network", "none"]
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+HowEnded = Literal["fin", "rst", "refused", "open"]
 TapKind = Literal["namespace", "proxy"]
 
 
@@ -516,10 +517,11 @@ class ConnectionEnded:
     the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got
     none. ``sent`` and ``received``: bytes from and to the subject.
     ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
-    dialled (``refused``). ``tls``: its first byte began a TLS handshake. ``host`` and ``port`` are where the
-    subject meant to go, ``way`` is the tap that it came by. ``link`` is empty where it crossed none;
-    ``tunnelled``: it was carried past the gateway, so that nothing else is known of it. ``why``: what made it
-    go past the lab or be refused, as a part of a sentence, where that was no fault.
+    dialled (``refused``); by nobody, and ``open``, if its attempt ended before it did. ``tls``: its first
+    byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``way`` is the tap
+    that it came by. ``link`` is empty where it crossed none; ``tunnelled``: it was carried past the gateway,
+    so that nothing else is known of it. ``why``: what made it go past the lab or be refused, as a part of a
+    sentence, where that was no fault.
     """
 
     t: float
@@ -531,8 +533,8 @@ class ConnectionEnded:
     first_byte_ms: float | None
     sent: int
     received: int
-    ended_by: Literal["client", "proxy"]
-    how: Literal["fin", "rst", "refused"]
+    ended_by: Literal["client", "proxy", "nobody"]
+    how: HowEnded
     tls: bool
     host: str
     port: int

@@ -13,9 +13,9 @@ from windtunnel.history.events import AttemptArmed, Event, Exchange, RunStarted
 class LinkCalls:
     """The requests on one link. Toxics are not in ``struck``, since they are not of single requests.
 
-    ``struck``: how often each fault was injected. Of the requests that a fault was injected into the caller
-    sent ``again`` some, ``recovered`` of which were then answered with 2xx or 3xx and without a fault, and
-    never again ``left``. ``toxics``: how often each kind was drawn.
+    ``struck``: how often each fault was injected. Of the requests that failed for their caller with a fault
+    in them, it sent ``again`` some, ``recovered`` of which were then answered well, and never again ``left``.
+    ``toxics``: how often each kind was drawn.
     """
 
     link: str
@@ -28,7 +28,8 @@ class LinkCalls:
     left: int = 0
 
     @property
-    def struck_requests(self) -> int:
+    def failed(self) -> int:
+        """How many requests failed for their caller with a fault in them."""
         return self.again + self.left
 
 
@@ -46,7 +47,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
         row.requests += 1
         row.struck.update(_injected(exchange))
-        if _injected(exchange):
+        if _injected(exchange) and not _went_well(exchange):
             _add_reaction(row, exchange, exchanges[place + 1 :])
     return [row for row in rows.values() if row.requests or row.toxics]
 
@@ -67,7 +68,8 @@ def _add_reaction(row: LinkCalls, struck: Exchange, later: Sequence[Exchange]) -
         row.left += 1
         return
     row.again += 1
-    row.recovered += any(
-        exchange.reply_complete and (exchange.status or 500) < 400 and not _injected(exchange)
-        for exchange in same
-    )
+    row.recovered += any(map(_went_well, same))
+
+
+def _went_well(exchange: Exchange) -> bool:
+    return exchange.reply_complete and (exchange.status or 500) < 400

@@ -21,7 +21,7 @@ from windtunnel.lab import toxiproxy
 from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
-from windtunnel.links.topology import Topology, default_topology, draw_lab_id
+from windtunnel.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from windtunnel.settings.configuration import Configuration, without_keys
 
 # patience for a busy machine: a process that ends is noticed at once
@@ -78,7 +78,7 @@ class Lab:
         return self._path_of(0)
 
     def _path_of(self, lane: int) -> Path:
-        return self._folder / (self.topology.lab_id + (f"-{lane}" if lane else "") + ".json")
+        return topology_file(self._folder, self.topology.lab_id, lane)
 
     def _dump(self) -> None:
         for topology in self.lanes:

@@ -1,4 +1,6 @@
-"""Compose's health check: ``python -IS probe.py HOST:PORT [PATH]`` succeeds once the service answers 200.
+"""Compose's health check: ``python -IS probe.py HOST:PORT [PATH [STATUS]]`` succeeds once it answers 200.
+
+``STATUS`` is what a service answers that is well and has no page.
 
 It waits for the answer itself, so that a service which starts is healthy at once, and a while before it asks
 one that has been up for long: to start a process in a container costs 50 ms of CPU. Standard library only.
@@ -16,12 +18,12 @@ _UP_FOR_LONG_S = 30.0
 _REST_S = 10.0
 
 
-def is_healthy(host: str, port: int, path: str) -> bool:
-    """Whether a GET is answered with status 200."""
+def is_healthy(host: str, port: int, path: str, status: str = "200") -> bool:
+    """Whether a GET is answered with that status."""
     try:
         with socket.create_connection((host, port), timeout=2) as connection:
             connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
-            return connection.recv(64).split(b" ")[1:2] == [b"200"]
+            return connection.recv(64).split(b" ")[1:2] == [status.encode()]
     except OSError:
         return False
 
@@ -33,12 +35,12 @@ def up_for_s(proc: Path = Path("/proc")) -> float:
     return float((proc / "uptime").read_text().split()[0]) - int(started) / 100
 
 
-def main(address: str, path: str = "/") -> int:
+def main(address: str, path: str = "/", status: str = "200") -> int:
     host, _, port = address.rpartition(":")
     if up_for_s() > _UP_FOR_LONG_S:
         time.sleep(_REST_S)
     end = time.monotonic() + _WAIT_S
-    while not is_healthy(host, int(port), path):
+    while not is_healthy(host, int(port), path, status):
         if time.monotonic() > end:
             return 1
         time.sleep(0.1)

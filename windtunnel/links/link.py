@@ -14,18 +14,20 @@ from windtunnel.dialects.openai_chat import OPENAI_CHAT
 HTTP = "http"
 LAB = "lab"
 SCRIPTED = "scripted"
+STDIO = "stdio"
 
 
 @dataclass(frozen=True)
 class Link:
     """What a wiring says of one link.
 
-    ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts, or
-    ``scripted`` for the scripted model. ``dialect`` is ``http``, ``mcp`` or that of a model's API. ``env``
-    are the variables in which the subject finds its address. ``writes`` are the calls that change state, as
-    ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's JSON body by which
-    its upstream knows a repetition. ``planted``: faults that plant instructions may strike it though it is
-    not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
+    ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts,
+    ``scripted`` for the scripted model, or ``stdio`` for an MCP server that the subject starts itself, by
+    ``command`` unless its own configuration names one. ``dialect`` is ``http``, ``mcp`` or that of a model's
+    API. ``env`` are the variables in which the subject finds its address. ``writes`` are the calls that
+    change state, as ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's
+    JSON body by which its upstream knows a repetition. ``planted``: faults that plant instructions may strike
+    it though it is not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
     that the lab's agent knows the calls by, each with its method and path; ``effects`` the kinds of side
     effects that the service records, each with its fields, as prompts expect them. ``hosts``: whose
     intercepted connections are this link's, as ``name`` or ``name:port``; without any those of its upstream.
@@ -45,6 +47,7 @@ class Link:
     effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     hosts: tuple[str, ...] = ()
     found: bool = False
+    command: tuple[str, ...] = ()
 
     @property
     def is_model(self) -> bool:
@@ -59,6 +62,11 @@ class Link:
     def is_of_lab(self) -> bool:
         """Whether its upstream is one of the lab's own servers."""
         return self.upstream in (LAB, SCRIPTED)
+
+    @property
+    def is_stdio(self) -> bool:
+        """Whether its server is a process that the subject starts, by way of ``windtunnel mcp``."""
+        return self.upstream == STDIO
 
     @property
     def base_path(self) -> str:
@@ -84,7 +92,7 @@ class Link:
         try:
             tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
             effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
-            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts")}
+            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts", "command")}
             return cls(**{**row, **lists, "tools": tools, "effects": effects})
         except (TypeError, AttributeError) as error:
             raise ValueError(f"no link of a wiring: {error}") from None

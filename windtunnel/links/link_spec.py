@@ -14,7 +14,7 @@ from windtunnel.dialects.mcp import MCP
 from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.links.found import is_model_host
 from windtunnel.links.intercept_spec import check_hosts
-from windtunnel.links.link import HTTP, LAB, SCRIPTED, Link
+from windtunnel.links.link import HTTP, LAB, SCRIPTED, STDIO, Link
 from windtunnel.links.spec import Spec
 from windtunnel.links.wiring_file import Place, WiringFile
 
@@ -23,10 +23,20 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALL = re.compile(r"[A-Z]+ /\S*")
 
 
+class McpSpec(Spec):
+    """An MCP server over stdio, which the subject starts."""
+
+    command: list[str] = Field(
+        default_factory=list,
+        description="its program and arguments; without it the subject's configuration names them",
+    )
+
+
 class LinkSpec(Spec):
     """One entry of ``links``."""
 
-    upstream: str = Field(description="http(s)://host[:port][/prefix], `scripted` or `lab`")
+    upstream: str = Field("", description="http(s)://host[:port][/prefix], `scripted` or `lab`")
+    mcp: McpSpec | None = Field(None, description="an MCP server over stdio, in the place of an upstream")
     dialect: str = Field(
         HTTP, description="what is spoken there: http, mcp, or a model's API, for example openai_chat"
     )
@@ -58,7 +68,10 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
     dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
     if spec.dialect not in dialects:
         raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
-    _check_upstream(file, at, spec, allowed)
+    if spec.mcp is None:
+        _check_upstream(file, at, spec, allowed)
+    else:
+        spec = _over_stdio(file, at, spec, spec.mcp)
     variables = [spec.env] if isinstance(spec.env, str) else spec.env
     for variable in variables:
         if not _VARIABLE.fullmatch(variable):
@@ -70,7 +83,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         name=name,
         upstream=spec.upstream.rstrip("/"),
         dialect=spec.dialect,
-        env=tuple(variables) or (f"{name.upper()}_URL",),
+        env=tuple(variables) or (f"{name.upper()}_{'URL' if spec.mcp is None else 'MCP'}",),
         writes=tuple(spec.writes),
         key=spec.key,
         hosts=tuple(host.lower() for host in spec.hosts),
@@ -79,7 +92,18 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         port=spec.port,
         tools=tuple((tool, *call.split(" ", 1)) for tool, call in spec.tools.items()),  # type: ignore[misc]
         effects={kind: tuple(fields) for kind, fields in spec.effects.items()},
+        command=tuple(spec.mcp.command) if spec.mcp is not None else (),
     )
+
+
+def _over_stdio(file: WiringFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
+    if spec.upstream:
+        raise file.error((*at, "upstream"), "a link has an upstream or mcp, not both")
+    if spec.dialect not in (HTTP, MCP.name):
+        raise file.error((*at, "dialect"), "what is spoken to an MCP server is mcp: leave it out")
+    if mcp.command[:1] == [""]:
+        raise file.error((*at, "mcp", "command"), "its first word is the program, and is empty")
+    return spec.model_copy(update={"upstream": STDIO, "dialect": MCP.name})
 
 
 def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
@@ -91,6 +115,8 @@ def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
 
 
 def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
+    if not spec.upstream:
+        raise file.error(at, "upstream is missing: give one, or mcp for an MCP server over stdio")
     at, upstream = (*at, "upstream"), spec.upstream
     if upstream == SCRIPTED:
         if spec.dialect not in MODEL_DIALECTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,23 +10,22 @@ from windtunnel.core.sockets import is_loopback
 from windtunnel.core.yaml_text import dump_yaml
 from windtunnel.links.found import is_model_host
 from windtunnel.links.link import HTTP, Link
+from windtunnel.links.subject_spec import CommandSpec
 
 _HEAD = """# The servers that this command called, as links. To fly it: windtunnel fly --wiring FILE
 # Say `writes` where a call changes state: then a write that is done twice is proven, not guessed.
 """
 
 
-def recorded_wiring(
-    links: Iterable[Link], intercept: Mapping[str, Any], command: Sequence[str], prompt: Mapping[str, str]
-) -> str:
-    """The text of the file. ``intercept`` and ``prompt``: what its keys of these names say."""
+def recorded_wiring(links: Iterable[Link], intercept: Mapping[str, Any], command: CommandSpec) -> str:
+    """The text of the file. ``intercept``: what its key of that name says."""
     links = list(links)
     hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
     allowed = sorted({host for host in hosts if not is_loopback(host) and not is_model_host(host)})
     wiring = {
         "links": {link.name: _entry(link) for link in links},
         "intercept": dict(intercept),
-        "subject": {"command": list(command), **prompt},
+        "subject": command.model_dump(exclude_defaults=True, by_alias=True),
         **({"allow": allowed} if allowed else {}),
     }
     return _HEAD + dump_yaml(wiring)

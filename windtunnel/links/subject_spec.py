@@ -124,6 +124,9 @@ class HttpSpec(RequestSpec):
     """An agent that runs elsewhere, on this machine or an allowed host."""
 
     http: str = Field(description="where it takes a prompt")
+    ready_within: float = Field(
+        0, ge=0, le=600, description="seconds in which its port must be open, if not at once"
+    )
 
 
 class PythonSpec(Spec):

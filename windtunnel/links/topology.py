@@ -16,7 +16,7 @@ from typing import Any
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.links.link import SCRIPTED
+from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.links import Links
 from windtunnel.links.ports import (
     CONTROL_PORT,
@@ -30,6 +30,7 @@ from windtunnel.links.wiring import Wiring, lab_links, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
+_SERVICE, _MODEL_SERVICE = "{service}", "model"
 
 
 def usual_ports(links: Links) -> dict[str, int]:
@@ -55,6 +56,7 @@ class Topology:
     ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
     where the gateway dials outside for it what passes the links by.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
+    ``proxy_hosts``: where a proxy that is made later is dialled, and where it listens.
     """
 
     lab_id: str
@@ -71,6 +73,7 @@ class Topology:
     front: Address | None = None
     egress: Address | None = None
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
+    proxy_hosts: tuple[str, str] = (LOOPBACK, LOOPBACK)
 
     def proxy_name(self, link_name: str) -> str:
         """Toxiproxy's name for the proxy of that link in this lane."""
@@ -80,11 +83,17 @@ class Topology:
         """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
 
-    def with_wiring(self, wiring: Wiring) -> Topology:
-        """The same lab with what the wiring says besides its links."""
+    @property
+    def scripted(self) -> Address:
+        """Where the scripted model listens. Raises ``KeyError`` in a lab without one."""
+        names = [link.name for link in self.links if link.upstream == SCRIPTED]
+        return self.services[names[0] if names else SCRIPTED]
+
+    def with_wiring(self, wiring: Wiring, model_host: str = LOOPBACK) -> Topology:
+        """The same lab with what the wiring says besides its links; the scripted model is on that host."""
         services = dict(self.services)
         if wiring.intercept is not None and wiring.intercept.models == "scripted":
-            services.setdefault(SCRIPTED, Address(self.control.host, MODEL_PORT))
+            services.setdefault(SCRIPTED, Address(model_host, MODEL_PORT))
         return replace(self, wiring=wiring.dump(), services=services)
 
     def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
@@ -105,8 +114,14 @@ class Topology:
             data[key] = {name: Address(**address) for name, address in data[key].items()}
         for key in ("manager", "control", "front", "egress"):
             data[key] = Address(**data[key]) if data[key] else None
+        data["proxy_hosts"] = tuple(data["proxy_hosts"])
         grows = bool(data["front"])
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
+
+
+def topology_file(folder: Path, lab_id: str, lane: int) -> Path:
+    """In the launcher's private folder, the file that describes that lane."""
+    return folder / (lab_id + (f"-{lane}" if lane else "") + ".json")
 
 
 def draw_lab_id() -> str:
@@ -153,7 +168,7 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
     file = environ.get("WIRING")
     wiring = load_wiring(Path(file)) if file else lab_wiring()
     topology = _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id(), 0, {}, wiring.links)
-    return topology.with_wiring(wiring)
+    return topology.with_wiring(wiring, _model_host(environ))
 
 
 def _on_hosts(
@@ -171,9 +186,7 @@ def _on_hosts(
         lab_id=lab_id,
         lane=lane,
         services={
-            link.name: Address(services.replace("{service}", link.service), ports[link.name])
-            for link in links
-            if link.is_of_lab
+            link.name: _service_address(link, services, ports[link.name]) for link in links if link.is_of_lab
         },
         proxies={name: Address(proxies, port) for name, port in proxy_ports.items()},
         gateways={name: Address(gateways, ports[name] + _GATEWAY_ABOVE + 100 * lane) for name in links.names},
@@ -184,4 +197,16 @@ def _on_hosts(
         front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
         egress=Address(host("CONTROL_HOST"), ports["egress"] + lane) if links.grows else None,
         proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
+        proxy_hosts=(proxies, listen or proxies),
     )
+
+
+def _service_address(link: Link, hosts: str, port: int) -> Address:
+    """In containers one server is the scripted model of every link that leads to one."""
+    if link.upstream == SCRIPTED and _SERVICE in hosts:
+        return Address(hosts.replace(_SERVICE, _MODEL_SERVICE), MODEL_PORT)
+    return Address(hosts.replace(_SERVICE, link.service), port)
+
+
+def _model_host(environ: Mapping[str, str]) -> str:
+    return (environ.get("SERVICES_HOST") or LOOPBACK).replace(_SERVICE, _MODEL_SERVICE)

@@ -27,8 +27,7 @@ def main() -> int:
     """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
     unknown = ArgumentParser("python -m windtunnel.model_server", description=_HELP).parse_known_args()[1]
     name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
-    topology = topology_from(os.environ)
-    address = next(topology.services[link.name] for link in topology.links if link.upstream == SCRIPTED)
+    address = topology_from(os.environ).scripted
     try:
         if unknown or name not in _PERSONAS.split(", "):
             wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"

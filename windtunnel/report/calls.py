@@ -29,8 +29,8 @@ def calls_table(rows: Sequence[LinkCalls], *, nothing_met: bool) -> RenderableTy
 def _story(row: LinkCalls) -> str:
     parts = [_counts(row.struck)] if row.struck else []
     parts += [f"toxics: {_counts(row.toxics)}"] if row.toxics else []
-    if row.struck_requests:
-        again = f"{row.again} of {row.struck_requests} struck requests were sent again"
+    if row.failed:
+        again = f"{row.again} of {row.failed} failed requests were sent again"
         parts.append(f"{again}, {row.recovered} got through" if row.again else f"{again}")
     return "; ".join(parts) or "-"
 

@@ -42,9 +42,14 @@ def command(
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {})
     if wiring and wiring[0] == EXEC:
-        return shlex.join([*_flight(settings, wiring, links or lab_links()), *wiring[1:]])
+        return shlex.join([*_flight(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
     named = [f"--subject={subject}"] if subject else []
-    words = [*_flight(settings, wiring, links or lab_links()), *_prompts(source), *_pick(source), *named]
+    words = [
+        *_flight(settings, wiring, lab_links() if links is None else links),
+        *_prompts(source),
+        *_pick(source),
+        *named,
+    ]
     return shlex.join([*words, *wiring])  # a subject's command comes last, after --
 
 

@@ -135,7 +135,8 @@ class Settings(BaseModel):
         # only a run that has faults loads the catalogue
         from windtunnel.faults.sets.canonical import canonical_text
 
-        return canonical_text(given, (info.context or {}).get("links") or lab_links())
+        links = (info.context or {}).get("links")
+        return canonical_text(given, lab_links() if links is None else links)
 
     @field_validator("model_base_url")
     @classmethod

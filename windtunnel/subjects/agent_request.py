@@ -21,6 +21,7 @@ from windtunnel.subjects.json_path import value_at
 
 _LARGEST_REPLY = 4 * 1024 * 1024
 _SHOWN = 500
+_LOOK_BOUND_S = 1.0
 _TAG = re.compile(r"<[^<>]{0,200}>")  # the error pages of web servers are HTML
 
 
@@ -43,6 +44,21 @@ class AgentReply:
     @property
     def text(self) -> str:
         return self.body.decode("utf-8", "replace")
+
+
+def server_at(url: str) -> tuple[str, int]:
+    """Host and port of the URL."""
+    parts = urlsplit(url)
+    return str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def is_open(url: str) -> bool:
+    """Whether a server listens there."""
+    try:
+        with socket.create_connection(server_at(url), timeout=_LOOK_BOUND_S):
+            return True
+    except OSError:
+        return False
 
 
 class AgentRequest:

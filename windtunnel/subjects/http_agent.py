@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from http.client import HTTPException
 
-from windtunnel.links.subject_spec import CONVERSATION, RequestSpec
-from windtunnel.subjects.agent_request import AgentRequest, NoAnswerError, TooSlowError
+from windtunnel.links.subject_spec import CONVERSATION, HttpSpec, RequestSpec
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.agent_request import AgentRequest, NoAnswerError, TooSlowError, is_open
 from windtunnel.subjects.conversation import AttemptOver, conversation_id, converse
 from windtunnel.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
 from windtunnel.subjects.surroundings import Surroundings
+
+_LOOK_INTERVAL_S = 0.1
+
+
+def running_agent(
+    spec: HttpSpec,
+    surroundings: Surroundings,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> HttpAgent:
+    """The agent, which may still be starting. Raises ``SettingsError`` if it takes longer than it may."""
+    end = clock() + spec.ready_within
+    while spec.ready_within and not is_open(spec.http):
+        if clock() > end:
+            bound = f"nothing listens there within {spec.ready_within:g} s (ready_within)"
+            raise SettingsError(f"{surroundings.where}: subject.http: {bound}")
+        sleep(_LOOK_INTERVAL_S)
+    return HttpAgent(spec, spec.http, surroundings)
 
 
 class HttpAgent:

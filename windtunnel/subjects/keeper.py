@@ -2,8 +2,9 @@
 
 Between the runner and each process of a subject stands this one. It ends what the command started when the
 command itself ends, and all of it when the runner closes the pipe of which ``LIFELINE`` is the reading end:
-on purpose, at a limit, or because the runner was killed. Its exit code is the command's, 128 and the signal's
-number for one that a signal ended, as in a shell. Standard library only, since it starts with each attempt.
+on purpose, at a limit, or because the runner was killed. A byte in that pipe is the number of a signal for
+the command's group. Its exit code is the command's, 128 and the signal's number for one that a signal ended,
+as in a shell. Standard library only, since it starts with each attempt.
 """
 
 from __future__ import annotations
@@ -64,8 +65,13 @@ def _wait(child: int, lifeline: int, woken: int) -> int:
                 return code if code >= 0 else 128 - code
         ready, _, _ = select.select([lifeline, woken], [], [])
         if lifeline in ready:
-            return 128 + signal.SIGKILL
-        os.read(woken, 64)
+            number = os.read(lifeline, 1)
+            if not number:
+                return 128 + signal.SIGKILL
+            with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+                os.killpg(child, number[0])
+        if woken in ready:
+            os.read(woken, 64)
 
 
 def _ended() -> Iterator[tuple[int, int]]:

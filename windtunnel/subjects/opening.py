@@ -11,7 +11,7 @@ from windtunnel.links.wiring import Wiring
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.command import CommandSubject
-from windtunnel.subjects.http_agent import HttpAgent
+from windtunnel.subjects.http_agent import running_agent
 from windtunnel.subjects.python import LAB_SUBJECT, load_subject
 from windtunnel.subjects.python_process import running_python
 from windtunnel.subjects.service import running_service
@@ -47,7 +47,7 @@ def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractC
         case ServiceSpec() as spec:
             return running_service(spec, surroundings)
         case HttpSpec() as spec:
-            return nullcontext(HttpAgent(spec, spec.http, surroundings))
+            return nullcontext(running_agent(spec, surroundings))
         case PythonSpec() as spec:
             return running_python(spec, surroundings)
         case _:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
-from urllib.parse import urlsplit
 
 from windtunnel.links.subject_spec import ServiceSpec
 from windtunnel.settings.settings import SettingsError
-from windtunnel.subjects.agent_request import TooSlowError, send
+from windtunnel.subjects.agent_request import TooSlowError, is_open, send, server_at
 from windtunnel.subjects.command import existing_folder, resolved_words
 from windtunnel.subjects.http_agent import HttpAgent
 from windtunnel.subjects.process_group import ProcessGroup, exit_words
@@ -50,7 +49,7 @@ class ServiceSubject:
 
     def start(self) -> ProcessGroup:
         """Returns when it is ready. Raises ``SettingsError`` if it does not become so in time."""
-        if self._is_open():
+        if is_open(self._spec.url):
             raise self._error("url", f"something listens there already: end it, {self._spec.url} is its own")
         process = self._process = self._started()
         end = self._clock() + self._spec.ready_within
@@ -74,7 +73,7 @@ class ServiceSubject:
 
     def _doors(self) -> Iterator[socket.socket]:
         """Bound to where it is asked from here, if it listens in a network of its own."""
-        addresses = {_address(url): None for url in (self._spec.url, self._spec.ready) if url}
+        addresses = {server_at(url): None for url in (self._spec.url, self._spec.ready) if url}
         for host, port in addresses if self.tap.has_doors else ():
             door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,26 +124,14 @@ class ServiceSubject:
 
     def _is_ready(self) -> bool:
         if not self._spec.ready:
-            return self._is_open()
+            return is_open(self._spec.url)
         try:
             return 200 <= send("GET", self._spec.ready, {}, None, _LOOK_BOUND_S).status < 300
         except (OSError, HTTPException, TooSlowError):
             return False
 
-    def _is_open(self) -> bool:
-        try:
-            with socket.create_connection(_address(self._spec.url), timeout=_LOOK_BOUND_S):
-                return True
-        except OSError:
-            return False
-
     def _error(self, key: str, problem: str) -> SettingsError:
         return SettingsError(f"{self._surroundings.where}: subject.{key}: {problem}")
-
-
-def _address(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
 
 
 @contextmanager

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterable, Mapping
 
 from windtunnel.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
+from windtunnel.core.lab_files import LIBRARY
+from windtunnel.core.private_files import private_folder
 from windtunnel.links.link import SCRIPTED, Link
-from windtunnel.links.topology import Topology
+from windtunnel.links.topology import Topology, topology_file
 
 # The SDKs insist on a key, which the scripted model does not look at.
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -38,16 +42,33 @@ def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Top
         for name, value in environ.items()
         if name not in _OF_THE_LAB and not name.startswith(_LAB_PREFIX)
     } | json.loads(environ.get(ORIGINAL_VARIABLE) or "{}")
-    addresses = {name: link_address(link, topology) for link in links for name in link.env}
+    addresses = {name: value for link in links for name, value in link_variables(link, topology).items()}
     return {**own, **_missing_keys(links, own), **_past_proxies(own), **addresses}
 
 
+def link_variables(link: Link, topology: Topology) -> dict[str, str]:
+    """The variables in which the subject finds the link. Of an MCP server over stdio: the command line that
+    starts it, for a shell, and as JSON in one more variable."""
+    variables = dict.fromkeys(link.env, link_address(link, topology))
+    if link.is_stdio:
+        variables |= {f"{name}_JSON": json.dumps(_shim_words(link, topology)) for name in link.env}
+    return variables
+
+
+def _shim_words(link: Link, topology: Topology) -> list[str]:
+    file = topology_file(private_folder().resolve(), topology.lab_id, topology.lane)
+    program = str(LIBRARY / "lab" / "program.py")
+    return [sys.executable, "-P", program, "windtunnel", "mcp", "--lab", str(file), "--link", link.name]
+
+
 def link_address(link: Link, topology: Topology) -> str:
-    """The URL at which the subject finds the link's upstream, behind its faults.
+    """The URL of the link's upstream, behind its faults; of a server over stdio the command that starts it.
 
     Its path is what the client of that upstream expects: the upstream's own, and ``/v1`` where OpenAI's
     clients ask the scripted model.
     """
+    if link.is_stdio:
+        return shlex.join(_shim_words(link, topology))
     path = "/v1" if link.upstream == SCRIPTED and link.dialect.startswith("openai") else link.base_path
     return topology.proxies[link.name].url + path
 

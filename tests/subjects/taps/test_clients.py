@@ -121,3 +121,9 @@ def test_the_proxy_tap_catches_what_knows_of_proxies(
     urls = [url for url in URLS if url not in ESCAPE.get(client, ())]
     with opened(front, tmp_path, "proxy") as tap:
         assert places(run(tap, [*command, *urls], tmp_path)) == PLACES[: len(urls)]
+
+
+def test_what_node_starts_is_caught_as_well(tmp_path: Path, front: AnsweringFront) -> None:
+    start = "require('child_process').execFileSync('curl', ['-sS', ...URLS.slice(0, 1)], {stdio: 'inherit'})"
+    with opened(front, tmp_path, "proxy") as tap:
+        assert places(run(tap, [*node(start), *URLS], tmp_path)) == PLACES[:1]

@@ -59,7 +59,7 @@ def read_set(path: Path, links: Links | None = None) -> FaultSet:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name
         raise FaultSetError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
-    return load_set(text, str(path), REGISTRY, links or lab_links())
+    return load_set(text, str(path), REGISTRY, lab_links() if links is None else links)
 
 
 def find_set(given: str, links: Links | None = None) -> FaultSet:
@@ -71,7 +71,7 @@ def find_set(given: str, links: Links | None = None) -> FaultSet:
     text = given.strip()
     if not text:
         return FaultSet()
-    fault_set = _find(text, links or lab_links())
+    fault_set = _find(text, lab_links() if links is None else links)
     if not fault_set.faults and not fault_set.toxics:
         raise FaultSetError(f"{text[:80]}: there is no fault in it")
     if len(fault_set.dump().encode()) > LARGEST:

@@ -243,6 +243,7 @@ class ClientConnection(asyncio.Protocol):
         )
         if self.client.tls:
             request.tls, self.client.tls = self.client.tls, "kept"
+        request.of_lines = self.listener.of_lines
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:
             request.error = CLIENT_LEFT

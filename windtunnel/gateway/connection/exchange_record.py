@@ -32,6 +32,9 @@ def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
     request.recorded = True
     if not request.reply_bytes:
         request.ended = time.perf_counter()
+    if request.of_lines:  # the header blocks are the gateway's own: neither side had them
+        request.request_bytes -= request.head.size
+        request.reply_bytes = max(request.reply_bytes - len(request.reply_block), 0)
     if request.request_done and not request.keyed:
         request.settle_key()
     request.run.write(_exchange_line(request, wire_fields(request, listener)))

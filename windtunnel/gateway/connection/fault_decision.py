@@ -5,6 +5,7 @@ from __future__ import annotations
 from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.matcher import IncomingTry
 from windtunnel.faults.plan import plan_try
+from windtunnel.gateway.connection.framed_lines import frame_lines
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.messages import request_of
 
@@ -86,9 +87,12 @@ def decide(request: RequestInProgress) -> None:
             run.elapsed_s,
             request.of_model,
             request.message,
+            request.of_lines,
         )
     )
     request.eligible = matched.eligible
     if matched.met:
         plan = plan_try(matched.met, whole=whole)
+        if request.of_lines:
+            frame_lines(plan)
         request.plan = plan if plan.met_faults else None

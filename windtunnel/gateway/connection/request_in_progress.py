@@ -30,7 +30,7 @@ class RequestInProgress:
     ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
     ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model. ``message``:
     on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
-    what that message calls.
+    what that message calls. ``of_lines``: it came as a line, and its HTTP was made here.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -41,6 +41,7 @@ class RequestInProgress:
 
     link: str
     of_model: bool
+    of_lines: bool
     message: str | None
     tool: str
     head: RequestHead
@@ -99,6 +100,7 @@ class RequestInProgress:
     ) -> None:
         self.link = link
         self.of_model = of_model
+        self.of_lines = False
         self.message = message
         self.head = head
         self.began = self.ended = self.whole_at = began

@@ -31,6 +31,30 @@ class UpstreamEvents(Protocol):
         """Whether more data for the upstream would only pile up here."""
 
 
+class Upstream(Protocol):
+    """What takes the requests of one client connection, and reports what comes of them."""
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+    @property
+    def connecting(self) -> bool: ...
+
+    def send(self, data: bytes) -> None: ...
+
+    def send_eof(self) -> None:
+        """The client will send no more."""
+
+    def pause(self, paused: bool) -> None:
+        """Stops or resumes reading from the upstream."""
+
+    def close(self) -> None:
+        """Ends it in order: what was sent still arrives."""
+
+    def abort(self) -> None:
+        """Ends it at once; nothing more is reported."""
+
+
 class UpstreamConnection(asyncio.Protocol):
     """Opens itself. What is sent before it is open waits, and is sent first.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from windtunnel.faults.plan import Plan
 from windtunnel.gateway.connection.replayed_upstream import ReplayedUpstream
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
-from windtunnel.gateway.connection.upstream_connection import UpstreamConnection, UpstreamEvents
+from windtunnel.gateway.connection.upstream_connection import Upstream, UpstreamConnection, UpstreamEvents
 from windtunnel.gateway.endpoint import Endpoint, rewrite
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.http1.messages import ask_for_identity, reframed
@@ -25,16 +26,18 @@ class UpstreamLink:
         self._events = events
         self._connect_timeout = connect_timeout
         self._client_is_behind = client_is_behind
-        self.connection: UpstreamConnection | ReplayedUpstream | None = None
+        self.connection: Upstream | None = None
 
-    def open(self, endpoint: Endpoint) -> UpstreamConnection | ReplayedUpstream:
+    def open(self, endpoint: Endpoint) -> Upstream:
         """The connection to that endpoint: the one there is, or a new one. One to another is dropped."""
         connection = self.connection
         if connection is not None and connection.endpoint is not endpoint:
             self.drop()
             connection = None
         if connection is None:
-            if endpoint.player is not None:
+            if endpoint.opener is not None:
+                connection = cast(Upstream, endpoint.opener(self._events, endpoint))
+            elif endpoint.player is not None:
                 connection = ReplayedUpstream(self._events, endpoint, endpoint.player)
             else:
                 connection = UpstreamConnection(self._events, endpoint, self._connect_timeout)

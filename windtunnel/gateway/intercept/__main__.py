@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, watch
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, front_file, watch
 from windtunnel.core.sockets import listen
 from windtunnel.gateway.intercept.front import Front
 from windtunnel.gateway.intercept.front_history import FrontHistory
@@ -39,8 +39,9 @@ async def _serve() -> None:
         at_end.callback(history.close)
         serving = [asyncio.ensure_future(front.serve_proxy(listen("front", lane.front)))]
         if os.environ.get(TOPOLOGY_VARIABLE):
-            namespaces = listen_for_namespaces(Path(os.environ[TOPOLOGY_VARIABLE]))
-            at_end.callback(Path(namespaces.getsockname()).unlink, missing_ok=True)
+            at = Path(os.environ[TOPOLOGY_VARIABLE])
+            namespaces = listen_for_namespaces(at)
+            at_end.callback(front_file(at).unlink, missing_ok=True)
             serving.append(asyncio.ensure_future(serve_namespaces(namespaces, front.take)))
         told = asyncio.ensure_future(_until_told_to_end())
         ended, _ = await asyncio.wait([told, *serving], return_when=asyncio.FIRST_COMPLETED)

@@ -6,22 +6,26 @@ import asyncio
 import socket
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.intercept.accepting import accept_all
 from windtunnel.gateway.intercept.arrival import Arrival
 from windtunnel.gateway.intercept.egress import read_first_request
-from windtunnel.gateway.intercept.first_bytes import TLS_RECORD
 from windtunnel.gateway.intercept.front_history import FrontHistory
 from windtunnel.gateway.intercept.guide import Guide, Refused, Road
 from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
-from windtunnel.gateway.intercept.proxy_requests import Asked, ProxyRequest, RequestRewriter, proxy_refusal
+from windtunnel.gateway.intercept.passage import Attempt, Passage, nothing_of
+from windtunnel.gateway.intercept.proxy_requests import (
+    SETTLED,
+    Asked,
+    ProxyRequest,
+    RequestRewriter,
+    proxy_refusal,
+)
 from windtunnel.gateway.intercept.splice import Carried, Splice
-from windtunnel.history.events import ConnectionEnded
 from windtunnel.settings.settings import SettingsError
-
-Attempt = asyncio.Future[ArmedAttempt | None]
 
 
 class Front:
@@ -31,6 +35,7 @@ class Front:
         self._guide = guide
         self._state = state
         self._history = history
+        self._open: set[Passage] = set()
 
     async def serve_proxy(self, listener: socket.socket) -> None:
         """Is the proxy of clients that were told of one, until it is cancelled."""
@@ -41,22 +46,31 @@ class Front:
         client.setblocking(False)
         await self._carry(Arrival(client, host, port, "namespace"))
 
+    async def settle(self) -> None:
+        """Records what connections of attempts that are over have carried so far; they go on unrecorded."""
+        now = await self._attempt()
+        passages = [passage for passage in self._open if await passage.attempt not in (None, now)]
+        await asyncio.gather(*map(self._recorded, passages))
+
     async def _serve_proxy_client(self, client: socket.socket) -> None:
         try:
             request, rest = await read_first_request(client)
         except BadHead as error:
-            with client, suppress(OSError):  # it has left
-                await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(error.status, str(error)))
+            await _answer(client, proxy_refusal(error.status, str(error)))
             return
         except OSError:  # it has left
             client.close()
             return
         if request.asked is Asked.REQUEST:
             await self._carry_requests(client, request, rest)
-            return
-        arrival = Arrival(client, request.target.host, request.target.port, "proxy", request.asked, rest)
-        arrival.first_sent = arrival.began if rest else None
-        await self._carry(arrival)
+        elif request.asked is Asked.SETTLE:
+            await self.settle()
+            await _answer(client, SETTLED)
+        else:
+            target = request.target
+            arrival = Arrival(client, target.host, target.port, "proxy", request.asked, rest)
+            arrival.first_sent = arrival.began if rest else None
+            await self._carry(arrival)
 
     async def _carry(self, arrival: Arrival) -> None:
         attempt = asyncio.ensure_future(self._attempt())
@@ -64,7 +78,7 @@ class Front:
             road = await self._guide.lead(arrival)
         except Refused as refused:
             await arrival.refuse(refused.status, str(refused))
-            await self._record(arrival, refused, _nothing_of(arrival), attempt)
+            await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
             return
         except OSError:  # it has left, before anything was dialled for it
             arrival.client.close()
@@ -73,8 +87,7 @@ class Front:
             await arrival.accept()
         splice = Splice()
         await splice.attach(arrival.client)
-        carried = await splice.join(road.server, lambda: arrival.early)
-        await self._record(arrival, road, carried, attempt)
+        await self._join(splice, arrival, road, attempt, lambda: arrival.early)
 
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
         """Carries the requests that name their whole address, to one server after the other."""
@@ -95,15 +108,33 @@ class Front:
             except Refused as refused:
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
-                await self._record(arrival, refused, _nothing_of(arrival), attempt)
+                await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
                 return
-            carried = await splice.join(road.server, rewriter.begin)
-            await self._record(arrival, road, carried, attempt)
+            carried = await self._join(splice, arrival, road, attempt, rewriter.begin)
             if not carried.switched:
                 return
         if rewriter.bad is not None:
             splice.send_down(proxy_refusal(rewriter.bad.status, str(rewriter.bad)))
         splice.close()
+
+    async def _join(
+        self, splice: Splice, arrival: Arrival, road: Road, attempt: Attempt, early: Callable[[], bytes]
+    ) -> Carried:
+        """Carries the client's connection to the server, and sees to its record."""
+        passage = Passage(arrival, road, Carried(), attempt)
+        self._open.add(passage)
+        try:
+            await splice.join(road.server, early, passage.carried)
+            await self._recorded(passage)
+        finally:
+            self._open.discard(passage)
+        return passage.carried
+
+    def _recorded(self, passage: Passage) -> asyncio.Future[None]:
+        """Done when the passage is on the disk, as it stands when this is called for the first time."""
+        if passage.record is None:
+            passage.record = asyncio.ensure_future(self._record(passage))
+        return passage.record
 
     async def _attempt(self) -> ArmedAttempt | None:
         try:
@@ -111,37 +142,12 @@ class Front:
         except (sqlite3.Error, SettingsError, OSError):  # the manager and the runner tell of it
             return None
 
-    async def _record(
-        self, arrival: Arrival, led: Road | Refused, carried: Carried, attempt: Attempt
-    ) -> None:
-        began, ended = arrival.first_sent or carried.first_sent or arrival.began, time.perf_counter()
-        first = carried.first_received
-        of = await attempt
-        if of is None:
-            return
-        record = ConnectionEnded(
-            t=time.time(),
-            link=led.link,
-            episode=of.episode,
-            attempt=of.attempt,
-            opened=arrival.opened,
-            ms=(ended - began) * 1000,
-            first_byte_ms=None if first is None else max(first - began, 0.0) * 1000,
-            sent=carried.sent,
-            received=carried.received,
-            ended_by=carried.ended_by,
-            how=carried.how,
-            tls=carried.tls,
-            host=arrival.host,
-            port=arrival.port,
-            way=arrival.way,
-            tunnelled=isinstance(led, Road) and led.tunnelled,
-            why=led.why,
-        )
-        await self._history.record(of, record)
+    async def _record(self, passage: Passage) -> None:
+        of, ended = await passage.attempt, time.perf_counter()
+        if of is not None:
+            await self._history.record(of, passage.as_event(of, ended))
 
 
-def _nothing_of(arrival: Arrival) -> Carried:
-    """What went through of a connection that was refused."""
-    is_tls = arrival.early[:1] == TLS_RECORD
-    return Carried(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
+async def _answer(client: socket.socket, reply: bytes) -> None:
+    with client, suppress(OSError):  # it has left
+        await asyncio.get_running_loop().sock_sendall(client, reply)

@@ -18,15 +18,21 @@ _ONE_WAY = (b"x-tap", b"oneway")
 _FOR_THE_PROXY = (b"proxy-connection", b"proxy-authorization", b"x-tap")
 _HAS_PORT = re.compile(r":[0-9]+$")
 _NO_SERVER = "this is a proxy, and no server: it takes CONNECT host:port, or a request for http://host"
+_SETTLE = b"POST /settle "
+SETTLED = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class Asked(Enum):
-    """``ONE_WAY`` is a tunnel whose client expects no reply to its ``CONNECT``: the bytes follow at once."""
+    """``ONE_WAY`` is a tunnel whose client expects no reply to its ``CONNECT``: the bytes follow at once.
+
+    ``SETTLE`` is the one request that is for the front itself (``POST /settle``): the attempt is over.
+    """
 
     TUNNEL = auto()
     ONE_WAY = auto()
     REQUEST = auto()
+    SETTLE = auto()
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ def read_proxy_request(pending: bytes) -> tuple[ProxyRequest | None, bytes]:
     if head.method == "CONNECT":
         asked = Asked.ONE_WAY if _has_line(head, *_ONE_WAY) else Asked.TUNNEL
         return ProxyRequest(asked, _address(head.target)), rest
+    if head.lines[0].startswith(_SETTLE):
+        return ProxyRequest(Asked.SETTLE, Address("", 0)), rest
     return _request(head), rest
 
 

@@ -29,8 +29,8 @@ class Carried:
     received: int = 0
     first_sent: float | None = None
     first_received: float | None = None
-    ended_by: Literal["client", "proxy"] = "client"
-    how: Literal["fin", "rst", "refused"] = "fin"
+    ended_by: Literal["client", "proxy", "nobody"] = "nobody"
+    how: Literal["fin", "rst", "refused", "open"] = "open"
     tls: bool = False
     switched: bool = False
 
@@ -95,7 +95,7 @@ class Splice:
         self._upward = upward
         self._client = _End(self._up, self._ended)
         self._server: _End | None = None
-        self._leaving = self._one_has_ended = False
+        self._leaving = False
         self._waiting = b""
         self._carried = Carried()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -105,15 +105,18 @@ class Splice:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self._client, client)
         self._client.read(False)
 
-    async def join(self, server: socket.socket, early: Callable[[], bytes] = bytes) -> Carried:
+    async def join(
+        self, server: socket.socket, early: Callable[[], bytes] = bytes, carried: Carried | None = None
+    ) -> Carried:
         """Carries until either side is gone, both have said all, or the server was left.
 
         The server's socket is taken over. ``early`` gives what the client has sent already, which goes on as
-        it is. A reset is given to the other side as a reset. Only after ``switched`` it can be called again.
+        it is; ``carried`` is kept while it goes on. A reset is given to the other side as a reset. Only after
+        ``switched`` it can be called again.
         """
         loop = asyncio.get_running_loop()
-        self._over, self._carried, self._server = loop.create_future(), Carried(), None
-        self._leaving = self._one_has_ended = False
+        self._over, self._carried, self._server = loop.create_future(), carried or Carried(), None
+        self._leaving = False
         server_end = _End(self._down, self._ended)
         server_end.other = self._client
         await loop.create_connection(lambda: server_end, sock=server)
@@ -142,6 +145,7 @@ class Splice:
         if server is self._server and not self._over.done():
             server.transport.abort()
             self._carried.switched = True
+            self._carried.ended_by, self._carried.how = "client", "fin"
             self._over.set_result(None)
 
     def send_down(self, data: bytes) -> None:
@@ -194,7 +198,6 @@ class Splice:
             self._over.set_result(None)
 
     def _note_end(self, end: _End) -> None:
-        if not self._one_has_ended:
-            self._one_has_ended = True
+        if self._carried.ended_by == "nobody":
             self._carried.ended_by = "client" if end is self._client else "proxy"
             self._carried.how = "rst" if end.lost else "fin"

@@ -38,7 +38,7 @@ def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
     if wiring.intercept is None or front is None:
         yield NO_TAP
         return
-    authority = _authority(configuration.topology.control)
+    authority = authority_of(configuration.topology.control)
     with _folder() as folder:
         trust = write_trust(folder, authority, configuration.environ)
         yield _best(wiring.intercept.tap, wiring.file, folder, front, trust, configuration)
@@ -71,7 +71,7 @@ def _front_socket(configuration: Configuration) -> Path:
     return path
 
 
-def _authority(control: Address) -> str:
+def authority_of(control: Address) -> str:
     """The certificate of the authority of the lab's gateway, as PEM. Raises ``SettingsError``."""
     try:
         with requests.Session() as session:

@@ -6,6 +6,8 @@ const net = require('net');
 const tls = require('tls');
 
 const [, frontHost, frontPort] = /^(.*):(\d+)$/.exec(process.env.WINDTUNNEL_TAP || '') || [];
+// where the front is another machine, this one's own servers are reached past it
+const direct = (process.env.WINDTUNNEL_TAP_DIRECT || '').split(',');
 
 if (frontPort) {
   const connectSocket = net.Socket.prototype.connect;
@@ -18,6 +20,7 @@ if (frontPort) {
     const host = options.host || 'localhost';
     // a library that reads the proxy variables, which stay for the programs that this one starts
     if (host === frontHost && String(options.port) === frontPort) return connectSocket.apply(this, given);
+    if (direct.includes(host)) return connectSocket.apply(this, given);
     const target = `${net.isIPv6(host) ? `[${host}]` : host}:${options.port}`;
     normalized[0] = { ...options, host: frontHost, port: Number(frontPort), lookup: undefined };
     connectSocket.call(this, normalized);

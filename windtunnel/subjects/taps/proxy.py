@@ -8,7 +8,7 @@ from windtunnel.core.sockets import Address
 from windtunnel.subjects.taps.tap import PROXY_VARIABLES, Tap
 from windtunnel.subjects.taps.trust import Trust, quoted
 
-_PRELOAD = Path(__file__).with_name("preload.cjs")
+PRELOAD = Path(__file__).with_name("preload.cjs")
 _FRONT_VARIABLE = "WINDTUNNEL_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (
@@ -29,7 +29,7 @@ def proxy_tap(front: Address, trust: Trust, reason: str = "") -> Tap:
         escapes=_ESCAPES,
         variables={**dict.fromkeys(_SET, front.url), **trust.variables, _FRONT_VARIABLE: str(front)},
         appended={
-            "NODE_OPTIONS": f"--require {quoted(_PRELOAD)}",
+            "NODE_OPTIONS": f"--require {quoted(PRELOAD)}",
             "JAVA_TOOL_OPTIONS": f"{java} {trust.java_options}".rstrip(),
         },
         removed=PROXY_VARIABLES,  # NO_PROXY among them

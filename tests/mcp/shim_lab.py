@@ -1,0 +1,72 @@
+"""A lab with one link to an MCP server over stdio, and ``windtunnel mcp`` as a client would start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.flight import in_folder
+from tests.support import PATIENCE_S, ROOT
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import build_wiring
+from windtunnel.links.wiring_file import WiringFile
+from windtunnel.settings.configuration import load_configuration
+
+SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]
+# what the SDKs of MCP hand a server
+HANDED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+
+
+@contextmanager
+def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] = ()) -> Iterator[Lab]:
+    wiring = build_wiring(
+        WiringFile("wiring", {"links": {"files": {"mcp": {"command": list(command)}}}}), folder
+    )
+    configuration = in_folder(load_configuration(os.environ, wiring=wiring), folder)
+    with Lab(configuration, choice or Choice("embedded")) as lab:
+        yield lab
+
+
+class Client:
+    """Starts ``windtunnel mcp`` with what an SDK hands a server, and speaks to it."""
+
+    def __init__(self, *words: str, command: Sequence[str] = SERVER, **environ: str) -> None:
+        own = {name: os.environ[name] for name in HANDED if name in os.environ}
+        program = str(ROOT / "windtunnel" / "lab" / "program.py")
+        after = ["--", *command] if command else []
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", program, "windtunnel", "mcp", *words, "--link", "files", *after],
+            env={**own, **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+
+    def call(self, tool: str, id: int = 1, **arguments: Any) -> str:
+        """The text of the tool's result."""
+        self.send(tool, id, **arguments)
+        return str(json.loads(self.stdout.readline())["result"]["content"][0]["text"])
+
+    def send(self, tool: str, id: int = 1, **arguments: Any) -> None:
+        params = {"name": tool, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+        self.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def end(self) -> tuple[int, bytes, str]:
+        """Closes its input; its exit code, and what else it said on both outputs."""
+        out, error = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, out, error.decode()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE_S)

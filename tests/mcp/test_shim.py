@@ -1,0 +1,159 @@
+"""``windtunnel mcp`` against a real lab: the way through, both ends, and that nothing outlives anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.shim_lab import SERVER, Client, shim_lab
+from tests.subjects.wired import alive
+from tests.support import until
+from windtunnel.lab.launcher import Lab
+from windtunnel.subjects.stdio_shim.lab_lane import NoLabError, find_lane
+from windtunnel.toxiproxy.client import ToxiproxyClient
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with shim_lab(tmp_path_factory.mktemp("lab"), command=SERVER) as lab:
+        yield lab
+
+
+@pytest.fixture
+def client(lab: Lab) -> Iterator[Client]:
+    client = Client("--lab", str(lab.topology_path))
+    yield client
+    client.kill()
+
+
+def test_a_client_speaks_to_its_server_and_both_end(client: Client):
+    assert client.call("echo", a=1) == '{"a": 1}'
+    assert client.end() == (0, b"", "bye\n")
+
+
+def test_a_request_before_the_end_is_answered_after_it(client: Client):
+    client.send("slow", seconds=0.1)
+    code, out, _ = client.end()
+    assert code == 0 and json.loads(out)["id"] == 1
+
+
+def test_a_lab_is_found_by_its_id_or_because_it_is_the_only_one(lab: Lab):
+    private = os.environ["XDG_STATE_HOME"]
+    for words in (["--lab", lab.topology.lab_id], []):
+        client = Client(*words, XDG_STATE_HOME=private)
+        assert client.call("echo") == "{}"
+        client.end()
+
+
+def test_the_wirings_command_is_started_without_another(lab: Lab):
+    client = Client("--lab", str(lab.topology_path), command=())
+    assert client.call("echo") == "{}"
+    assert client.end()[0] == 0
+
+
+def test_eight_at_once_are_never_crossed(lab: Lab):
+    def mark(number: int) -> str:
+        client = Client("--lab", str(lab.topology_path), MARK=str(number))
+        said = client.call("env", name="MARK")
+        client.end()
+        return said
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(mark, range(8))) == [str(number) for number in range(8)]
+
+
+def test_the_servers_exit_code_is_the_shims(lab: Lab):
+    client = Client("--lab", str(lab.topology_path), command=["sh", "-c", "echo last; exit 7"])
+    assert client.end()[:2] == (7, b"last\n")
+
+
+def test_a_server_that_cannot_be_started_is_said(lab: Lab):
+    client = Client("--lab", str(lab.topology_path), command=["no-such-server"])
+    code, _, error = client.end()
+    assert code == 126 and "no-such-server" in error
+
+
+def test_a_killed_server_ends_the_shim_with_one_line(client: Client):
+    os.kill(int(client.call("pid")), signal.SIGKILL)
+    assert client.end() == (137, b"", "windtunnel mcp: files: the server was killed by signal 9\n")
+
+
+def test_a_killed_shim_leaves_no_server(client: Client):
+    server = int(client.call("pid"))
+    client.process.kill()
+    until(lambda: not alive(server))
+
+
+def test_a_killed_keeper_leaves_neither(client: Client):
+    server = int(client.call("pid"))
+    keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(keeper, signal.SIGKILL)
+    assert client.end()[0] == 137
+    assert not alive(server)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_the_servers(lab: Lab, number: signal.Signals):
+    words = ["sh", "-c", f"trap 'exit 9' {number.name[3:]}; echo up; while :; do sleep 0.01; done"]
+    client = Client("--lab", str(lab.topology_path), command=words)
+    assert client.stdout.readline() == b"up\n"
+    client.process.send_signal(number)
+    assert client.end()[0] == 9
+
+
+def test_without_a_lab_one_line_says_so(tmp_path: Path):
+    client = Client(XDG_STATE_HOME=str(tmp_path))
+    code, _, error = client.end()
+    assert code == 70 and error.startswith("Error: no lab with a link 'files'") and error.count("\n") == 1
+
+
+def test_a_link_that_the_lab_has_not_is_named(lab: Lab):
+    with pytest.raises(NoLabError, match=r"no link 'shop'.*those are: files"):
+        find_lane(str(lab.topology_path), "shop")
+
+
+def test_a_link_that_is_down_starts_no_server(lab: Lab, client: Client):
+    with ToxiproxyClient(lab.topology.toxiproxy) as toxiproxy:
+        toxiproxy.set_enabled("files_proxy", False)
+        try:
+            code, out, error = Client("--lab", str(lab.topology_path)).end()
+        finally:
+            toxiproxy.set_enabled("files_proxy", True)
+    assert (code, out) == (70, b"") and "the link 'files' is down" in error
+    assert client.end()[0] != 0, "its connection was cut"
+
+
+OWNER = """
+import sys
+from tests.mcp.shim_lab import Client
+print(Client("--lab", sys.argv[1]).call("pid"), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_client_that_is_killed_leaves_nothing(lab: Lab):
+    words = [sys.executable, "-c", OWNER, str(lab.topology_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        server = int(owner.stdout.readline())
+        owner.kill()
+    until(lambda: not alive(server))
+
+
+def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
+    with shim_lab(tmp_path) as lab:
+        client = Client("--lab", str(lab.topology_path))
+        server = int(client.call("pid"))
+    _, out, error = client.end()
+    assert out == b"" and "the connection through the lab has ended" in error
+    assert not alive(server)

@@ -1,0 +1,221 @@
+"""One message of a client, carried out as the HTTP exchange that MCP over HTTP would make of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Protocol
+
+from windtunnel.dialects.mcp import McpMessage, read_message
+from windtunnel.dialects.mcp_lines import line_of
+from windtunnel.gateway.connection.connection import ClientConnection
+from windtunnel.gateway.connection.recorded_exchanges import SentRequests
+from windtunnel.gateway.connection.upstream_connection import UpstreamEvents
+from windtunnel.gateway.endpoint import Endpoint
+from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.stdio.http_of_lines import ACCEPTED, RepliedLines, post_of, reply_around, without_end
+
+
+class ExchangeStream(Protocol):
+    """The two streams of lines that an exchange is a part of."""
+
+    def to_server(self, sender: object, data: bytes) -> None: ...
+
+    def to_client(self, sender: object, data: bytes) -> None: ...
+
+    def expect(self, id: Any, exchange: LineExchange) -> None:
+        """The server's next response with that id is that exchange's."""
+
+    def forget(self, exchange: LineExchange) -> None:
+        """It waits for no response any more."""
+
+    def leave(self, exchange: LineExchange) -> None:
+        """Nothing is left of it."""
+
+    def break_off(self, *, reset: bool) -> None:
+        """A fault ends the connection: the client's stream ends, and the server with it."""
+
+
+class LineExchange:
+    """Begins with the client's line; a ``ClientConnection`` of its own does the rest.
+
+    ``id`` is that of a request, None for any other message, which nobody answers.
+    """
+
+    def __init__(
+        self, listener: LinkListener, line: bytes, message: McpMessage, stream: ExchangeStream
+    ) -> None:
+        self.id = message.id if message.kind == "request" else None
+        self._stream = stream
+        self._body, self._line_end = without_end(line)
+        self._left = False
+        self._sent = 0
+        self._lines = RepliedLines(self._write)
+        self._upstream: _LineUpstream | None = None
+        endpoint = Endpoint("stdio", 0, b"stdio", is_lab=False, opener=self._open)
+        self._connection = ClientConnection(replace(listener, endpoint=endpoint))
+        self._link = listener.name
+
+    def begin(self) -> None:
+        """Sends the request on its way."""
+        self._connection.connection_made(_LineTransport(self, self._lines))
+        self._connection.data_received(post_of(self._body, self._link))
+
+    def _write(self, data: bytes) -> None:
+        self._stream.to_client(self, data)
+
+    @property
+    def will_send(self) -> bool:
+        """Whether the server will still be sent something, after a delay or in another copy."""
+        request = self._connection.relay.request
+        if request is None or request.answered_by_fault:
+            return False
+        fault = request.plan.request_fault if request.plan else None
+        return self._sent < (fault.act.copies if fault else 1)
+
+    # towards the server
+
+    def _open(self, events: UpstreamEvents, endpoint: Endpoint) -> _LineUpstream:
+        self._upstream = _LineUpstream(self, events, endpoint)
+        return self._upstream
+
+    def send(self, body: bytes) -> bool:
+        """Sends the line, as its faults have left it; whether the server will answer."""
+        line = self._body + self._line_end if body == self._body else line_of(body)
+        sent = self.id is not None and read_message(body)
+        if sent:
+            self._stream.expect(sent.id, self)
+        self._sent += 1
+        self._stream.to_server(self, line)
+        return bool(sent)
+
+    def on_response(self, line: bytes) -> None:
+        """The server's response."""
+        body, self._lines.line_end = without_end(line)
+        if self._upstream is not None:
+            self._upstream.reply(reply_around(body))
+
+    def on_server_end(self) -> None:
+        """The server's stream has ended before its response."""
+        if self._upstream is not None:
+            self._upstream.end()
+
+    def forget(self) -> None:
+        """The response is not waited for: should it come, it goes on as it is."""
+        self._stream.forget(self)
+
+    # the end
+
+    def on_client_end(self) -> None:
+        """The client is gone, or has cancelled its request."""
+        if not self._left:
+            self._left = True
+            self._connection.connection_lost(None)
+            self._stream.leave(self)
+
+    def after_writing(self) -> None:
+        """Ends it if its reply has been given."""
+        if self._connection.relay.request is None:
+            self.on_client_end()
+
+    def on_close(self) -> None:
+        """The connection of an HTTP client would be closed now."""
+        in_order = self._lines.replies > 1 and not self._lines.partial
+        if not in_order:
+            self._stream.break_off(reset=False)
+        asyncio.get_running_loop().call_soon(self.on_client_end)
+
+    def on_abort(self, *, reset: bool) -> None:
+        if reset:
+            self._stream.break_off(reset=True)
+        asyncio.get_running_loop().call_soon(self.on_client_end)
+
+
+class _LineUpstream:
+    """The server, as the connection to an upstream: one request after the other, each answered by a line."""
+
+    connecting = False
+
+    def __init__(self, exchange: LineExchange, events: UpstreamEvents, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._exchange = exchange
+        self._events = events
+        self._requests = SentRequests(None)
+        self._ended = False
+
+    def send(self, data: bytes) -> None:
+        request = self._requests.feed(data)
+        if request is not None and not self._exchange.send(request.body):
+            # in a later turn, as over a network: whoever sends the request is not done with sending
+            asyncio.get_running_loop().call_soon(self.reply, ACCEPTED)
+
+    def reply(self, data: bytes) -> None:
+        if not self._ended:
+            self._events.on_reply(data)
+
+    def end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._events.on_upstream_end(None)
+
+    def abort(self) -> None:
+        self._ended = True
+        self._exchange.forget()
+
+    close = abort
+
+    def send_eof(self) -> None:
+        """The server goes on to read the lines of others."""
+
+    def pause(self, paused: bool) -> None:
+        """A line is there in one piece."""
+
+
+class _LineTransport(asyncio.Transport):
+    """The socket that an HTTP client would have."""
+
+    def __init__(self, exchange: LineExchange, lines: RepliedLines) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._lines = lines
+        self._closing = self._resets = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._closing:
+            self._lines.feed(bytes(data))
+            asyncio.get_running_loop().call_soon(self._exchange.after_writing)
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._exchange.on_close()
+
+    def abort(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._exchange.on_abort(reset=self._resets)
+
+    def write_eof(self) -> None:
+        """The attempt is over, and nothing is left of the exchange."""
+        self.abort()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def pause_reading(self) -> None:
+        """There is nothing more to read."""
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self if name == "socket" else default
+
+    def setsockopt(self, *_: object) -> None:
+        """As of a socket: only a connection that is to be reset is given an option."""
+        self._resets = True
