@@ -17,7 +17,7 @@ from bench.findings.trials import TRIALS
 
 PAGE = ROOT / "docs" / "findings.md"
 # most of a flight is waiting for time-outs; more at once would measure the machine
-_AT_ONCE = 3
+_AT_ONCE = 4
 
 
 def main() -> int:
@@ -26,7 +26,11 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help="examples, by comma; the page is then printed, not written"
     )
-    only = parser.parse_args().only.split(",")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the flights; those that it has are not flown again"
+    )
+    given = parser.parse_args()
+    only = given.only.split(",")
     missing = prepare_all()
     chosen = [
         agent
@@ -35,7 +39,7 @@ def main() -> int:
     ]
     chosen = [agent for agent in chosen if agent.name != "mcp_client"]  # it has no shop
     with tempfile.TemporaryDirectory(prefix="findings-") as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
-        flights = pool.map(lambda agent: _fly_all(agent, Path(folder)), chosen)
+        flights = pool.map(lambda agent: _fly_all(agent, given.keep or Path(folder)), chosen)
         results = {agent.name: observed for agent, observed in zip(chosen, flights, strict=True)}
     complete = {name: observed for name, observed in results.items() if len(observed) == len(TRIALS)}
     text = page({name: _versions(name) for name in complete}, complete)
@@ -54,7 +58,7 @@ def _fly_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
     for trial in TRIALS:
         for attempt in (1, 2):
             try:
-                observed[trial.name] = fly(agent, trial, folder / agent.name / f"{len(observed)}-{attempt}")
+                observed[trial.name] = fly(agent, trial, folder / agent.name / f"{trial.slug}-{attempt}")
                 break
             except NotFlown as error:
                 print(error, file=sys.stderr)

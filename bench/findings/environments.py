@@ -26,7 +26,7 @@ CACHE = ROOT / ".frameworks"
 _UV, _NODE = "uv==0.13.9", {"node": "22.23.3"}
 _READY = "ready.json"
 _PATIENCE_S = 900
-_MACHINE_S = "/usr/bin:/bin"
+_MACHINE = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 class NotInstallable(Exception):
@@ -173,7 +173,7 @@ def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
             folder = environment.home / "agents" / example
             shutil.copytree(source.parent, folder, dirs_exist_ok=True)
             interpreter = "node" if source.suffix == ".mjs" else "python"
-            path = os.pathsep.join([str(environment.home / "bin"), str(node), _MACHINE_S])
+            path = os.pathsep.join([str(environment.home / "bin"), str(node), _MACHINE])
             yield InstalledAgent(example, (interpreter, str(folder / source.name)), folder, path)
 
 

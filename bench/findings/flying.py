@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -49,18 +50,22 @@ def shop_of(database: Path) -> Iterator[str]:
 
 
 def fly(agent: InstalledAgent, trial: Trial, folder: Path) -> Observed:
-    """Flies it once in that new folder. Raises ``NotFlown``."""
-    folder.mkdir(parents=True)
-    database = folder / "shop.db"
-    with shop_of(database) as shop:
-        summary = _flown(agent, trial, folder, shop)
+    """Flies it once in that folder, unless it was flown there. Raises ``NotFlown``."""
+    database, kept = folder / "shop.db", folder / "summary.json"
+    if not kept.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with shop_of(database) as shop:
+            kept.write_text(json.dumps(_flown(agent, trial, folder, shop)))
+    summary = json.loads(kept.read_text())
     [episode] = summary["episodes"]
-    if episode["outcome"] == "invalid":
-        raise NotFlown(f"{agent.name}, {trial.name}: {episode}")
     delivered = [fault["kind"] for fault in episode["faults"] if fault["delivered"]]
     with closing(sqlite3.connect(database)) as opened:
         [[orders]] = opened.execute("SELECT COUNT(*) FROM orders")
-    return observe(read_run(folder / "logs", summary["run_id"]), orders, delivered)
+    complaints = [
+        file.read_text(errors="replace") for file in folder.glob("logs/runs/*/attempts/*/stderr.txt")
+    ]
+    return observe(read_run(folder / "logs", summary["run_id"]), orders, delivered, "\n".join(complaints))
 
 
 def _flown(agent: InstalledAgent, trial: Trial, folder: Path, shop: str) -> dict[str, Any]:
@@ -70,7 +75,6 @@ def _flown(agent: InstalledAgent, trial: Trial, folder: Path, shop: str) -> dict
     environ = {**os.environ, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}
     environ["PERSONA"] = trial.persona
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
-    environ["PYTHONPATH"] = str(ROOT)
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=_PATIENCE_S)
@@ -81,4 +85,6 @@ def _flown(agent: InstalledAgent, trial: Trial, folder: Path, shop: str) -> dict
     except ValueError:
         said = (done.stderr or done.stdout).strip()[-600:]
         raise NotFlown(f"{agent.name}, {trial.name}: exit code {done.returncode}: {said}") from None
+    if summary["episodes"][0]["outcome"] == "invalid":
+        raise NotFlown(f"{agent.name}, {trial.name}: invalid, {summary['episodes'][0].get('why')}")
     return summary

@@ -12,7 +12,13 @@ from typing import Any, Literal
 from windtunnel.history.events import AttemptEnded, Event, Exchange
 
 End = Literal["answered", "no answer", "crashed", "still running"]
+Source = Literal["model", "shop", "neither"]
 _ENDS: dict[str, End] = {"limit": "still running", "exception": "crashed", "empty": "no answer"}
+
+
+_EXCEPTION = re.compile(
+    r"^(?:Uncaught )?[\w.]*(?:Error|Exception|Exceeded|Timeout)\w*(?: \[\w+\])?(?:: .*)?$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Asked:
 class Observed:
     """``orders`` is the shop's own count; ``told`` what the model was last given as the tool's result.
 
-    ``own_words``: the answer is no text of the model's, though it ended as if all were well.
+    ``seconds`` run from the first request to the end, since starting a program takes what the machine takes.
+    ``source``: whose words the answer is, if there is one: the model's, the shop's, or neither's.
     """
 
     end: End
@@ -46,32 +53,47 @@ class Observed:
     told: str
     answer: str
     error: str
-    own_words: bool
+    source: Source
 
 
-def observe(events: Sequence[Event], orders: int, delivered: Iterable[str]) -> Observed:
-    """The figures of a run with one attempt."""
+def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:
+    """The figures of a run with one attempt, which wrote ``stderr`` besides."""
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
     exchanges = [event for event in events if isinstance(event, Exchange)]
     model = [each for each in exchanges if each.link == "model" and _asks_model(each)]
     shop = [each for each in exchanges if each.link == "shop"]
-    end = _ENDS.get(ended.ended_by, "answered")
-    said = [text for each in model for text in _texts(each.reply_body or "") if _plain(text)]
-    # what a framework prints besides, in frames and around the answer, is not the answer
-    quoted = next((text for text in reversed(said) if _plain(text) in _plain(ended.response)), "")
+    began = min((each.start for each in exchanges), default=ended.start)
+    answer, source = _answer(ended.response, model, shop)
     return Observed(
-        end=end,
-        seconds=ended.ms / 1000,
+        end=_ENDS.get(ended.ended_by, "answered"),
+        seconds=ended.end - began,
         model=Asked(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
         shop=Asked(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),
         orders=orders,
         delivered=tuple(delivered),
         streams=any(_body(each).get("stream") for each in model),
         told=next((told for each in reversed(model) if (told := tool_result_in(_body(each)))), ""),
-        answer=quoted or ended.response.strip(),
-        error=ended.error or "",
-        own_words=end == "answered" and not quoted,
+        answer=answer,
+        error=exception_in(stderr) or ended.error or "",
+        source=source,
     )
+
+
+def exception_in(stderr: str) -> str:
+    """The line that names the exception which ended a program of Python's or Node's; notes come after it."""
+    return next(iter(reversed(_EXCEPTION.findall(stderr))), "")
+
+
+def _answer(response: str, model: Sequence[Exchange], shop: Sequence[Exchange]) -> tuple[str, Source]:
+    """The answer without what a framework prints around it, in frames for instance."""
+    said = [text for each in model for text in _texts(each.reply_body or "")]
+    sold = [each.reply_body or "" for each in shop if each.status and each.status < 400]
+    sources: list[tuple[Source, list[str]]] = [("model", said), ("shop", sold)]
+    for source, texts in sources:
+        for text in reversed(texts):
+            if _plain(text) and _plain(text) in _plain(response):
+                return text, source
+    return response.strip(), "neither"
 
 
 def _asks_model(exchange: Exchange) -> bool:

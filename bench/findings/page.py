@@ -76,9 +76,9 @@ def _end(observed: Observed) -> str:
         return f"**crash** after {observed.seconds:.0f} s: `{_code(observed.error)}`"
     if observed.end == "no answer":
         return f"exit code 0 after {observed.seconds:.0f} s, **without an answer**"
-    if observed.own_words:
+    if observed.source == "neither":
         return f"**takes the error for the result**: answers `{_code(observed.answer)}`"
-    return f"answers with the model's words after {observed.seconds:.0f} s"
+    return f"answers with the {observed.source}'s words after {observed.seconds:.0f} s"
 
 
 def _tries(asked: Asked) -> str:

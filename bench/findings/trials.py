@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 PROMPT = 'Order 2 "green tea"'
-BOUND_S = 60
+BOUND_S = 120
 SEED = 1
 _ORDERS = {"links": "shop", "only": {"method": "POST"}}
 _MODEL = {"links": "model"}
@@ -23,6 +24,11 @@ class Trial:
     says: str
     faults: Mapping[str, Any] = field(default_factory=dict)
     persona: str = "diligent"
+
+    @property
+    def slug(self) -> str:
+        """Its name as a folder's."""
+        return "-".join(re.findall(r"\w+", self.name))
 
     @property
     def words(self) -> list[str]:
