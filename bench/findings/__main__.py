@@ -6,14 +6,15 @@ import json
 import sys
 import tempfile
 from argparse import ArgumentParser
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench.findings.environments import EXAMPLES, ROOT, InstalledAgent, agents, prepare_all
-from bench.findings.flying import NotFlown, fly
-from bench.findings.observed import Observed
+from bench.findings.flying import ExampleLab, example_lab
+from bench.findings.observed import Observed, observe
 from bench.findings.page import page
-from bench.findings.trials import TRIALS
+from bench.findings.trials import PROMPT, TRIALS, Trial
 
 PAGE = ROOT / "docs" / "findings.md"
 # most of a flight is waiting for time-outs; more at once would measure the machine
@@ -27,43 +28,60 @@ def main() -> int:
         "--only", default="", help="examples, by comma; the page is then printed, not written"
     )
     parser.add_argument(
-        "--keep", type=Path, help="a folder for the flights; those that it has are not flown again"
+        "--at-once", type=int, default=_AT_ONCE, help=f"examples side by side; default {_AT_ONCE}"
     )
     given = parser.parse_args()
-    only = given.only.split(",")
     missing = prepare_all()
-    chosen = [
-        agent
-        for agent in sorted(agents(), key=lambda each: each.name)
-        if agent.name not in missing and (agent.name in only or only == [""])
-    ]
-    chosen = [agent for agent in chosen if agent.name != "mcp_client"]  # it has no shop
-    with tempfile.TemporaryDirectory(prefix="findings-") as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
-        flights = pool.map(lambda agent: _fly_all(agent, given.keep or Path(folder)), chosen)
+    chosen = _chosen(given.only.split(","), missing)
+    with (
+        tempfile.TemporaryDirectory(prefix="findings-") as folder,
+        ProcessPoolExecutor(given.at_once) as pool,
+    ):
+        flights = pool.map(_fly_all, chosen, [Path(folder)] * len(chosen))
         results = {agent.name: observed for agent, observed in zip(chosen, flights, strict=True)}
-    complete = {name: observed for name, observed in results.items() if len(observed) == len(TRIALS)}
+    complete = {name: results[name] for name in sorted(results) if len(results[name]) == len(TRIALS)}
     text = page({name: _versions(name) for name in complete}, complete)
-    if only == [""]:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
+    if given.only:
         print(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
     for name, reason in sorted(missing.items()):
         print(f"examples/frameworks/{name} cannot run here: {reason}", file=sys.stderr)
     return 0 if len(complete) == len(chosen) and not missing else 1
 
 
+def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgent]:
+    """Those that are asked for and can run; not the client of MCP, which orders nothing."""
+    there = [agent for agent in agents() if agent.name not in (*missing, "mcp_client")]
+    return [agent for agent in there if agent.name in only or only == [""]]
+
+
 def _fly_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
-    """What was observed, by trial; one that the lab could not fly is tried once more, and then said."""
+    """What was observed, by trial; one that the lab could not fly is tried once more."""
     observed: dict[str, Observed] = {}
-    for trial in TRIALS:
-        for attempt in (1, 2):
-            try:
-                observed[trial.name] = fly(agent, trial, folder / agent.name / f"{trial.slug}-{attempt}")
-                break
-            except NotFlown as error:
-                print(error, file=sys.stderr)
-        print(f"{agent.name}: {trial.name}", file=sys.stderr)
+    home = folder / agent.name
+    home.mkdir()
+    with example_lab(agent, home, PROMPT) as lab:
+        for trial in (*TRIALS, *TRIALS):
+            if trial.name not in observed:
+                seen = _observe(lab, trial)
+                said = f"invalid, {seen}" if isinstance(seen, str) else seen.end
+                print(f"{agent.name}, {trial.name}: {said}", file=sys.stderr, flush=True)
+                observed |= {} if isinstance(seen, str) else {trial.name: seen}
     return observed
+
+
+def _observe(lab: ExampleLab, trial: Trial) -> Observed | str:
+    """What one flight showed, or why the lab failed."""
+    lab.model.persona, before = trial.persona, lab.shop.orders()
+    flight = lab.fly(trial.settings)
+    if flight.failure:
+        return flight.failure
+    [episode] = flight.summary.as_json()["episodes"]
+    delivered = [fault["kind"] for fault in episode["faults"] if fault["delivered"]]
+    run = lab.configuration.logs / "runs" / flight.record.run_id
+    complaints = [file.read_text(errors="replace") for file in run.glob("attempts/*/stderr.txt")]
+    return observe(flight.record.events, lab.shop.orders() - before, delivered, "\n".join(complaints))
 
 
 def _versions(example: str) -> str:

@@ -1,90 +1,83 @@
-"""One framework flown under one trial: a lab of its own, a shop of its own, and what both wrote down."""
+"""A lab of one example's own, in which it is flown again and again, and what its servers wrote down."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import shutil
-import sqlite3
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from werkzeug.serving import make_server
+from bench.findings.environments import EXAMPLES, InstalledAgent
+from bench.findings.upstreams import Model, Shop, scripted_model, shop_at
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import Wiring, load_wiring, with_links, with_subject
+from windtunnel.runner.flight import Flight, fly
+from windtunnel.runner.run import new_run_id
+from windtunnel.settings.configuration import Configuration, load_configuration
+from windtunnel.subjects.opening import open_wired_subject
 
-from bench.findings.environments import EXAMPLES, ROOT, InstalledAgent
-from bench.findings.observed import Observed, observe
-from bench.findings.trials import BOUND_S, PROMPT, Trial
-from windtunnel.history.reader import read_run
-
-_PATIENCE_S = BOUND_S + 120
+WIRING = EXAMPLES / "windtunnel.yaml"
 
 
-class NotFlown(Exception):
-    """The lab did not fly it; the message says why."""
+class _Silence:
+    def say(self, message: str) -> None: ...
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
+    def episode_judged(self, index: int, total: int, judgement: object) -> None: ...
+
+
+@dataclass
+class ExampleLab:
+    """A lab that is up, wired for one example."""
+
+    lab: Lab
+    configuration: Configuration
+    prompts: Path
+    shop: Shop
+    model: Model
+
+    def fly(self, settings: Mapping[str, Any]) -> Flight:
+        """One flight with these settings, without any fault but theirs."""
+        wiring, base = self.configuration.wiring, self.configuration
+        quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
+        asked = load_configuration(base.environ, {**quiet, **settings}, wiring)
+        asked = replace(
+            asked, logs=base.logs, state=base.state, effects=base.effects, topology=self.lab.topology
+        )
+        self.shop.requests.clear()
+        self.model.requests.clear()
+        with open_wired_subject(wiring, asked) as subject:
+            return fly(new_run_id(), asked, subject, load_prompts(self.prompts), _Silence())
 
 
 @contextmanager
-def shop_of(database: Path) -> Iterator[str]:
-    """The examples' shop on loopback, which keeps its orders in that file; its address."""
-    spec = spec_from_file_location("shop", ROOT / "examples" / "shop" / "shop.py")
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a client that leaves is what is tried
-    server = make_server("127.0.0.1", 0, module.create_app(str(database)), threaded=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def example_lab(
+    agent: InstalledAgent, folder: Path, prompt: str, more_links: Mapping[str, str] | None = None
+) -> Iterator[ExampleLab]:
+    """The lab, its servers and its records in that folder; ``more_links``: other upstreams, by link."""
+    prompts = folder / "prompts.json"
+    prompts.write_text(json.dumps([{"id": "order", "prompt": prompt}]), encoding="utf-8")
+    with shop_at(folder / "shop.db") as shop, scripted_model() as model:
+        links = {"model": model.url, "shop": shop.url, **(more_links or {})}
+        configuration = load_configuration(_environ(agent), {}, _wired(agent, links))
+        state = folder / "state"
+        configuration = replace(
+            configuration, logs=folder / "logs", state=state / "state.db", effects=state / "effects.db"
+        )
+        with Lab(configuration, Choice("embedded")) as lab:
+            yield ExampleLab(lab, configuration, prompts, shop, model)
 
 
-def fly(agent: InstalledAgent, trial: Trial, folder: Path) -> Observed:
-    """Flies it once in that folder, unless it was flown there. Raises ``NotFlown``."""
-    database, kept = folder / "shop.db", folder / "summary.json"
-    if not kept.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        with shop_of(database) as shop:
-            kept.write_text(json.dumps(_flown(agent, trial, folder, shop)))
-    summary = json.loads(kept.read_text())
-    [episode] = summary["episodes"]
-    delivered = [fault["kind"] for fault in episode["faults"] if fault["delivered"]]
-    with closing(sqlite3.connect(database)) as opened:
-        [[orders]] = opened.execute("SELECT COUNT(*) FROM orders")
-    complaints = [
-        file.read_text(errors="replace") for file in folder.glob("logs/runs/*/attempts/*/stderr.txt")
-    ]
-    return observe(read_run(folder / "logs", summary["run_id"]), orders, delivered, "\n".join(complaints))
+def _wired(agent: InstalledAgent, links: Mapping[str, str]) -> Wiring:
+    wiring = with_links(load_wiring(WIRING), [f"{name}={url}" for name, url in links.items()])
+    return with_subject(wiring, [*agent.command, "{prompt}"])
 
 
-def _flown(agent: InstalledAgent, trial: Trial, folder: Path, shop: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "windtunnel", "fly", "--wiring", str(EXAMPLES / "windtunnel.yaml")]
-    command += ["--link", f"shop={shop}", "--prompt", PROMPT, "--out", str(folder), "--json", "--no-charts"]
-    command += ["--toxiproxy", "embedded", *trial.words, "--", *agent.command, "{prompt}"]
-    environ = {**os.environ, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}
-    environ["PERSONA"] = trial.persona
-    environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        raise NotFlown(f"{agent.name}, {trial.name}: no end after {_PATIENCE_S} s") from None
-    try:
-        summary: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        said = (done.stderr or done.stdout).strip()[-600:]
-        raise NotFlown(f"{agent.name}, {trial.name}: exit code {done.returncode}: {said}") from None
-    if summary["episodes"][0]["outcome"] == "invalid":
-        raise NotFlown(f"{agent.name}, {trial.name}: invalid, {summary['episodes'][0].get('why')}")
-    return summary
+def _environ(agent: InstalledAgent) -> dict[str, str]:
+    # a compiled module is kept, else every flight compiles its framework anew
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}

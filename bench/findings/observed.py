@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Observed:
-    """``orders`` is the shop's own count; ``told`` what the model was last given as the tool's result.
+    """``orders`` is the shop's own count; ``told`` what the model was first given as a tool's result.
 
     ``seconds`` run from the first request to the end, since starting a program takes what the machine takes.
     ``source``: whose words the answer is, if there is one: the model's, the shop's, or neither's.
@@ -72,7 +72,7 @@ def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stde
         orders=orders,
         delivered=tuple(delivered),
         streams=any(_body(each).get("stream") for each in model),
-        told=next((told for each in reversed(model) if (told := tool_result_in(_body(each)))), ""),
+        told=next((told for each in model if (told := tool_result_in(_body(each)))), ""),
         answer=answer,
         error=exception_in(stderr) or ended.error or "",
         source=source,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from windtunnel.model_server.decide import Persona
 
 PROMPT = 'Order 2 "green tea"'
 BOUND_S = 120
@@ -23,19 +24,13 @@ class Trial:
     name: str
     says: str
     faults: Mapping[str, Any] = field(default_factory=dict)
-    persona: str = "diligent"
+    persona: Persona = Persona.DILIGENT
 
     @property
-    def slug(self) -> str:
-        """Its name as a folder's."""
-        return "-".join(re.findall(r"\w+", self.name))
-
-    @property
-    def words(self) -> list[str]:
-        """The options of the command that flies it."""
-        settings = {"seed": SEED, "toxic-prob": 0, "error-prob": 0, "attempt-time": BOUND_S}
-        chosen = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-        return [*chosen, "--faults", json.dumps(self.faults)] if self.faults else chosen
+    def settings(self) -> dict[str, Any]:
+        """Those of its flight."""
+        faults = {"faults": json.dumps(self.faults)} if self.faults else {}
+        return {"seed": SEED, "attempt_time": BOUND_S, **faults}
 
 
 def _once(fault: str, **where: Any) -> dict[str, Any]:
@@ -55,7 +50,7 @@ TRIALS = (
         "lost reply, insistent model",
         "the same, and the model repeats a call until it works",
         LOST_REPLY,
-        "stubborn",
+        Persona.STUBBORN,
     ),
     Trial("tool error", "the shop answers each order with 503", _always("unavailable", **_ORDERS)),
     Trial("tool hangs", "the shop executes each order and never answers", _always("hang", **_ORDERS)),
