@@ -22,6 +22,7 @@ PARTS = {
     "windtunnel.gateway": "gateway",
     "proxy_manager": "manager",
     "windtunnel": "agent",
+    "windtunnel.lab.fork_server": "fork server",
     "windtunnel.lab.daemon": "launcher",
 }
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")
