@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, gateway, lab, startup, toxiproxy
+from bench import delay, faults, front, gateway, lab, startup, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -41,6 +41,8 @@ def main() -> None:
     )
     figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
+    figures["front"] = intercepted = front.measure_front()
+    print(f"the front: {intercepted} (target: new TLS connections at least half of new plain ones)")
     figures["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
     figures["matching"] = matching = faults.measure_matching()

@@ -17,14 +17,14 @@ import uvicorn
 from starlette.applications import Starlette
 
 from windtunnel.core.sockets import Address, address_of, listen
+from windtunnel.gateway.closed_networks import closed_networks
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.intercept.egress import Egress, dialled_from
 from windtunnel.gateway.lane import Lane, LinkListener
-from windtunnel.gateway.stdio.expected_servers import ExpectedServers
-from windtunnel.gateway.stdio.routes import stdio_routes
-from windtunnel.gateway.stdio.stdio_connection import StdioConnection
+from windtunnel.gateway.stdio.arrival import StdioArrival
+from windtunnel.gateway.stdio.servers import StdioServers
 from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
@@ -78,16 +78,17 @@ class Gateway:
         self._head_timeout = head_timeout
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
+        self._closed = closed_networks(topology.control.host)
         self.lane = Lane(topology.lane, topology.links)
+        self._stdio_servers = StdioServers(topology.lab_id)
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
         self._told: set[tuple[str, str]] = set()
         self._intercepted = self._new_authority() if topology.front is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
-        self._stdio_servers = ExpectedServers()
-        routes = stdio_routes(self._stdio_servers, topology)
-        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, routes)
+        self._stdio_servers = StdioServers(topology.lab_id)
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -123,7 +124,8 @@ class Gateway:
         """The way out of the front, where there is one."""
         if listener is None:
             return None
-        return asyncio.ensure_future(Egress(dialled_from(self._topology)).serve(listener))
+        egress = Egress(dialled_from(self._topology), self._closed)
+        return asyncio.ensure_future(egress.serve(listener))
 
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
@@ -162,7 +164,7 @@ class Gateway:
             link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
         )
         if link.is_stdio:
-            return partial(StdioConnection, listener, self._stdio_servers)
+            return partial(StdioArrival, listener, self._stdio_servers)
         if self._intercepted is None:
             return partial(ClientConnection, listener)
         return self._intercepted.protocols(listener)
@@ -196,7 +198,8 @@ class Gateway:
             return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
         if not link.is_of_lab:
             # the subject's address has the upstream's path, so that no path is rewritten
-            return replace(url_endpoint(link.upstream, self._context), base_path=None)
+            endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)
+            return replace(endpoint, closed=self._closed) if link.found else endpoint
         if link.upstream == SCRIPTED:
             return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)
         return lab_endpoint(self._topology.services[link.name])

@@ -11,6 +11,8 @@ from urllib.parse import parse_qs
 from pydantic_core import from_json
 
 from windtunnel.core.digest import text_digest
+from windtunnel.dialects.json_values import as_object
+from windtunnel.dialects.mcp import McpMessage
 from windtunnel.gateway.connection.bodies import SECRET, BodyStart, kept_text
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
@@ -49,7 +51,7 @@ def _of_message(method: str, tool: str) -> str:
 
 def _of_write(request: RequestInProgress, link: Link) -> str:
     head = request.head
-    if not link.is_write(head.method, head.target):
+    if not link.is_write(head.method, head.target, request.tool):
         return ""
     key = head.noted.get(IDEMPOTENCY_KEY) or _key_in_body(request, link)
     return f',"write":true,"key":{_quote(key)}' if key else ',"write":true'
@@ -70,6 +72,8 @@ def _key_in_body(request: RequestInProgress, link: Link) -> str:
         body = from_json(bytes(start))
     except ValueError:
         return ""
+    if request.tool:
+        body = McpMessage("request", as_object(body)).arguments
     value = body.get(link.key) if isinstance(body, dict) else None
     if isinstance(value, str):
         return value

@@ -152,6 +152,8 @@ class Guide:
 
 def _is_bare_address(arrival: Arrival) -> bool:
     """Whether it names no host but an address elsewhere, so that its TLS may name the host better."""
+    if arrival.asked is Asked.REQUEST:  # which has been read: the client waits for its reply
+        return False
     try:
         return not is_loopback(arrival.host) and bool(ip_address(arrival.host))
     except ValueError:
