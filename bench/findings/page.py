@@ -9,7 +9,7 @@ from bench.findings.observed import Asked, Observed
 from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
 
 Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
-_LONGEST_TOLD = 160
+_LONGEST_TOLD = 320
 INTRODUCTION = f"""\
 # What agent frameworks make of faults
 
@@ -29,14 +29,22 @@ stopped after {BOUND_S} s.
 - **The tool's doing**: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
   it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
 
-These are single runs of one prompt, not rates. `make findings` repeats them.
+These are single runs of one prompt, not rates. Seconds run from the first request to the end of the program,
+on a machine that is busy with other flights: read them as "about". `make findings` repeats all of it.
 """
+SHORT = {
+    "answered": "answered",
+    "no answer": "no answer",
+    "crashed": "crash",
+    "still running": f"> {BOUND_S} s",
+}
 
 
 def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] = TRIALS) -> str:
     """The page. ``versions`` has the packages of each example with their versions, in its order."""
     shown = [trial for trial in trials if trial is not CALM]
-    parts = [INTRODUCTION, _versions(versions, results), *(_section(trial, results) for trial in shown)]
+    parts = [INTRODUCTION, _versions(versions, results), _glance(shown, results)]
+    parts += [_section(trial, results) for trial in shown]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -46,8 +54,30 @@ def _versions(versions: Mapping[str, str], results: Results) -> str:
 
 
 def _calm(observed: Observed) -> str:
-    asked = f"{observed.model.tries} requests to the model, {observed.orders} order"
-    return f"{asked}, {observed.seconds:.0f} s" + (", asks for event streams" if observed.streams else "")
+    asked = f"requests to the model: {observed.model.tries}, orders: {observed.orders}"
+    return f"{asked}, answers with the {observed.source}'s words" + (
+        ", asks for event streams" if observed.streams else ""
+    )
+
+
+def _glance(trials: Sequence[Trial], results: Results) -> str:
+    rows = [(f"`{name}`", *(_short(seen[trial.name]) for trial in trials)) for name, seen in results.items()]
+    words = (
+        "*Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it"
+        "\nended with exit code 0 and said nothing. *Tries*: HTTP requests to the model for one logical call.\n\n"
+    )
+    return "## At a glance\n\n" + words + _table(("example", *(trial.name for trial in trials)), rows)
+
+
+def _short(observed: Observed) -> str:
+    if not observed.delivered:
+        return "not struck"
+    error_as_answer = observed.end == "answered" and observed.source == "neither"
+    said = ["**error as answer**" if error_as_answer else SHORT[observed.end]]
+    said += [f"**{observed.orders} orders**"] * (observed.orders > 1)
+    repeated = observed.model.tries - observed.model.calls
+    said += [f"{repeated + 1} tries"] * (repeated > 0)
+    return ", ".join(said)
 
 
 def _section(trial: Trial, results: Results) -> str:
