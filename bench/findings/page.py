@@ -18,7 +18,7 @@ INTRODUCTION = f"""\
 Each agent of `examples/frameworks` was flown once under each fault below, with its framework's **defaults**:
 nothing was set but the model's name and two tools. It was told `{PROMPT}`. Its tool sends `POST /orders`
 without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
-stopped after {BOUND_S} s.
+stopped {BOUND_S} s after its start.
 
 - **The framework's doing**: how often a request is sent again, whether an exception of a tool is handed to
   the model or ends the program, what the model is then told, how long it waits.
@@ -29,15 +29,18 @@ stopped after {BOUND_S} s.
 - **The tool's doing**: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
   it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
 
+Two examples need a word. `autogen` asks the model once by default: what the tool returned, or its error, is the
+answer. `smolagents` tells the model of an error in the user's message and leaves the model's own call out: the
+scripted model cannot tell what to repeat, so its row under *insistent model* says nothing of a real one's.
+
 These are single runs of one prompt, not rates. Seconds run from the first request to the end of the program,
 on a machine that is busy with other flights: read them as "about". `make findings` repeats all of it.
 """
-SHORT = {
-    "answered": "answered",
-    "no answer": "no answer",
-    "crashed": "crash",
-    "still running": f"> {BOUND_S} s",
-}
+GLANCE = """\
+*Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it ended with
+exit code 0 and said nothing. *Tries*: HTTP requests to the model for one logical call. *> 90 s*: it was still
+waiting, or trying, when it was stopped 90 s after its first request.
+"""
 
 
 def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] = TRIALS) -> str:
@@ -62,18 +65,15 @@ def _calm(observed: Observed) -> str:
 
 def _glance(trials: Sequence[Trial], results: Results) -> str:
     rows = [(f"`{name}`", *(_short(seen[trial.name]) for trial in trials)) for name, seen in results.items()]
-    words = (
-        "*Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it"
-        "\nended with exit code 0 and said nothing. *Tries*: HTTP requests to the model for one logical call.\n\n"
-    )
-    return "## At a glance\n\n" + words + _table(("example", *(trial.name for trial in trials)), rows)
+    return f"## At a glance\n\n{GLANCE}\n" + _table(("example", *(trial.name for trial in trials)), rows)
 
 
 def _short(observed: Observed) -> str:
     if not observed.delivered:
         return "not struck"
     error_as_answer = observed.end == "answered" and observed.source == "neither"
-    said = ["**error as answer**" if error_as_answer else SHORT[observed.end]]
+    ends = {"crashed": "crash", "still running": f"> {observed.seconds:.0f} s"}
+    said = ["**error as answer**" if error_as_answer else ends.get(observed.end, observed.end)]
     said += [f"**{observed.orders} orders**"] * (observed.orders > 1)
     repeated = observed.model.tries - observed.model.calls
     said += [f"{repeated + 1} tries"] * (repeated > 0)
@@ -101,7 +101,7 @@ def _row(trial: Trial, observed: Observed) -> tuple[str, ...]:
 
 def _end(observed: Observed) -> str:
     if observed.end == "still running":
-        return f"still running after {BOUND_S} s"
+        return f"still running after {observed.seconds:.0f} s"
     if observed.end == "crashed":
         return f"**crash** after {observed.seconds:.0f} s: `{_code(observed.error)}`"
     if observed.end == "no answer":
