@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, gateway, lab, startup, toxiproxy
+from bench import delay, faults, gateway, lab, startup, tls, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -41,6 +41,8 @@ def main() -> None:
     )
     figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
+    figures["tls"] = secure = tls.measure_tls()
+    print(f"TLS at the gateway: {secure} (target: new_per_second, tls over plain at least 0.5)")
     figures["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
     figures["matching"] = matching = faults.measure_matching()
