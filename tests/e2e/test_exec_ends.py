@@ -50,14 +50,14 @@ def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> sub
     )
 
 
-@pytest.mark.parametrize("tap", ["namespace", "proxy"])
 @pytest.mark.parametrize(
-    ("killed", "code", "said"),
+    ("tap", "killed", "code", "said"),
     [
-        ("subject", 1, "was killed by signal 9"),
-        ("front", 70, "front was killed by signal 9"),
-        ("gateway", 70, "gateway was killed by signal 9"),
-        ("exec", -9, ""),
+        ("namespace", "subject", 1, "was killed by signal 9"),
+        ("namespace", "front", 70, "front was killed by signal 9"),
+        ("namespace", "exec", -9, ""),
+        ("proxy", "front", 70, "front was killed by signal 9"),
+        ("proxy", "gateway", 70, "gateway was killed by signal 9"),
     ],
 )
 def test_nothing_outlives_a_part_that_is_killed(

@@ -20,6 +20,7 @@ PARTS = {
     "flask_tools": "tools",
     "windtunnel.model_server": "model",
     "windtunnel.gateway": "gateway",
+    "windtunnel.gateway.intercept": "front",
     "proxy_manager": "manager",
     "windtunnel": "agent",
     "windtunnel.lab.fork_server": "fork server",
