@@ -23,8 +23,8 @@ settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
 settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked
-SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "lab", "package"}
-LONGEST_FIRST = ("compose", "examples", "e2e", "lab", "package")
+SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
+LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 _started = pytest.StashKey[list[str]]()
 
 

@@ -8,6 +8,7 @@ share one folder of packages, and a Node of that folder: many SDKs need a newer 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -56,6 +58,10 @@ class Environment:
 
     def prepare(self) -> dict[str, str]:
         """Makes it, unless it is there; returns why each example that cannot run here cannot."""
+        with _locked(self.home):
+            return self._prepare()
+
+    def _prepare(self) -> dict[str, str]:
         ready = self.home / _READY
         digest = self._digest()
         if ready.exists() and (kept := json.loads(ready.read_text()))["digest"] == digest:
@@ -123,12 +129,22 @@ def _uv(cache: Path) -> str:
     """The installer: the one on the path, or else one of our own."""
     if at_hand := shutil.which("uv"):
         return at_hand
-    own = cache / "uv" / "bin" / "uv"
-    if not own.exists():
-        _run([sys.executable, "-m", "venv", "--without-pip", str(cache / "uv")])
-        pip = [sys.executable, "-m", "pip", "--python", str(cache / "uv" / "bin" / "python")]
-        _run([*pip, "install", "--quiet", "--disable-pip-version-check", _UV])
-    return str(own)
+    own = cache / "uv"
+    with _locked(own):  # two environments are made at once
+        if not (own / "bin" / "uv").exists():
+            _run([sys.executable, "-m", "venv", "--without-pip", str(own)])
+            pip = [sys.executable, "-m", "pip", "--python", str(own / "bin" / "python")]
+            _run([*pip, "install", "--quiet", "--disable-pip-version-check", _UV])
+    return str(own / "bin" / "uv")
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Whoever else makes that folder waits, in another process, too."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _make_node(home: Path, manifests: Sequence[Path]) -> None:
@@ -156,7 +172,6 @@ def prepare_all(cache: Path = CACHE) -> dict[str, str]:
     """Makes every environment, at most two at once; why each example that cannot run here cannot."""
     if not (EXAMPLES / "windtunnel.yaml").exists():
         raise NotInstallable(f"{EXAMPLES} has no examples")
-    _uv(cache)  # before two want it
     with ThreadPoolExecutor(2) as pool:
         reasons = pool.map(Environment.prepare, environments(cache))
         return {example: reason for missing in reasons for example, reason in missing.items()}

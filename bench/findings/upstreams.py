@@ -54,15 +54,15 @@ class Model(RecordedServer):
 
 
 @contextmanager
-def shop_at(database: Path) -> Iterator[Shop]:
-    """The shop on loopback, with its orders in that file."""
+def shop_at(database: Path, port: int = 0) -> Iterator[Shop]:
+    """The shop on loopback, on any free port unless one is named, with its orders in that file."""
     spec = spec_from_file_location("shop", ROOT / "examples" / "shop" / "shop.py")
     assert spec and spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     shop, app = Shop("", database=database), module.create_app(str(database))
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a client that leaves is what is tried
-    server = make_server(LOOPBACK, 0, _recording(app, shop), threaded=True)
+    server = make_server(LOOPBACK, port, _recording(app, shop), threaded=True)
     shop.url = f"http://{LOOPBACK}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

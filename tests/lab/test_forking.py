@@ -95,7 +95,7 @@ def starting(tmp_path: Path) -> Starting:
 
 @pytest.fixture
 def server(starting: Starting) -> Iterator[ForkServer]:
-    server = ForkServer(starting.environ)
+    server = ForkServer(starting.environ, None)
     yield server
     server.close()
 
@@ -141,7 +141,7 @@ def test_of_the_lab_s_packages_it_finds_none_but_its_own(starting: Starting, ser
     assert [name for name in modules if name.startswith("proxy_manager")] == []
 
 
-def test_elsewhere_than_on_linux_all_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_than_on_linux_all_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with forking({}) as fork:
+    with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
         assert fork is cannot_fork

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
-from windtunnel.lab.process import Fork, cannot_fork, program_of, python, start
+from windtunnel.lab.process import Fork, ProcessLog, cannot_fork, program_of, python, start
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 # for imports and a fork on a busy machine; the launcher itself starts what has not answered by then
@@ -56,11 +56,11 @@ class ForkedChild:
 class ForkServer:
     """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], log: ProcessLog | None) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             command = python("windtunnel.lab.fork_server", str(theirs.fileno()))
-            self._process = start("fork server", command, environ, [theirs.fileno()], None)
+            self._process = start("fork server", command, environ, [theirs.fileno()], log)
         except OSError:
             self._control.close()
             raise
@@ -115,15 +115,16 @@ class ForkServer:
 
 
 @contextmanager
-def forking(environ: Mapping[str, str]) -> Iterator[Fork]:
+def forking(environ: Mapping[str, str], log: ProcessLog) -> Iterator[Fork]:
     """Forks programs meanwhile, where a forked process can become a child of this one.
 
-    ``environ``: what all of them have in common. Raises ``OSError``.
+    ``environ``: what all of them have in common. ``log`` takes what is said while their modules are imported.
+    Raises ``OSError``.
     """
     if sys.platform != "linux":
         yield cannot_fork
         return
-    server = ForkServer(environ)
+    server = ForkServer(environ, log)
     try:
         yield server.fork
     finally:

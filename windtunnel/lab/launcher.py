@@ -109,7 +109,7 @@ class Lab:
         make_private_folder()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self._dump()
-        with forking(self.environ()) as self._fork:
+        with forking(self.environ(), self._log("fork_server")) as self._fork:
             self._start_processes()
         self._fork = cannot_fork
         for lane, name in self._sockets:
@@ -202,8 +202,10 @@ class Lab:
             environ = without_keys(environ)
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
-        log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
-        self._processes[name] = start(name, command, environ, descriptors, log, self._fork)
+        self._processes[name] = start(name, command, environ, descriptors, self._log(name), self._fork)
+
+    def _log(self, name: str) -> ProcessLog:
+        return ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
 
     def _open(self, key: tuple[int, str]) -> bool:
         return key in self._sockets and self._sockets[key].fileno() >= 0

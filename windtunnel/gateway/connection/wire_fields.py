@@ -21,6 +21,7 @@ from windtunnel.links.link import Link
 
 _IN_QUERY = "key="
 _MIN_SECRET = 8
+_NOTABLE_S = 0.01
 _LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
 
 
@@ -31,6 +32,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     fields, secret = listener.dialect_field, ""
     if request.message:
         fields += _of_message(request.message, request.tool)
+    if request.request_done and request.whole_at - request.began >= _NOTABLE_S:
+        fields += f',"request_ms":{(request.whole_at - request.began) * 1000:.3f}'
     if request.tls:
         fields += f',"tls":"{request.tls}"'
     if listener.link.writes:

@@ -87,6 +87,11 @@ class RecordedTry:
         begun_ms = max(self.exchange.start - self.start, 0.0) * 1000
         return min(self.exchange.ms, max(self.ms - begun_ms, 0.0))
 
+    def _had_whole_request(self, exchange: Exchange) -> bool:
+        """Whether the gateway had it while the caller waited: what is held back may arrive later."""
+        whole_at = exchange.start + exchange.request_ms / 1000
+        return exchange.request_complete and whole_at <= self.start + self.ms / 1000
+
     @property
     def as_observed(self) -> ObservedTry:
         """What the signature of a toxic is held against."""
@@ -97,7 +102,7 @@ class RecordedTry:
             client_error=error_word(self.error) if self.lost else None,
             client_timeout_ms=self.patience_ms,
             gateway_ms=self._gateway_ms,
-            gateway_complete_request=bool(exchange and exchange.request_complete),
+            gateway_complete_request=bool(exchange and self._had_whole_request(exchange)),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,
             client_waited=self.waited,

@@ -123,10 +123,11 @@ class ObservedConnection:
         )
 
     def delayed_by(self, expected_ms: float) -> bool:
-        """Whether the first byte came about that much later than the gateway took for it; or not at all, in
-        the time that the subject waited for the answer to its handshake."""
-        if self.first_byte_ms is None:
-            waited_ms = min(expected_ms, self.ms)
-            return self.tls and self.stopped("upstream") and not self.by_proxy and waited_ms >= NOISE_MS
+        """Whether the first byte came about that much later than the gateway took for it; or none came, as
+        far as the subject waited for it. The gateway takes no time for a handshake."""
         own_ms = 0.0 if self.tls else self.gateway_ms
-        return expected_ms > 0 and self.first_byte_ms - own_ms >= ABOUT * expected_ms
+        if self.first_byte_ms is not None:
+            return expected_ms > 0 and self.first_byte_ms - own_ms >= ABOUT * expected_ms
+        waited_ms = min(expected_ms, self.ms)
+        asked = self.sent > 0 and not self.by_proxy
+        return asked and waited_ms >= NOISE_MS and self.ms - own_ms >= ABOUT * waited_ms
