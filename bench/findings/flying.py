@@ -15,6 +15,7 @@ from bench.findings.upstreams import Model, Shop, scripted_model, shop_at
 from windtunnel.judging.prompts import load_prompts
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.topology import TOPOLOGY_VARIABLE
 from windtunnel.links.wiring import Wiring, load_wiring, with_links, with_subject
 from windtunnel.runner.flight import Flight, fly
 from windtunnel.runner.run import new_run_id
@@ -44,10 +45,11 @@ class ExampleLab:
         """One flight with these settings, without any fault but theirs."""
         wiring, base = self.configuration.wiring, self.configuration
         quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
+        # by its topology the tap finds the lab's front
+        environ = {**base.environ, TOPOLOGY_VARIABLE: str(self.lab.topology_path)}
         asked = load_configuration(base.environ, {**quiet, **settings}, wiring)
-        asked = replace(
-            asked, logs=base.logs, state=base.state, effects=base.effects, topology=self.lab.topology
-        )
+        asked = replace(asked, environ=environ, topology=self.lab.topology)
+        asked = replace(asked, logs=base.logs, state=base.state, effects=base.effects)
         self.shop.requests.clear()
         self.model.requests.clear()
         with open_wired_subject(wiring, asked) as subject:
