@@ -14,6 +14,7 @@ from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.presets import find_set, preset, preset_names
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.prompts import load_prompts
+from windtunnel.links.links import Links
 from windtunnel.report.reproduce import as_user_named, command, prompts_changed
 from windtunnel.runner.flight import decide_backend
 from windtunnel.settings.configuration import load_configuration
@@ -67,6 +68,16 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
     variables = "SEED=7 FALLBACK=direct FAULTS=light PROMPTS_FILE='my prompts.json'"
     files = "-f docker-compose.yaml -f compose.direct.yaml"
     assert in_compose(environ)[1] == f"{variables} docker compose {files} up"
+
+
+def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
+    environ = {"HOST_SUBJECT_IMAGE": "mine", "HOST_SUBJECT_COMMAND": "node a.mjs"}
+    prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("--wiring", "mine/windtunnel.yaml")
+    settings = Settings(seed=7, translator_backend="offline")
+    assert command(settings, prompts, "compose", environ, wiring, Links(())) == (
+        "SEED=7 SUBJECT_FOLDER=mine SUBJECT_IMAGE=mine SUBJECT_COMMAND='node a.mjs'"
+        " docker compose -f docker-compose.yaml -f compose.subject.yaml up"
+    )
 
 
 def test_elsewhere_it_is_the_demo():

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from windtunnel.core.sockets import Address
 from windtunnel.gateway.baggage import foreign_baggage, identity_in
+from windtunnel.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.settings.settings import GROQ_BASE_URL, Settings
 
@@ -29,7 +30,8 @@ class Endpoint:
 
     ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP. ``recorder``
     keeps what it answers; a ``player`` answers in its place. An ``opener`` makes an upstream that is no
-    TCP server, from the events that it is to report and this endpoint.
+    TCP server, from the events that it is to report and this endpoint. ``closed``: where the host must not
+    turn out to be.
     """
 
     host: str
@@ -41,6 +43,7 @@ class Endpoint:
     recorder: CassetteRecorder | None = None
     player: CassettePlayer | None = None
     opener: Callable[[Any, Endpoint], Any] | None = None
+    closed: ClosedNetworks = ALL_OPEN
 
 
 def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from windtunnel.core.sockets import Address, address_of, listen
+from windtunnel.gateway.closed_networks import closed_networks
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
@@ -77,6 +78,7 @@ class Gateway:
         self._head_timeout = head_timeout
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
+        self._closed = closed_networks(topology.control.host)
         self.lane = Lane(topology.lane, topology.links)
         self._stdio_servers = StdioServers(topology.lab_id)
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
@@ -122,7 +124,8 @@ class Gateway:
         """The way out of the front, where there is one."""
         if listener is None:
             return None
-        return asyncio.ensure_future(Egress(dialled_from(self._topology)).serve(listener))
+        egress = Egress(dialled_from(self._topology), self._closed)
+        return asyncio.ensure_future(egress.serve(listener))
 
     async def open_link(self, link: Link) -> Address:
         """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
@@ -195,7 +198,8 @@ class Gateway:
             return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
         if not link.is_of_lab:
             # the subject's address has the upstream's path, so that no path is rewritten
-            return replace(url_endpoint(link.upstream, self._context), base_path=None)
+            endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)
+            return replace(endpoint, closed=self._closed) if link.found else endpoint
         if link.upstream == SCRIPTED:
             return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)
         return lab_endpoint(self._topology.services[link.name])

@@ -21,6 +21,7 @@ EXEC = "exec"  # the first word that gives a wiring whose links are found
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
 COMPOSE_FILES = ("CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
+SUBJECT_VARIABLES = ("SUBJECT_IMAGE", "SUBJECT_COMMAND")  # so it is with those of compose.subject.yaml
 
 
 def command(
@@ -40,7 +41,7 @@ def command(
     """
     source = source or PromptsSource()
     if lab_id == COMPOSE_LAB:
-        return _compose(settings, source, environ or {})
+        return _compose(settings, source, environ or {}, wiring, links or lab_links())
     if wiring and wiring[0] == EXEC:
         return shlex.join([*_flight(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
     named = [f"--subject={subject}"] if subject else []
@@ -107,20 +108,25 @@ def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str
     return words
 
 
-def _compose(settings: Settings, source: PromptsSource, environ: Mapping[str, str]) -> str:
+def _compose(
+    settings: Settings, source: PromptsSource, environ: Mapping[str, str], wiring: Sequence[str], links: Links
+) -> str:
     """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
-    changed = _not_default(settings, lab_links())
-    given = {name: _shown(settings, name, lab_links()) for name in NAMES if environ.get(name.upper())}
+    changed = _not_default(settings, links)
+    given = {name: _shown(settings, name, links) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
     variables = {name.upper(): value for name, value in values.items()}
-    files = {"PROMPTS_FILE": _named(source)}
-    files |= {name: environ.get(f"HOST_{name}", "") for name in COMPOSE_FILES}
+    # the prompts of somebody's own subject are named by its wiring
+    files = {"SUBJECT_FOLDER": str(Path(wiring[-1]).parent)} if wiring else {"PROMPTS_FILE": _named(source)}
+    files |= {name: environ.get(f"HOST_{name}", "") for name in (*COMPOSE_FILES, *SUBJECT_VARIABLES)}
     variables |= {name: path for name, path in files.items() if path}
     assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    direct = " -f docker-compose.yaml -f compose.direct.yaml" if settings.fallback == "direct" else ""
+    more = ["compose.direct.yaml"] if settings.fallback == "direct" else []
+    more += ["compose.subject.yaml"] if wiring else []
+    named = "".join(f" -f {file}" for file in ("docker-compose.yaml", *more)) if more else ""
     # "up" takes no words for the agent
     picked = shlex.join(["run", "--rm", "agent", "python", "-m", "agent", *_pick(source)])
-    return f"{assigned} docker compose{direct} {picked if source.picked else 'up'}"
+    return f"{assigned} docker compose{named} {picked if source.picked else 'up'}"
 
 
 def _not_default(settings: Settings, links: Links) -> dict[str, str]:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 
 from windtunnel.core.sockets import Address, is_loopback
+from windtunnel.gateway.closed_networks import CLOSED, ClosedNetworks
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.intercept.accepting import accept_all
 from windtunnel.gateway.intercept.proxy_requests import (
@@ -45,8 +46,9 @@ class NoWayOut(Exception):
 class Egress:
     """Opens tunnels for the front."""
 
-    def __init__(self, may_dial: MayDial) -> None:
+    def __init__(self, may_dial: MayDial, closed: ClosedNetworks) -> None:
         self._may_dial = may_dial
+        self._closed = closed
 
     async def serve(self, listener: socket.socket) -> None:
         """Takes tunnels until it is cancelled."""
@@ -69,7 +71,7 @@ class Egress:
     async def _dial(self, target: Address) -> socket.socket:
         if not self._may_dial(target.host, target.port):
             raise NoWayOut(f"{target} is not called: this lab is offline")
-        return await dial_host(target)
+        return await dial_host(target, self._closed)
 
 
 async def _refuse(client: socket.socket, status: int, reason: str) -> None:
@@ -99,14 +101,17 @@ async def read_first_request(client: socket.socket) -> tuple[ProxyRequest, bytes
         raise BadHead("the header block did not come in time", 408) from None
 
 
-async def dial_host(target: Address) -> socket.socket:
-    """A connection to it, by the first of its addresses that answers. Raises ``NoWayOut``."""
+async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
+    """A connection to it, by the first of its open addresses that answers. Raises ``NoWayOut``."""
     loop = asyncio.get_running_loop()
     reason = "it has no address"
     try:
         async with asyncio.timeout(_CONNECT_S):
             found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
             for family, _, _, _, address in found:
+                if address[0] in closed:
+                    reason = CLOSED
+                    continue
                 try:
                     return await dial(socket.socket(family), address)
                 except OSError as error:

@@ -104,6 +104,8 @@ class Guide:
             if heard is Spoken.OTHER:
                 return await self._tunnel(arrival, "it speaks neither HTTP nor TLS")
             scheme = "https" if heard is Spoken.TLS else "http"
+            if is_loopback(arrival.host):  # a server's certificate is for its name, not for its address
+                arrival.host = server_name(arrival.early) or arrival.host
         try:
             route = await self._routes.find(arrival.host, arrival.port, scheme)
         except TooManyLinks:
@@ -150,6 +152,8 @@ class Guide:
 
 def _is_bare_address(arrival: Arrival) -> bool:
     """Whether it names no host but an address elsewhere, so that its TLS may name the host better."""
+    if arrival.asked is Asked.REQUEST:  # which has been read: the client waits for its reply
+        return False
     try:
         return not is_loopback(arrival.host) and bool(ip_address(arrival.host))
     except ValueError:

@@ -1,0 +1,53 @@
+"""Where the gateway of a lab in containers dials nothing for a subject."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.sockets import Address
+from windtunnel.gateway.closed_networks import ALL_OPEN, ClosedNetworks, closed_networks
+from windtunnel.gateway.intercept.egress import NoWayOut, dial_host
+
+# eth0 is on 172.30.4.0/22, everything else is behind 172.31.0.1 on eth1's 172.31.0.0/16
+ROUTES = """\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth1\t00000000\t01001FAC\t0003\t0\t0\t0\t00000000\t0\t0\t0
+eth0\t00041EAC\t00000000\t0001\t0\t0\t0\t00FCFFFF\t0\t0\t0
+eth1\t00001FAC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+"""
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> ClosedNetworks:
+    (tmp_path / "route").write_text(ROUTES)
+    return closed_networks("gateway-control", tmp_path / "route")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["172.30.4.2", "172.30.7.254", "172.31.0.1", "127.0.0.11", "0.0.0.0", "::1", "::ffff:172.30.4.2"],
+)
+def test_the_networks_that_the_gateway_is_on_are_closed(closed: ClosedNetworks, address: str) -> None:
+    assert address in closed
+
+
+@pytest.mark.parametrize("address", ["172.30.8.1", "172.17.0.1", "93.184.216.34", "2606:2800:220:1::1"])
+def test_what_lies_behind_a_router_is_open(closed: ClosedNetworks, address: str) -> None:
+    assert address not in closed
+
+
+def test_on_one_machine_nothing_is_closed(tmp_path: Path) -> None:
+    assert closed_networks("127.0.0.1", tmp_path / "none") == ALL_OPEN
+    assert "127.0.0.1" not in ALL_OPEN
+
+
+def test_no_tunnel_leads_there(closed: ClosedNetworks) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        target = Address("localhost", server.getsockname()[1])
+        with pytest.raises(NoWayOut, match="it is the lab's own"):
+            asyncio.run(dial_host(target, closed))
+        asyncio.run(dial_host(target, ALL_OPEN)).close()
