@@ -8,7 +8,7 @@ WORKERS ?= 6
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance dist release-check lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance frameworks findings dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -50,6 +50,12 @@ docs: setup      ## renew the generated pages
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
+frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
+	@WINDTUNNEL_REQUIRE=frameworks $(PYTEST) -n auto tests/frameworks $(ARGS)
+
+findings: setup  ## the same agents under one fault each, and docs/findings.md; 20 minutes
+	@$(BIN)/python -m bench.findings $(ARGS)
+
 dist: setup      ## the source distribution, and the wheel made from that
 	@rm -rf dist
 	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
@@ -63,4 +69,4 @@ lock:            ## renew the lock files (needs uv); what is tested is what is l
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:           ## remove what setup and the tools made; logs and state stay
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .frameworks build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

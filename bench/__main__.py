@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, gateway, lab, startup, toxiproxy
+from bench import delay, faults, front, gateway, lab, startup, startup_of_lab, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -32,6 +32,8 @@ def main() -> None:
                 arming = lab.arming_ms(configuration, choice, probability)
                 print(f"request to armed, {kind}: {rounded(arming)} ms (target at 0.1: p99 under 25)")
                 figures[f"arming_ms {kind} {probability}"] = arming
+        figures["forking"] = starts = startup_of_lab.measure_forking(configuration)
+        print(f"a lab's start, its processes forked and started anew: {starts} (target: cpu_s at most 0.67)")
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         figures["sample"] = sample
@@ -41,6 +43,8 @@ def main() -> None:
     )
     figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
+    figures["front"] = intercepted = front.measure_front()
+    print(f"the front: {intercepted} (target: new TLS connections at least half of new plain ones)")
     figures["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
     figures["matching"] = matching = faults.measure_matching()

@@ -6,7 +6,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,8 +23,8 @@ settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
 settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked
-SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "lab", "package"}
-LONGEST_FIRST = ("compose", "examples", "e2e", "lab", "package")
+SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
+LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 _started = pytest.StashKey[list[str]]()
 
 
@@ -83,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
+    return item.nodeid.split("/", 2)[1]
 
 
 def _rank(item: pytest.Item) -> int:

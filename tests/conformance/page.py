@@ -13,7 +13,8 @@ from tests.conformance.kinds import COMPARED, WITH_MODULE
 FOLDER = Path(__file__).parent
 SECTIONS = (
     *("api_proxies", "api_toxics", "api_population", "differential", "clients"),
-    *("clean_path", *WITH_MODULE, "toxicity", "together", "transfers", "down", "changes_under_load"),
+    *("clean_path", *WITH_MODULE, "toxicity", "together", "transfers", "down", "signatures"),
+    "changes_under_load",
 )
 _KINDS_OF_TWO_WORDS = [toxic.kind for toxic in COMPARED if "_" in toxic.kind]
 SERVERS = {

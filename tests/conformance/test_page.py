@@ -3,7 +3,9 @@
 import pytest
 
 from tests.conformance.conftest import PAGE
+from tests.conformance.kinds import WITH_MODULE
 from tests.conformance.page import FOLDER, SECTIONS, Results, listed, page, rows
+from tests.conformance.test_signatures import SHOWN
 
 
 def test_the_page_lists_every_behaviour_that_is_compared(pytestconfig):
@@ -16,6 +18,10 @@ def test_the_page_lists_every_behaviour_that_is_compared(pytestconfig):
 def test_every_module_is_a_section():
     modules = {path.stem.removeprefix("test_") for path in FOLDER.glob("test_*.py")}
     assert modules - set(SECTIONS) == {"page"}
+
+
+def test_every_kind_that_shows_in_a_try_has_its_signature_tried():
+    assert {kind for kind, _, _ in SHOWN} == set(WITH_MODULE) - {"slow_close"}
 
 
 def test_a_failure_and_a_server_that_was_not_there_are_said():

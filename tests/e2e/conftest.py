@@ -14,7 +14,8 @@ from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import load_configuration
 
 
-@pytest.fixture(scope="session")
+# a lab that stands idle costs a fiftieth of a processor: with a session's scope, in every worker to the end
+@pytest.fixture(scope="package")
 def hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
     """One lab for all tests that do not break it."""
     configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("lab"))

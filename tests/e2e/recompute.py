@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-from scipy.stats import binomtest
 
 TOOLS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 NOT_IN_RATE = ("invalid", "unjudged")
@@ -43,6 +42,8 @@ class Recomputed:
         """Of ``outcome`` or of ``first_attempt_outcome``."""
         judged = _judged(verdict[field] for verdict in self.verdicts.values())
         k, n, planned = judged.count("success"), len(judged), int(self.started["prompts"])
+        from scipy.stats import binomtest  # here, as it takes a second and each worker reads this file
+
         bounds = binomtest(k, n).proportion_ci(0.95, method="wilson") if n else None
         return {
             "k": k,

@@ -102,7 +102,18 @@ def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
     assert "windtunnel fly --seed 7" in done.stdout
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith("windtunnel fly")])
+@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("windtunnel exec")])
+def test_a_command_as_it_is(clone: Path, shop: str, line: str) -> None:
+    done = run(clone, line.replace("http://127.0.0.1:9000", shop))
+    assert done.returncode in (0, 1, 2), done.stderr  # of one request one may meet a fault, or none
+    assert f"port_{shop.rpartition(':')[2]}  {shop}" in done.stderr
+    assert shop in (clone / "found.yaml").read_text(encoding="utf-8")
+
+
+OWN = ("windtunnel fly", "windtunnel exec")
+
+
+@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])
 def test_every_other_line(clone: Path, line: str) -> None:
     # the charts after a demo are those of `make run`, and as dear as its lab
     done = run(clone, line.replace("windtunnel demo", "windtunnel demo --no-charts"), PROMPTS_FILE="few.json")

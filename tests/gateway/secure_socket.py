@@ -93,13 +93,17 @@ class SecureSocket:
             except ssl.SSLEOFError:
                 return b""
 
-    def shutdown(self, how: int) -> None:
-        """Ends this side alone, by TLS and by TCP."""
+    def end_by_tls(self) -> None:
+        """Says by TLS alone that this side sends no more."""
         with self._lock:
             with suppress(ssl.SSLWantReadError):  # the other side need not have ended
                 self._tls.unwrap()
             encrypted = self._outgoing.read()
         self.plain.sendall(encrypted)
+
+    def shutdown(self, how: int) -> None:
+        """Ends this side alone, by TLS and by TCP."""
+        self.end_by_tls()
         self.plain.shutdown(how)
 
     def __enter__(self) -> SecureSocket:

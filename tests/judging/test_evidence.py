@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.history.events import EpisodeStarted, ToxicsChanged
+from windtunnel.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import STAGES
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -32,6 +32,38 @@ def test_whether_a_toxic_arrived_is_unknown_if_the_caller_keeps_no_record():
     for crossed, stage in (([], "armed"), ([exchange("search")], "met")):
         fault = only_fault(opaque, armed(timeout("search")), *crossed)
         assert (fault.stage, fault.delivered, fault.why_not) == (stage, None, "no_record")
+
+
+def intercepted(**changes):
+    """A TLS connection of a subject without a record, which sent its part of a handshake and got nothing."""
+    given = {
+        **{"t": 104.0, "link": "message", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 900.0},
+        **{"first_byte_ms": None, "sent": 517, "received": 0, "ended_by": "proxy", "how": "fin"},
+        **{"tls": True, "host": "mail.example", "port": 443, "way": "namespace"},
+    }
+    return ConnectionEnded(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("toxic", "changes", "fate"),
+    [
+        (timeout("message"), {}, (True, "front", None)),
+        (timeout("message"), {"received": 900, "first_byte_ms": 5.0}, (False, "front", "not_seen")),
+        (PlannedToxic("message", "slow_close", "downstream", {}), {}, (None, "caller", "no_record")),
+        (PlannedToxic("message", "later", "downstream", {}), {}, (None, "caller", "no_record")),
+    ],
+)
+def test_what_the_front_saw_tells_of_a_subject_without_a_record(toxic, changes, fate):
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    fault = only_fault(opaque, armed(toxic), intercepted(**changes))
+    assert (fault.delivered, fault.delivered_by, fault.why_not) == fate
+
+
+def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_front_saw_a_handshake():
+    lost = tried(error="connection_closed", ms=402.0)
+    for connections, observed in (([], False), ([intercepted(opened=0.0, t=1e9)], True)):
+        toxic = timeout("message", stream="downstream")
+        assert only_fault(armed(toxic), lost, *connections).reached("observed") is observed
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,9 @@ def test_arming_duration_and_toxics_left():
 
 
 AT_ONCE = [exchange(), exchange(start=103.001)]
+# what a server of MCP says of its own accord comes beside all calls
+STREAM = exchange(identity="counted", ms=500.0, dialect="mcp")
+CALLED = exchange(identity="counted", start=103.1, dialect="mcp", message="tools/call", tool="add")
 
 
 def armed_set(links="all", **when):
@@ -190,6 +193,7 @@ def test_an_opaque_subject_is_not_reproducible():
         [exchange(identity="counted"), exchange(identity="counted", start=103.1)],
         [exchange(), exchange(start=103.1)],
         [exchange(), exchange("search", start=103.001)],
+        [STREAM, CALLED],
     ],
 )
 @pytest.mark.parametrize("when", [{"probability": 0.5}, {"nth": 2}, {"turns": 1}])

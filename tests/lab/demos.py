@@ -20,8 +20,10 @@ PARTS = {
     "flask_tools": "tools",
     "windtunnel.model_server": "model",
     "windtunnel.gateway": "gateway",
+    "windtunnel.gateway.intercept": "front",
     "proxy_manager": "manager",
     "windtunnel": "agent",
+    "windtunnel.lab.fork_server": "fork server",
     "windtunnel.lab.daemon": "launcher",
 }
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")

@@ -46,6 +46,13 @@ def interrupted_while_starting(folder: Path) -> Ended:
         return demo.end()
 
 
+def launcher_killed_while_starting(folder: Path) -> Ended:
+    with Demo(folder, *SLOW, subject=WAITING) as demo:
+        demo.wait_for("fork server")
+        demo.process.kill()
+        return demo.end()
+
+
 def full_disk(folder: Path, limit: int) -> Ended:
     with Demo(folder, *CALM, file_limit=limit) as demo:
         return demo.end()
@@ -59,6 +66,7 @@ def calm(folder: Path, prompts: int = 2, path: str = "/usr/bin:/bin") -> Ended:
 SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     **{f"{part} killed": partial(killed, part) for part in PARTS if part != "manager"},
     "interrupted while starting": interrupted_while_starting,
+    "launcher killed while starting": launcher_killed_while_starting,
     "no room to start": partial(full_disk, limit=100),
     "no room to run": partial(full_disk, limit=60_000),
 }
@@ -99,6 +107,11 @@ def test_interrupted_while_starting_it_ends_at_once(flown: Flown) -> None:
     ended = flown["interrupted while starting"].result()
     assert (ended.code, ended.left, ended.events) == (130, {}, [])
     assert "interrupted" in ended.said and "Traceback" not in ended.said
+
+
+def test_a_launcher_killed_while_it_starts_its_lab_leaves_nothing_running(flown: Flown) -> None:
+    ended = flown["launcher killed while starting"].result()
+    assert (ended.code, ended.left, ended.events) == (-signal.SIGKILL, {}, [])
 
 
 @pytest.mark.parametrize("where", ["start", "run"])

@@ -36,6 +36,15 @@ prompts: prompts.json
 """
 
 
+MCP = """\
+links:
+  files: {upstream: "http://127.0.0.1:9000/mcp", dialect: mcp, writes: [write_file, "create_*"]%s}
+subject:
+  command: [python, agent.py, "{prompt}"]
+prompts: prompts.json
+"""
+
+
 @pytest.fixture
 def write(tmp_path: Path):
     (tmp_path / "prompts.json").write_text('[{"prompt": "a"}]')
@@ -203,3 +212,15 @@ def test_a_link_over_stdio_has_nothing_else(write, key, problem):
     text = STDIO.replace("mcp: {", f"{key}, mcp: {{") if "mcp" not in key else STDIO.replace("npx, -y", "''")
     with pytest.raises(WiringError, match=problem):
         load_wiring(write(text))
+
+
+def test_a_server_of_mcp_is_a_tool_whose_writes_are_tools(write):
+    wiring = load_wiring(write(MCP % ""))
+    files = wiring.links["files"]
+    assert wiring.links.tool_names == wiring.links.mcp_names == ("files",) and not files.is_model
+    assert files.is_write("POST", "/mcp", "create_folder") and not files.is_write("POST", "/mcp", "read_file")
+
+
+def test_a_server_of_mcp_names_its_tools_itself(write):
+    with pytest.raises(WiringError, match="names its tools itself"):
+        load_wiring(write(MCP % ", tools: {read: GET /read}"))

@@ -55,7 +55,9 @@ class Client:
     def call(self, tool: str, id: int = 1, **arguments: Any) -> str:
         """The text of the tool's result."""
         self.send(tool, id, **arguments)
-        return str(json.loads(self.stdout.readline())["result"]["content"][0]["text"])
+        line = self.stdout.readline()
+        assert b'"result"' in line, line or self.end()
+        return str(json.loads(line)["result"]["content"][0]["text"])
 
     def send(self, tool: str, id: int = 1, **arguments: Any) -> None:
         params = {"name": tool, "arguments": arguments}

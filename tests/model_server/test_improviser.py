@@ -27,6 +27,7 @@ def call(prompt):
     [
         ("Show me ticket 4711", ("get_ticket", {"ticket_id": 4711})),
         ("Please close ticket #4711.", ("close-ticket", {"ticket_id": 4711})),
+        ("\nCurrent Task: Show me ticket 4711", ("get_ticket", {"ticket_id": 4711})),
         (
             'Create a high priority ticket titled "Printer on fire"',
             ("tickets.create", {"title": "Printer on fire", "priority": "high"}),

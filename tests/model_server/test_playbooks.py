@@ -134,5 +134,5 @@ def test_a_slot_that_the_prompt_leaves_out_is_empty(tmp_path):
 
 
 def test_small_talk_needs_no_tool():
-    answer = answer_to("Hello there!", [], tools=[])
+    answer = answer_to("Hello\n there!", [], tools=[])
     assert (answer.status, answer.text) == ("done", "Hello! How can I help you?")

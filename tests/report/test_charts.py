@@ -71,7 +71,7 @@ def test_every_chart_has_all_on_the_page_and_no_text_on_another(tmp_path, flight
     for name, draw in CHARTS.items():
         with styled():
             figure = draw(selection).figure
-            figure.canvas.draw()
+            figure.draw_without_rendering()
             width, height = figure.get_size_inches() * 160
             drawn = figure.get_tightbbox()
             assert (drawn.min >= -0.01).all() and (drawn.max * 160 <= (width + 1, height + 1)).all(), name

@@ -30,8 +30,8 @@ from windtunnel.report.reproduce import EXEC
 from windtunnel.report.terminal import plain_console
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
-# The lab's own chances would strike besides the faults that are asked for.
-_QUIET = {"toxic_prob": "0", "error_prob": "0", "model": "scripted"}
+# The lab's own chances would strike besides the faults that are asked for, and its own agent needs less time.
+_UNLESS_ASKED = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_time": "600"}
 
 
 @click.command("exec")
@@ -100,9 +100,9 @@ def exec_command(
     words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, said=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if asks else (shlex.join(command),), (), "")
-    quiet = {name: value for name, value in _QUIET.items() if settings.get(name) is None}
+    unless_asked = {name: value for name, value in _UNLESS_ASKED.items() if settings.get(name) is None}
     options = FlightOptions(None, toxiproxy, out, charts, as_json)
-    flown = fly_in_own_lab(wiring, prompts, {**settings, **quiet}, options)
+    flown = fly_in_own_lab(wiring, prompts, {**settings, **unless_asked}, options)
     sys.exit(_tell(flown, wiring, intercept, record))
 
 

@@ -16,6 +16,7 @@ from windtunnel.links.wiring import WiringSpec
 from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
 from windtunnel.report.findings import findings_page
+from windtunnel.report.mcp_table import mcp_page
 from windtunnel.settings.settings import NAMES, Settings
 from windtunnel.toxiproxy.toxics import TOXICS
 
@@ -190,6 +191,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/toxics.md": toxics_page,
     "docs/faults.md": faults_reference,
+    "docs/mcp.md": mcp_page,
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
     "docs/wiring.schema.json": wiring_schema,

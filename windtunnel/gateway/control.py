@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,13 +113,10 @@ class Runs:
         return row.settings
 
 
-def create_app(
-    lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str, more: Sequence[Route] = ()
-) -> Starlette:
+def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> Starlette:
     """The control API over these lanes; ``_Api`` says what each route does.
 
     ``pem``: the certificate of the authority of intercepted hosts, empty where nothing is intercepted.
-    ``more``: other routes.
     """
     api = _Api(lanes, runs, open_link, pem)
     return Starlette(
@@ -131,7 +128,6 @@ def create_app(
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
             Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
-            *more,
         ],
         exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
     )
@@ -160,7 +156,7 @@ class _Api:
 
     async def begin(self, request: Request) -> JSONResponse:
         """Connections accepted from now on belong to that attempt."""
-        lane, body = _lane(self._lanes, request), await read_body(request, _Begin)
+        lane, body = _lane(self._lanes, request), await _body(request, _Begin)
         run = lane.start_run(
             body.run_id,
             body.settings_hash,
@@ -172,7 +168,7 @@ class _Api:
 
     async def set_faults(self, request: Request) -> JSONResponse:
         """That fault set is in force from the attempt's next request on, and for the rest of the run."""
-        lane, body = _lane(self._lanes, request), await read_body(request, _Faults)
+        lane, body = _lane(self._lanes, request), await _body(request, _Faults)
         run, attempt = lane.run, lane.attempt
         if run is None or attempt is None or not attempt.is_(body.episode, body.attempt):
             raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
@@ -186,7 +182,7 @@ class _Api:
 
     async def open_link(self, request: Request) -> JSONResponse:
         """Listens for a link that was found, and says where. Told twice, it is the same listener."""
-        lane, body = _lane(self._lanes, request), await read_body(request, _Found)
+        lane, body = _lane(self._lanes, request), await _body(request, _Found)
         try:
             link = Link.load(body.link)
             address = await self._open_link(link)
@@ -198,7 +194,7 @@ class _Api:
 
     async def settle(self, request: Request) -> JSONResponse:
         """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
-        lane, body = _lane(self._lanes, request), await read_body(request, _Settle)
+        lane, body = _lane(self._lanes, request), await _body(request, _Settle)
         run = lane.run
         still_open = await lane.settle(body.episode, body.attempt, body.bound_s)
         if run is not None:
@@ -224,8 +220,7 @@ def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     return lanes[number]
 
 
-async def read_body(request: Request, model: type[_Model]) -> _Model:
-    """The request's body, checked. Raises ``ControlError``."""
+async def _body(request: Request, model: type[_Model]) -> _Model:
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as error:

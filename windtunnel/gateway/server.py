@@ -23,9 +23,8 @@ from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from windtunnel.gateway.intercept.egress import Egress, dialled_from
 from windtunnel.gateway.lane import Lane, LinkListener
-from windtunnel.gateway.stdio.expected_servers import ExpectedServers
-from windtunnel.gateway.stdio.routes import stdio_routes
-from windtunnel.gateway.stdio.stdio_connection import StdioConnection
+from windtunnel.gateway.stdio.arrival import StdioArrival
+from windtunnel.gateway.stdio.servers import StdioServers
 from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
@@ -81,15 +80,15 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host)
         self.lane = Lane(topology.lane, topology.links)
+        self._stdio_servers = StdioServers(topology.lab_id)
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
         self._told: set[tuple[str, str]] = set()
         self._intercepted = self._new_authority() if topology.front is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
-        self._stdio_servers = ExpectedServers()
-        routes = stdio_routes(self._stdio_servers, topology)
-        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, routes)
+        self._stdio_servers = StdioServers(topology.lab_id)
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
 
     def _context(self) -> ssl.SSLContext:
         """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
@@ -165,7 +164,7 @@ class Gateway:
             link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
         )
         if link.is_stdio:
-            return partial(StdioConnection, listener, self._stdio_servers)
+            return partial(StdioArrival, listener, self._stdio_servers)
         if self._intercepted is None:
             return partial(ClientConnection, listener)
         return self._intercepted.protocols(listener)

@@ -398,7 +398,8 @@ class Exchange:
     upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
     first text or tool call went out to the client. What the reply does not tell is None.
     ``tls``: ``fresh`` for the first request of a TLS connection, whose handshake crossed the link's toxics,
-    too; ``kept`` for a later one; empty without TLS.
+    too; ``kept`` for a later one; empty without TLS. ``request_ms``: until its request was whole, where that
+    took 10 ms or more, else 0.
     """
 
     start: float
@@ -443,6 +444,7 @@ class Exchange:
     tokens_out: int | None = None
     first_token_ms: float | None = None
     tls: Literal["", "fresh", "kept"] = ""
+    request_ms: float = 0.0
     event: Literal["exchange"] = "exchange"
 
     @property

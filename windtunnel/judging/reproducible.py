@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from windtunnel.dialects.mcp import MCP
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSetError
 from windtunnel.history.events import AttemptArmed, AttemptEnded, Event, Exchange, FaultsSet
@@ -88,9 +89,17 @@ def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
             yield f"faults were set while it ran (configuration {event.number})"
 
 
+def _calls(events: Iterable[Event]) -> Iterator[Exchange]:
+    """The requests whose order may matter: of MCP the calls of tools, since faults strike these, and a stream
+    of what the server says is open beside them all."""
+    for event in events:
+        if isinstance(event, Exchange) and (event.dialect != MCP.name or event.tool):
+            yield event
+
+
 def _order(events: Sequence[Event]) -> Iterator[str]:
     counted = sorted(
-        (event for event in events if isinstance(event, Exchange) and event.identity == "counted"),
+        (exchange for exchange in _calls(events) if exchange.identity == "counted"),
         key=lambda exchange: (exchange.episode, exchange.attempt, exchange.link, exchange.start),
     )
     for earlier, later in pairwise(counted):
@@ -120,9 +129,8 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]
 
 def _overlapping(events: Sequence[Event]) -> Iterator[str]:
     """Links on which two requests of one attempt were in progress at once."""
-    exchanges = [event for event in events if isinstance(event, Exchange)]
     until: dict[tuple[str, int, str], float] = {}
-    for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
+    for exchange in sorted(_calls(events), key=lambda exchange: exchange.start):
         key = (exchange.episode, exchange.attempt, exchange.link)
         if exchange.start < until.get(key, 0.0):
             yield exchange.link

@@ -80,7 +80,7 @@ def _wait_until_up(launcher: Process, state: Path, interrupted: threading.Event)
     end = time.monotonic() + READY_BOUND_S + 5
     while launcher.poll() is None and time.monotonic() < end and not interrupted.is_set():
         lab = running_lab(state)
-        if lab and lab["pid"] == launcher.popen.pid:
+        if lab and lab["pid"] == launcher.child.pid:
             return True
         time.sleep(0.02)
     return False

@@ -53,7 +53,7 @@ def _run_subject(
     environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)})
     agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], None)
     try:
-        while agent.poll() is None:
+        while (code := agent.poll()) is None:
             if interrupted.is_set():
                 say("interrupted: healing and stopping")
                 _end(agent)
@@ -67,7 +67,6 @@ def _run_subject(
             time.sleep(0.02)
     finally:
         agent.stop()
-    code = agent.popen.returncode
     if code < 0:
         raise LabError(
             f"the agent was killed by signal {-code}; its run is kept under {configuration.logs}/runs"

@@ -19,7 +19,8 @@ from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
-from windtunnel.lab.process import Process, ProcessLog, end_group, python, start
+from windtunnel.lab.forking import forking
+from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, end_group, python, start
 from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from windtunnel.settings.configuration import Configuration, without_keys
@@ -56,6 +57,7 @@ class Lab:
         self._configuration = configuration
         self._toxiproxy = choice
         self._processes: dict[str, Process] = {}
+        self._fork: Fork = cannot_fork
         self._sockets: Sockets = {}
         self.lifeline_end, self._lifeline = os.pipe()
         wiring, lab_id = configuration.wiring, draw_lab_id()
@@ -107,6 +109,15 @@ class Lab:
         make_private_folder()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self._dump()
+        with forking(self.environ(), self._log("fork_server")) as self._fork:
+            self._start_processes()
+        self._fork = cannot_fork
+        for lane, name in self._sockets:
+            if name != "manager":  # kept open for the manager's successor
+                self._sockets[lane, name].close()  # its process holds it: when that is dead, the port refuses
+        self._wait_until_ready()
+
+    def _start_processes(self) -> None:
         if self._toxiproxy.kind == "embedded":
             self._spawn("toxiproxy", python("windtunnel.toxiproxy.embedded"), ["toxiproxy"])
         links = self.topology.links
@@ -125,10 +136,6 @@ class Lab:
             self._start_own_toxiproxy()
         for lane in range(len(self.lanes)):
             self._spawn("manager", python("proxy_manager"), ["manager"], lane)
-        for lane, name in self._sockets:
-            if name != "manager":  # kept open for the manager's successor
-                self._sockets[lane, name].close()  # its process holds it: when that is dead, the port refuses
-        self._wait_until_ready()
 
     def _bind(self) -> None:
         shared = self._toxiproxy.kind == "url"
@@ -195,8 +202,10 @@ class Lab:
             environ = without_keys(environ)
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
-        log = ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
-        self._processes[name] = start(name, command, environ, descriptors, log)
+        self._processes[name] = start(name, command, environ, descriptors, self._log(name), self._fork)
+
+    def _log(self, name: str) -> ProcessLog:
+        return ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
 
     def _open(self, key: tuple[int, str]) -> bool:
         return key in self._sockets and self._sockets[key].fileno() >= 0
@@ -260,7 +269,7 @@ class Lab:
         return [name for name, process in self._processes.items() if process.poll() is not None]
 
     def pids(self) -> dict[str, int]:
-        return {name: process.popen.pid for name, process in self._processes.items()}
+        return {name: process.child.pid for name, process in self._processes.items()}
 
     def stop(self) -> None:
         """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
@@ -269,7 +278,7 @@ class Lab:
             if manager is not None:
                 clean = manager.poll() is None
                 manager.stop()
-                if not (clean and manager.popen.returncode == 0):
+                if not (clean and manager.child.returncode == 0):
                     self._heal_for(manager, lane)
         for process in self._processes.values():
             process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import IO
+from typing import IO, Protocol
 
 from windtunnel.core.shared_files import open_shared, read_end_of_shared
 from windtunnel.history.logs import strip_control
@@ -40,26 +40,43 @@ class ProcessLog:
         return strip_control("\n".join(end.decode("utf-8", "replace").splitlines()[-count:]))
 
 
+class Child(Protocol):
+    """What is needed of ``subprocess.Popen``."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+# from a command of ``python``'s, its environment, the descriptors it inherits, and where it prints to
+Fork = Callable[[Sequence[str], Mapping[str, str], Sequence[int], IO[bytes] | None], Child | None]
+
+
 @dataclass
 class Process:
     """``log`` holds what it printed, None if that goes to the launcher's own output."""
 
     name: str
-    popen: subprocess.Popen[bytes]
+    child: Child
     log: ProcessLog | None
     output: IO[bytes] | None
 
     def poll(self) -> int | None:
-        return self.popen.poll()
+        return self.child.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        if self.popen.poll() is None:
-            self.popen.send_signal(number)
+        if self.child.poll() is None:
+            self.child.send_signal(number)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it ended in time."""
         try:
-            self.popen.wait(timeout_s)
+            self.child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return False
         return True
@@ -78,9 +95,21 @@ class Process:
         return self.log.last_lines(lines) if self.log else ""
 
 
+_PYTHON = (sys.executable, "-P", str(Path(__file__).with_name("program.py")))
+
+
 def python(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of the library or of the lab, whatever the working directory holds."""
-    return [sys.executable, "-P", str(Path(__file__).with_name("program.py")), module, *arguments]
+    return [*_PYTHON, module, *arguments]
+
+
+def program_of(command: Sequence[str]) -> Sequence[str]:
+    """Module and arguments of a command of ``python``'s."""
+    return command[len(_PYTHON) :]
+
+
+def cannot_fork(*_: object) -> None:
+    """The ``Fork`` of a launcher that has no fork server."""
 
 
 def start(
@@ -89,19 +118,25 @@ def start(
     environ: Mapping[str, str],
     descriptors: Sequence[int],
     log: ProcessLog | None,
+    fork: Fork = cannot_fork,
 ) -> Process:
-    """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``."""
+    """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``.
+
+    ``fork`` is asked first; what it cannot start is started anew.
+    """
     output = log.open() if log else None
-    popen = subprocess.Popen(
+    environ = {**environ, "PYTHONUNBUFFERED": "1"}
+    forked = fork(command, environ, descriptors, output)
+    child = forked or subprocess.Popen(
         command,
-        env={**environ, "PYTHONUNBUFFERED": "1"},
+        env=environ,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
         pass_fds=list(descriptors),
         start_new_session=True,
     )
-    return Process(name, popen, log, output)
+    return Process(name, child, log, output)
 
 
 @contextmanager
@@ -126,6 +161,6 @@ def print_to_stderr(message: str) -> None:
 def end_group(process: Process) -> None:
     """Kills whatever is left of the process's session."""
     try:
-        os.killpg(process.popen.pid, signal.SIGKILL)
+        os.killpg(process.child.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
         return

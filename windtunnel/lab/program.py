@@ -15,17 +15,23 @@ def main() -> None:
     library = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, library)  # for the next line alone: all the library is found through its package then
     from windtunnel.core.interrupts import end_quickly
-    from windtunnel.core.lab_files import lab_root
 
     sys.path.remove(library)
-    del sys.argv[0]
-    module = sys.argv[0]
-    if module.partition(".")[0] != "windtunnel":  # a run may be of a subject that is called like the lab's
-        sys.path.insert(0, str(lab_root().resolve()))
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        run_program(sys.argv[1:])
     finally:
         end_quickly()
+
+
+def run_program(program: list[str]) -> None:
+    """Runs the module as ``__main__``; ``program`` is its name and its arguments."""
+    from windtunnel.core.lab_files import lab_root
+
+    module = program[0]
+    if module.partition(".")[0] != "windtunnel":  # a run may be of a subject that is called like the lab's
+        sys.path.insert(0, str(lab_root().resolve()))
+    sys.argv = list(program)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -25,13 +25,14 @@ class Link:
     ``scripted`` for the scripted model, or ``stdio`` for an MCP server that the subject starts itself, by
     ``command`` unless its own configuration names one. ``dialect`` is ``http``, ``mcp`` or that of a model's
     API. ``env`` are the variables in which the subject finds its address. ``writes`` are the calls that
-    change state, as ``METHOD /path``, with ``*`` for any part of a path; ``key`` is the field of a write's
-    JSON body by which its upstream knows a repetition. ``planted``: faults that plant instructions may strike
-    it though it is not the lab's. ``port`` is where a service of the lab listens; ``tools`` are the names
-    that the lab's agent knows the calls by, each with its method and path; ``effects`` the kinds of side
-    effects that the service records, each with its fields, as prompts expect them. ``hosts``: whose
-    intercepted connections are this link's, as ``name`` or ``name:port``; without any those of its upstream.
-    ``found``: it was made when the subject called that host for the first time.
+    change state, as ``METHOD /path`` or, on a link of MCP, a tool's name, with ``*`` for any part of it;
+    ``key`` is the field of a write's JSON body, or of the tool's arguments, by which its upstream knows a
+    repetition. ``planted``: faults that plant instructions may strike it though it is not the lab's. ``port``
+    is where a service of the lab listens; ``tools`` are the names that the lab's agent knows the calls by,
+    each with its method and path; ``effects`` the kinds of side effects that the service records, each with
+    its fields, as prompts expect them. ``hosts``: whose intercepted connections are this link's, as ``name``
+    or ``name:port``; without any those of its upstream. ``found``: it was made when the subject called that
+    host for the first time.
     """
 
     name: str
@@ -77,9 +78,12 @@ class Link:
         """Toxiproxy's name of this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
         return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
 
-    def is_write(self, method: str, target: str) -> bool:
-        """Whether the request is declared as one that changes state; its query does not matter."""
-        call = f"{method.upper()} {target.partition('?')[0]}"
+    def is_write(self, method: str, target: str, tool: str = "") -> bool:
+        """Whether the request is declared as one that changes state; its query does not matter.
+
+        ``tool``: what it calls, on a link of MCP.
+        """
+        call = tool if self.dialect == MCP.name else f"{method.upper()} {target.partition('?')[0]}"
         return any(fnmatchcase(call, pattern) for pattern in self.writes)
 
     def dump(self) -> dict[str, Any]:

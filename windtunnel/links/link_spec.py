@@ -44,7 +44,8 @@ class LinkSpec(Spec):
         default_factory=list, description="the variables in which the subject finds this link's address"
     )
     writes: list[str] = Field(
-        default_factory=list, description="calls that change state: METHOD /path, * for any part of a path"
+        default_factory=list,
+        description="calls that change state: METHOD /path, on a link of MCP a tool's name; * for any part",
     )
     hosts: list[str] = Field(
         default_factory=list,
@@ -77,7 +78,10 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
         if not _VARIABLE.fullmatch(variable):
             raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
     check_hosts(file, (*at, "hosts"), spec.hosts)
-    _check_calls(file, (*at, "writes"), spec.writes)
+    if spec.dialect != MCP.name:
+        _check_calls(file, (*at, "writes"), spec.writes)
+    elif spec.tools:
+        raise file.error((*at, "tools"), "a server of MCP names its tools itself: leave them out")
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
     return Link(
         name=name,

@@ -164,7 +164,8 @@ class Playbooks(BaseModel):
     def reply_to(self, prompt: str) -> str:
         """What to say to a prompt that needs no tool; empty for any other."""
         talks = [(talk.say, ask) for talk in self.playbooks if not talk.call for ask in talk.ask]
-        return next((say for say, ask in talks if ask.fullmatch(bare(prompt))), "")
+        said = bare(" ".join(prompt.split()))
+        return next((say for say, ask in talks if ask.fullmatch(said)), "")
 
     def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
         """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""

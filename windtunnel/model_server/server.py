@@ -60,6 +60,8 @@ def create_app(
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
     routes += [Route(f"{base}/models", lambda _: models) for base in ("/openai/v1", "/v1")]
     routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
+    # OpenAI's agent SDK sends its traces to the model's host
+    routes += [Route("/v1/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import requests
+
+from tests.gateway.lab import dial
+from tests.support import PATIENCE_S
+from tests.upstream import read_head
 from windtunnel.core.sockets import Address
 from windtunnel.history.events import ConnectionEnded, Exchange
 from windtunnel.history.reader import read_file
@@ -21,6 +27,7 @@ from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 
 class FrontLab:
@@ -44,7 +51,12 @@ class FrontLab:
         """As ``requests`` takes them."""
         return {"http": self.front.url, "https": self.front.url}
 
-    def begin(self, run_id: str, **settings: Any) -> None:
+    def authority(self) -> str:
+        """The certificate of the authority, in PEM."""
+        reply = requests.get(self.lab.topology.control.url + "/authority", timeout=PATIENCE_S)
+        return str(reply.json()["pem"])
+
+    def begin(self, run_id: str, plan: Sequence[PlannedToxic] = (), **settings: Any) -> None:
         self.run_id = run_id
         self.settings = Settings.model_validate(
             {"seed": 1, "toxic_prob": 0, "error_prob": 0, **settings},
@@ -52,7 +64,7 @@ class FrontLab:
         )
         self._client = ManagerClient(lambda: State(self._state), time.time, time.sleep)
         self._client.lease(run_id, self.lab.topology.lab_id, 0, self.settings, lambda _: None)
-        armed = self._client.arm("e1", 1, [], 30)
+        armed = self._client.arm("e1", 1, plan, 30)
         assert armed.arming_ms is not None, armed.why_not
         self._attempt = armed.attempt_id
 
@@ -96,3 +108,19 @@ def front_lab(
     configuration = load_configuration({**os.environ, **places, **(environ or {})}, wiring=wiring)
     with Lab(configuration, Choice("embedded")) as lab:
         yield FrontLab(lab, folder / "state" / "state.db", folder / "logs")
+
+
+def tunnel(lab: FrontLab, host: str, port: int) -> socket.socket:
+    """A connection to there, as a client of a proxy opens it."""
+    client = dial(lab.front)
+    client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    head, rest = read_head(client)
+    assert head.startswith(b"HTTP/1.1 200 ") and not rest
+    return client
+
+
+def one_way(lab: FrontLab, host: str, port: int) -> socket.socket:
+    """The same as the Node preload opens it: no reply comes."""
+    client = dial(lab.front)
+    client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nX-Tap: oneway\r\n\r\n".encode())
+    return client

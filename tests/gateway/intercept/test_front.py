@@ -1,37 +1,292 @@
-"""The front as it ships, with real clients."""
+"""The front as it ships, with real clients: where their connections go, and what is recorded of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import hashlib
+import os
+import re
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import httpx
 import pytest
 import requests
 
-from tests.gateway.intercept.front_lab import FrontLab, front_lab
-from tests.support import PATIENCE_S
+from tests.gateway.intercept.front_lab import FrontLab, front_lab, one_way, tunnel
+from tests.gateway.intercept.servers import EVENTS, serve_anything
+from tests.gateway.lab import ask, dial
+from tests.support import PATIENCE_S, until
+from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.sockets import Address
+from windtunnel.lab.launcher import LabError
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 pytestmark = pytest.mark.slow
 
-
-@pytest.fixture(scope="module")
-def lab_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontLab]:
-    with front_lab(tmp_path_factory.mktemp("front")) as lab:
-        yield lab
+GET = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-@pytest.fixture
-def lab(lab_of_module: FrontLab, request: pytest.FixtureRequest) -> Iterator[FrontLab]:
-    lab_of_module.begin(f"run-{abs(hash(request.node.nodeid))}")
-    yield lab_of_module
-    lab_of_module.end()
+def body_of(client: socket.socket, request: bytes) -> bytes:
+    """What the server has received of that request, which it answers with it."""
+    client.sendall(request)
+    head, rest = read_head(client)
+    size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+    return rest + read_all(client, size - len(rest), exactly=True)
 
 
-def test_a_host_first_seen_becomes_a_link(lab: FrontLab, flask_upstream: Address) -> None:
-    reply = requests.post(flask_upstream.url + "/echo", data="hello", proxies=lab.proxies, timeout=PATIENCE_S)
-    assert reply.json()["body"] == "hello"
+def test_a_host_first_seen_becomes_a_link(lab: FrontLab, anything: Address) -> None:
+    with requests.Session() as session:
+        session.proxies = lab.proxies
+        reply = session.post(anything.url + "/echo", data="hello", timeout=PATIENCE_S)
+    assert reply.text.startswith("POST /echo HTTP/1.1\r\n") and reply.text.endswith("hello")
     (ended,) = lab.ended()
-    assert ended.link == f"port_{flask_upstream.port}"
+    assert ended.link == f"port_{anything.port}"
     assert (ended.episode, ended.attempt, ended.way, ended.tunnelled) == ("e1", 1, "proxy", False)
+    assert ended.first_byte_ms is not None and 0 < ended.first_byte_ms <= ended.ms
     (exchange,) = lab.exchanges()
     assert (exchange.link, exchange.status) == (ended.link, 200)
+
+
+def test_what_a_server_gets_is_what_it_would_get_without_a_front(lab: FrontLab, anything: Address) -> None:
+    request = b"PUT /a?b=c HTTP/1.1\r\nhost: shop.test\r\nX-Odd:   y \r\nContent-Length: 2\r\n\r\nok"
+    with one_way(lab, "shop.test", 80) as client:
+        received = body_of(client, request)
+    assert received == request.replace(b"host: shop.test", b"host: " + str(anything).encode())
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_a_tunnel_to_a_wired_host_leads_to_its_link(lab: FrontLab, tls: bool, tmp_path: Path) -> None:
+    pem = tmp_path / "authority.pem"
+    pem.write_text(lab.authority())
+    trusting = ssl.create_default_context(cafile=pem)
+    with tunnel(lab, "shop.test", 443) as plain:
+        client = trusting.wrap_socket(plain, server_hostname="shop.test") if tls else plain
+        with client:
+            assert body_of(client, GET).startswith(b"GET /x HTTP/1.1\r\n")
+    (ended,) = lab.ended()
+    assert (ended.link, ended.host, ended.tls, ended.how) == ("shop", "shop.test", tls, "fin")
+
+
+def test_curl_asks_several_hosts_over_one_connection(
+    lab: FrontLab, anything: Address, flask_upstream: Address
+):
+    urls = [f"{address.url}/echo" for address in (anything, flask_upstream, anything)]
+    command = [
+        "curl",
+        "-sSv",
+        "--max-time",
+        str(int(PATIENCE_S)),
+        "--proxy",
+        lab.front.url,
+        "--noproxy",
+        "",
+        *urls,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(re.findall("(?i)re-?using existing", done.stderr)) == 2
+    ports = [anything.port, flask_upstream.port, anything.port]
+    assert [ended.link for ended in lab.ended()] == [f"port_{port}" for port in ports]
+
+
+def test_a_refused_host_is_not_called_and_the_reason_is_told(lab: FrontLab) -> None:
+    with pytest.raises(httpx.ProxyError, match="403"), httpx.Client(proxy=lab.front.url) as client:
+        client.get("https://refused.test/", timeout=PATIENCE_S)
+    assert requests.get("http://refused.test/", proxies=lab.proxies, timeout=PATIENCE_S).status_code == 403
+    with one_way(lab, "refused.test", 443) as client, pytest.raises(ConnectionResetError):
+        client.recv(1)
+    ended = lab.ended()
+    assert [(one.how, one.ended_by, one.link) for one in ended] == [("refused", "proxy", "")] * 3
+    assert {one.why for one in ended} == {"it is to be refused (--refuse)"}
+
+
+def test_a_host_that_passes_is_tunnelled_and_its_bytes_are_counted(lab: FrontLab, past: Address) -> None:
+    with tunnel(lab, "localhost", past.port) as client:
+        assert body_of(client, GET).startswith(b"GET /x ")
+    (ended,) = lab.ended()
+    assert (ended.link, ended.tunnelled, ended.sent) == ("", True, len(GET))
+    assert ended.received > len(GET) and ended.why == "it is to pass (--pass)"
+
+
+def test_what_speaks_neither_http_nor_tls_is_tunnelled(lab: FrontLab) -> None:
+    def reverse(connection: socket.socket) -> None:
+        connection.sendall(connection.recv(100)[::-1])
+
+    with Upstream(reverse) as upstream, one_way(lab, "127.0.0.1", upstream.address.port) as client:
+        client.sendall(b"\x00abc")
+        assert read_all(client) == b"cba\x00"
+    assert "neither HTTP nor TLS" in lab.ended()[0].why
+
+
+def test_a_server_that_speaks_first_is_heard(lab: FrontLab) -> None:
+    def speak_first(connection: socket.socket) -> None:
+        connection.sendall(b"220 hello\r\n")
+        connection.sendall(connection.recv(100))
+
+    with Upstream(speak_first) as upstream, tunnel(lab, "127.0.0.1", upstream.address.port) as client:
+        assert read_all(client, 11) == b"220 hello\r\n"
+        client.sendall(b"QUIT")
+        assert read_all(client) == b"QUIT"
+    assert "speaks first" in lab.ended()[0].why
+
+
+def test_a_client_that_waits_before_it_asks_is_not_taken_for_another(lab: FrontLab) -> None:
+    with (
+        Upstream(lambda connection: connection.recv(1)) as silent,
+        one_way(lab, "127.0.0.1", silent.address.port) as client,
+    ):
+        until(lambda: silent.accepted, "the front to listen for the server's greeting")
+        client.sendall(GET)
+        until(lambda: silent.accepted == 2, "the request on the link")
+    assert lab.ended()[0].link == f"port_{silent.address.port}"
+
+
+@pytest.mark.parametrize(
+    "asks", [b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b"nonsense\r\n\r\n", b"CONNECT x\r\n\r\n"]
+)
+def test_what_is_no_request_for_a_proxy_is_answered_400(lab: FrontLab, asks: bytes) -> None:
+    assert ask(lab.front, asks).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_tunnel_back_to_the_front_is_refused(lab: FrontLab) -> None:
+    asked = f"CONNECT localhost:{lab.front.port} HTTP/1.1\r\n\r\n".encode()
+    assert ask(lab.front, asked).startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_link_that_is_down_is_a_502_or_a_reset(
+    lab_of_session: FrontLab,
+) -> None:
+    lab = lab_of_session
+    lab.begin("down", plan=[PlannedToxic("shop", "down", "", {})])
+    try:
+        assert ask(lab.front, b"CONNECT shop.test:443 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 502 ")
+        with one_way(lab, "shop.test", 443) as client, pytest.raises(ConnectionResetError):
+            client.recv(1)
+        assert [(one.link, one.how, one.why) for one in lab.ended()] == [("shop", "refused", "")] * 2
+    finally:
+        lab.end()
+
+
+def test_a_reset_of_the_proxys_comes_through(lab_of_session: FrontLab) -> None:
+    lab = lab_of_session
+    lab.begin("reset", plan=[PlannedToxic("shop", "reset_peer", "downstream", {"timeout": 0})])
+    try:
+        with one_way(lab, "shop.test", 80) as client, pytest.raises(ConnectionResetError):
+            client.sendall(GET)
+            client.recv(1)
+        assert [(one.ended_by, one.how) for one in lab.ended()] == [("proxy", "rst")]
+    finally:
+        lab.end()
+
+
+def test_what_is_open_when_its_attempt_ends_is_recorded_so(lab: FrontLab, past: Address) -> None:
+    with tunnel(lab, "localhost", past.port) as client:
+        body_of(client, GET)
+        (ended,) = lab.ended()
+        assert (ended.ended_by, ended.how) == ("nobody", "open")
+
+
+def test_a_client_that_resets_leaves_nothing_behind(lab: FrontLab) -> None:
+    with Upstream(lambda connection: connection.recv(1 << 16) and connection.recv(1)) as upstream:
+        client = tunnel(lab, "127.0.0.1", upstream.address.port)
+        client.sendall(GET)
+        until(lambda: upstream.accepted)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        (ended,) = lab.ended()
+    assert (ended.ended_by, ended.how) == ("client", "rst")
+
+
+# what passes untouched where no fault is armed
+
+
+def test_a_websocket_goes_through(lab: FrontLab) -> None:
+    from websockets.sync.client import connect
+
+    with connect("ws://shop.test/ws", proxy=lab.front.url, open_timeout=PATIENCE_S) as client:
+        frame = b"\x81\x03abc"
+        client.socket.sendall(frame)
+        assert read_all(client.socket, len(frame)) == frame[::-1]
+        client.socket.close()
+    assert lab.ended()[0].link == "shop"
+
+
+def test_an_event_stream_comes_as_it_is_sent(lab: FrontLab) -> None:
+    with httpx.Client(proxy=lab.front.url) as client:
+        assert client.get("http://shop.test/events", timeout=PATIENCE_S).content == b"".join(EVENTS)
+
+
+def test_http_1_0_and_expectations_go_through(lab: FrontLab) -> None:
+    with one_way(lab, "shop.test", 80) as client:
+        client.sendall(b"GET /digest HTTP/1.0\r\n\r\n")
+        assert read_all(client).startswith(b"HTTP/1.1 200 OK\r\n")
+    asked = (
+        b"POST http://shop.test/digest HTTP/1.1\r\nHost: shop.test\r\n"
+        b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+    )
+    with dial(lab.front) as client:
+        client.sendall(asked)
+        client.sendall(b"x")
+        assert read_head(client)[0].startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_a_large_upload_arrives_whole(lab: FrontLab) -> None:
+    body = os.urandom(24 << 20)
+    with httpx.Client(proxy=lab.front.url) as client:
+        digest = client.post("http://shop.test/digest", content=body, timeout=PATIENCE_S).text
+    assert digest == hashlib.sha256(body).hexdigest()
+    assert lab.ended()[0].sent > len(body)
+
+
+def test_fifty_connections_at_once_go_through(lab: FrontLab) -> None:
+    async def ask_all() -> list[int]:
+        limits = httpx.Limits(max_connections=50)
+        async with httpx.AsyncClient(proxy=lab.front.url, limits=limits, timeout=PATIENCE_S) as client:
+            replies = await asyncio.gather(*(client.get(f"http://shop.test/{n}") for n in range(100)))
+            return [reply.status_code for reply in replies]
+
+    assert asyncio.run(ask_all()) == [200] * 100
+    assert sum(ended.sent > 0 for ended in lab.ended()) >= 2
+
+
+# the process
+
+
+def test_many_clients_that_see_a_host_first_make_one_link(lab: FrontLab) -> None:
+    with Upstream(serve_anything) as upstream:
+
+        def status(_: int) -> int:
+            return requests.get(upstream.address.url, proxies=lab.proxies, timeout=PATIENCE_S).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(status, range(8))) == [200] * 8
+    assert {ended.link for ended in lab.ended()} == {f"port_{upstream.address.port}"}
+
+
+def test_the_front_holds_no_key_and_its_death_ends_the_lab_with_one_line(tmp_path: Path) -> None:
+    with front_lab(tmp_path, environ={"GROQ_API_KEY": "gsk-not-a-key"}) as lab:
+        pid = lab.lab.pids()["front"]
+        assert b"not-a-key" not in Path(f"/proc/{pid}/environ").read_bytes()
+        assert b"not-a-key" in Path(f"/proc/{lab.lab.pids()['gateway']}/environ").read_bytes()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: lab.lab.dead())
+        with pytest.raises(LabError, match="front was killed by signal 9"):
+            lab.lab.check()
+
+
+def test_offline_only_this_machine_and_wired_hosts_are_called(tmp_path: Path) -> None:
+    with front_lab(tmp_path, {"offline": True, "pass": ["*.example"]}) as lab:
+        lab.begin("offline")
+        refused = ask(lab.front, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
+        assert refused.startswith(b"HTTP/1.1 403 ") and b"--offline" in refused
+        egress = lab.lab.topology.egress
+        assert egress is not None
+        assert b"this lab is offline" in ask(egress, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
+        with Upstream(lambda connection: connection.sendall(b"hi")) as here:
+            assert b"hi" in ask(egress, f"CONNECT {here.address} HTTP/1.1\r\n\r\n".encode())
+        lab.end()

@@ -11,35 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from tests.gateway.lab import Lab, dial, gateway
-from tests.support import PATIENCE_S
-from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
 from windtunnel.links.link import STDIO, Link
 from windtunnel.links.links import Links
 
 FILES = Links([Link("files", STDIO, "mcp", ("FILES_MCP",))])
-SERVER = "/lanes/0/links/files/server"
 
 
 class Ends:
     """The client's end of the stream and the server's, past the gateway."""
 
     def __init__(self, lab: Lab) -> None:
-        self.token = secrets.token_urlsafe(16)
+        self.hello = {"lab_id": "lab", "token": secrets.token_urlsafe(16)}
         self.lab = lab
-        with bind(FREE) as listener:
-            listener.settimeout(PATIENCE_S)
-            body = {"lab_id": "lab", "port": address_of(listener).port, "token": self.token}
-            assert lab.control("PUT", SERVER, body).status_code == 200
-            self.client = dial(lab.address("files"))
-            self.server = listener.accept()[0]
-        self.server.settimeout(PATIENCE_S)
-        assert read(self.server) == self.token.encode() + b"\n"
+        self.server = dial(lab.address("files"))
+        assert say(self.server, self.hello) == {}
+        self.client = dial(lab.address("files"))
+        assert json.loads(read(self.server)) == {}
 
     def end_of_client(self, size: int) -> None:
         """What ``windtunnel mcp`` says when the client has closed its stream after that many bytes."""
-        answer = self.lab.control("POST", f"{SERVER}/end", {"token": self.token, "bytes": size})
-        assert answer.json() == {"known": True}
+        with dial(self.lab.address("files")) as connection:
+            assert say(connection, {**self.hello, "bytes": size}) == {}
 
     def close(self) -> None:
         self.client.close()
@@ -50,6 +42,12 @@ class Ends:
 def stdio_lab(folder: Path) -> Iterator[Lab]:
     with gateway(folder, links=FILES) as lab:
         yield lab
+
+
+def say(sock: socket.socket, hello: Any) -> Any:
+    """The answer to a first line."""
+    sock.sendall(json.dumps(hello).encode() + b"\n")
+    return json.loads(read(sock))
 
 
 def read(sock: socket.socket) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import DOES
-from tests.gateway.stdio.lines_lab import Ends, answer, call, faults, read, stdio_lab
+from tests.gateway.stdio.lines_lab import Ends, answer, call, faults, message, read, stdio_lab
 from windtunnel.dialects.http import RawReply, json_reply, whole
 from windtunnel.faults.base import Act, Changed
 from windtunnel.history.events import Exchange
@@ -185,3 +185,40 @@ def test_a_fault_knows_that_it_strikes_a_line(lab: Lab, ends: Ends, arm: Any):
     tried = seen[0]
     assert tried.lines and tried.request.method == "POST" and tried.request.target == "/"
     assert tried.request.body + b"\n" == call(1)
+
+
+def progress(token: Any, step: int) -> bytes:
+    return message(method="notifications/progress", params={"progressToken": token, "progress": step})
+
+
+def call_with_progress(id: Any, token: Any) -> bytes:
+    params = {"name": "add", "arguments": {}, "_meta": {"progressToken": token}}
+    return message(id=id, method="tools/call", params=params)
+
+
+LOST = {"fault": "lost_notification", "with": {"method": "notifications/progress"}}
+
+
+def test_progress_is_lost_of_the_call_that_is_struck_alone(lab: Lab, ends: Ends):
+    lab.begin(faults=faults({**LOST, "when": {"nth": 1}}))
+    asked = call_with_progress(1, "a"), call_with_progress(2, "b")
+    ends.client.sendall(b"".join(asked))
+    assert (read(ends.server), read(ends.server)) == asked
+    ends.server.sendall(progress("a", 1) + progress("b", 1) + answer(1) + answer(2))
+    assert [read(ends.client) for _ in range(3)] == [progress("b", 1), answer(1), answer(2)]
+    assert struck(lab).faults[0].evidence == {"lost": ["notifications/progress"]}
+
+
+def test_what_a_server_sends_of_its_own_accord_can_be_lost(lab: Lab, ends: Ends):
+    lab.begin(faults=faults({**LOST, "with": {}, "only": {"method": "GET"}}))
+    changed = message(method="notifications/tools/list_changed")
+    asked = message(id=1, method="roots/list")
+    ends.server.sendall(changed + asked)
+    assert read(ends.client) == asked, "a request is no notification"
+    assert lab.settle()["settled"]
+    exchange = struck(lab, 1)
+    assert exchange.method == "GET" and exchange.faults[0].evidence["lost"] == [
+        "notifications/tools/list_changed"
+    ]
+    ends.server.sendall(changed)
+    assert read(ends.client) == changed, "no attempt is in progress, and so no fault"

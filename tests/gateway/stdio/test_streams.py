@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
@@ -158,16 +158,16 @@ def test_a_client_that_leaves_ends_the_servers_input(lab: Lab, ends: Ends):
     assert lab.exchange().client_left
 
 
-def test_a_connection_that_nobody_has_announced_is_closed(lab: Lab):
+WRONG = (
+    (b"GET / HTTP/1.1\n", "only windtunnel mcp"),
+    (b'{"lab_id": "other", "token": "0123456789abcdef"}\n', "this is lab lab, not other"),
+    (b'{"lab_id": "lab", "token": "short"}\n', "only windtunnel mcp"),
+    (b"x" * 5000, "a first line of JSON"),
+)
+
+
+@pytest.mark.parametrize(("first", "problem"), WRONG)
+def test_a_connection_that_nobody_has_announced_is_refused(lab: Lab, first: bytes, problem: str):
     with dial(lab.address("files")) as stranger:
-        stranger.sendall(call(1))
-        with suppress(ConnectionResetError):
-            assert stranger.recv(1) == b""
-
-
-def test_only_links_over_stdio_of_that_lab_are_announced(lab: Lab):
-    body = {"lab_id": "lab", "port": 1, "token": "t" * 16}
-    other = lab.control("PUT", "/lanes/0/links/files/server", {**body, "lab_id": "other"})
-    assert (other.status_code, other.json()["error"]["code"]) == (409, "other_lab")
-    unknown = lab.control("PUT", "/lanes/0/links/nobody/server", body)
-    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "no_stdio_link")
+        stranger.sendall(first)
+        assert problem in json.loads(read(stranger))["error"]

@@ -7,6 +7,7 @@ import pytest
 from tests.judging.findings.traced import CRM, asked, found, lost, observed
 from tests.judging.oracle.histories import armed, exchange, latency, met, timeout, tried
 from windtunnel.judging.findings.lost_write import WRITE_REPEATED
+from windtunnel.links.link import Link
 from windtunnel.links.links import Links
 
 GAVE = {"upstream_status": 201}
@@ -86,3 +87,17 @@ def test_deleting_twice_is_noted_only_where_both_were_executed():
 )
 def test_near_misses_are_passed_over(events):
     assert seen(*events) == []
+
+
+CALL = {"target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_order"}
+SERVER = Links([Link("shop", "http://127.0.0.1:9/mcp", "mcp")])
+
+
+def test_a_call_of_a_tool_of_mcp_is_told_by_the_tools_name():
+    told = seen(lost(**CALL), asked(0.4, status=200, **CALL), links=SERVER)
+    assert told[0].startswith("add_order was sent again")
+
+
+def test_other_messages_of_mcp_write_nothing():
+    listed = {**CALL, "message": "tools/list", "tool": ""}
+    assert seen(lost(**listed), asked(0.4, status=200, **listed), links=SERVER) == []

@@ -106,6 +106,7 @@ COMMANDS = {
 ESCAPE = {"urllib3": URLS, "aiohttp": URLS, "go": URLS[2:]}
 
 
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("client", COMMANDS)
 def test_the_namespace_tap_catches_every_client(tmp_path: Path, front: AnsweringFront, client: str) -> None:
     command = COMMANDS[client](tmp_path)

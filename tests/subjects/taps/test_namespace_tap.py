@@ -11,9 +11,10 @@ import pytest
 
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import opened, places, run
+from windtunnel.subjects.taps.namespace import with_bundle
 from windtunnel.subjects.taps.tap import Tap
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("namespaces")]
 
 OWN_SERVER = """
 import http.server, threading, urllib.request
@@ -92,6 +93,14 @@ def test_the_system_s_own_certificates_are_replaced_for_a_child_without_variable
     assert places(run(tap, command, tmp_path)) == ["https://api.example.com:443"]
 
 
+@pytest.mark.parametrize("client", ["urllib.request", "requests", "httpx"])
+def test_a_python_child_without_variables_trusts_the_gateway(tmp_path: Path, tap: Tap, client: str) -> None:
+    get = "urlopen('URL').read().decode()" if client == "urllib.request" else "get('URL').text"
+    child = f"import {client} as client; print(client.{get})".replace("URL", "https://api.example.com/")
+    text = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], env={{}}, check=True)"
+    assert places(python(tap, tmp_path, text)) == ["https://api.example.com:443"]
+
+
 def test_a_proxy_of_the_user_s_is_not_asked(tmp_path: Path, tap: Tap, front: AnsweringFront) -> None:
     environ = {**os.environ, "HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "example.com"}
     run(tap, ["curl", "-sS", "https://api.example.com/"], tmp_path, environ)
@@ -103,6 +112,16 @@ def test_the_command_has_no_child_and_no_descriptor_of_the_tap_s(tmp_path: Path,
     descriptors, children, *_ = python(tap, tmp_path, text).splitlines()
     assert len(descriptors.split()) == 4  # three of its own, and the listing's
     assert children.strip() == ""
+
+
+def test_openssl_s_folder_gets_the_bundle_that_it_lacks(tmp_path: Path) -> None:
+    original, bundle = tmp_path / "ssl", tmp_path / "bundle.pem"
+    original.mkdir()
+    (original / "certs").symlink_to("/etc/ssl/certs")
+    bundle.write_text("certificates")
+    changed = with_bundle(original, tmp_path / "changed", bundle)
+    assert (changed / "certs").readlink() == Path("/etc/ssl/certs")
+    assert (changed / "cert.pem").read_text() == "certificates"
 
 
 def test_the_command_s_exit_code_is_its_own(tmp_path: Path, tap: Tap) -> None:

@@ -46,6 +46,7 @@ def as_nobody() -> list[str]:
     pytest.skip(f"no {version} that another user may run")
 
 
+@pytest.mark.usefixtures("namespaces")
 def test_the_namespace_tap_needs_no_rights(folder: Path) -> None:
     words = [*as_nobody(), "-m", "tests.subjects.taps.unprivileged", str(folder), "sh", "-c", CURL]
     environ = {

@@ -20,7 +20,7 @@ from windtunnel.core.sockets import address_of, bind
 
 pytestmark = pytest.mark.slow
 
-TAPS = ["namespace", "proxy"]
+TAPS = [pytest.param("namespace", marks=pytest.mark.usefixtures("namespaces")), "proxy"]
 ANSWER = {"way": "https", "host": "api.example.com", "port": 443}
 GET = "import urllib.request\nget = lambda: urllib.request.urlopen('https://api.example.com/').read().decode()\n"
 SERVICE = f"""{GET}
@@ -86,7 +86,7 @@ def test_a_service_is_reached_and_started_again(wired: Wired, tap: str) -> None:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, front: AnsweringFront) -> Iterator[int]:
+def runner(tmp_path: Path, front: AnsweringFront, namespaces: None) -> Iterator[int]:
     """A process that is asking a command in a namespace, which works."""
     text = yaml({"command": ["sh", "-c", WORK], "folder": "."}, "namespace")
     words = [sys.executable, "-c", RUNNER, str(tmp_path), str(front.address), str(front.topology), text]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from windtunnel.toxiproxy.toxics import TOXICS, toxic
-from windtunnel.toxiproxy.toxics.base import ObservedTry
+from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 
 HEALTHY = ObservedTry(
     client_ms=12,
@@ -81,6 +81,108 @@ def test_a_healthy_call_shows_no_toxic(known, stream):
 )
 def test_signatures(text, stream, changes, expected):
     assert seen(text, stream, **changes) is expected
+
+
+FRESH = {"tls": "fresh"}
+KEPT = {"tls": "kept"}
+
+
+@pytest.mark.parametrize("stream", ["upstream", "downstream"])
+@pytest.mark.parametrize(
+    ("text", "changes", "expected"),
+    [
+        # the handshake and the request cross it one after the other
+        ("latency:latency=300", {"client_ms": 611} | FRESH, True),
+        ("latency:latency=300", {"client_ms": 311} | FRESH, False),
+        ("latency:latency=300", {"client_ms": 311} | KEPT, True),
+        ("latency:latency=600", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
+        # what stops the handshake keeps the request from the gateway
+        ("timeout:timeout=400", failed("connection_closed", 401, **NEVER_ARRIVED, **FRESH), True),
+        ("timeout:timeout=400", failed("connection_closed", 300, **NEVER_ARRIVED, **FRESH), False),
+        ("timeout:timeout=0", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
+        ("reset_peer:", failed("connection_reset", 2, **NEVER_ARRIVED, **FRESH), True),
+        ("reset_peer:timeout=5000", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
+        ("limit_data:", failed("connection_closed", 2, **NEVER_ARRIVED, **FRESH), True),
+        ("limit_data:", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), False),
+        ("bandwidth:rate=1", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
+        ("slicer:", failed("read_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
+    ],
+)
+def test_on_fresh_tls_the_handshake_crosses_the_toxic_in_both_streams(text, stream, changes, expected):
+    assert seen(text, stream, **changes) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "stream", "changes"),
+    [
+        ("timeout:timeout=400", "upstream", failed("connection_closed", 401, **NEVER_ARRIVED)),
+        ("timeout:timeout=400", "downstream", failed("connection_closed", 401)),
+        ("reset_peer:", "downstream", failed("connection_closed", 12)),
+        ("limit_data:bytes=5000", "downstream", failed("bad_reply", 12)),  # what came before counts
+    ],
+)
+def test_on_tls_that_is_kept_alive_a_request_is_stopped_as_without(text, stream, changes):
+    assert seen(text, stream, **changes, **KEPT)
+
+
+HEALTHY_CONNECTION = ObservedConnection(
+    ms=500, first_byte_ms=12, sent=900, received=2000, by_proxy=False, how="fin", tls=True
+)
+NOTHING_CAME = {"first_byte_ms": None, "received": 0}
+PLAIN = {"tls": False}
+ASKED = {"gateway_complete_request": True, "gateway_ms": 10}
+ANSWERED = ASKED | {"gateway_complete_reply": True}
+
+
+def shown(text, stream, **changes):
+    kind, _, values = text.partition(":")
+    given = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
+    known = toxic(kind)
+    return known.shown_by(stream, known.complete(given), replace(HEALTHY_CONNECTION, **changes))
+
+
+@pytest.mark.parametrize("known", TOXICS, ids=lambda known: known.kind)
+@pytest.mark.parametrize("stream", ["upstream", "downstream"])
+def test_a_healthy_connection_shows_no_toxic(known, stream):
+    for healthy in ({}, PLAIN | ANSWERED):
+        assert not known.shown_by(stream, known.complete({}), replace(HEALTHY_CONNECTION, **healthy))
+
+
+@pytest.mark.parametrize("kind", ["bandwidth", "slicer", "slow_close"])
+def test_of_some_toxics_no_connection_can_tell(kind):
+    assert shown(kind, "downstream") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stream", "changes", "expected"),
+    [
+        ("latency:latency=300", "upstream", {"first_byte_ms": 290}, True),
+        ("latency:latency=300", "upstream", {"first_byte_ms": 290} | PLAIN | ANSWERED, True),
+        ("latency:latency=300", "upstream", {"first_byte_ms": 290, "gateway_ms": 280} | PLAIN, False),
+        ("latency:latency=900", "downstream", NOTHING_CAME, True),
+        ("latency:latency=900", "downstream", NOTHING_CAME | PLAIN, True),
+        ("latency:latency=900", "downstream", NOTHING_CAME | PLAIN | {"gateway_ms": 490}, False),
+        ("latency:latency=900", "downstream", NOTHING_CAME | {"by_proxy": True}, False),
+        ("timeout:timeout=400", "upstream", NOTHING_CAME | {"by_proxy": True}, True),
+        ("timeout:timeout=0", "downstream", NOTHING_CAME, True),
+        ("timeout:timeout=400", "downstream", {"by_proxy": True}, False),
+        ("timeout:timeout=400", "upstream", NOTHING_CAME | PLAIN, True),
+        ("timeout:timeout=400", "upstream", NOTHING_CAME | PLAIN | ASKED, False),
+        ("timeout:timeout=400", "downstream", NOTHING_CAME | PLAIN | ANSWERED, True),
+        ("timeout:timeout=400", "downstream", NOTHING_CAME | PLAIN | ASKED, False),
+        ("timeout:timeout=400", "upstream", NOTHING_CAME | {"sent": 0}, False),
+        ("reset_peer:timeout=400", "upstream", {"by_proxy": True, "how": "rst"}, True),
+        ("reset_peer:timeout=900", "upstream", {"by_proxy": True, "how": "rst"}, False),
+        ("reset_peer:", "upstream", {"how": "rst"}, False),
+        ("limit_data:bytes=700", "downstream", {"by_proxy": True, "received": 700}, True),
+        ("limit_data:bytes=700", "downstream", {"by_proxy": True}, False),
+        ("limit_data:bytes=700", "upstream", {"by_proxy": True}, True),
+        ("limit_data:bytes=900", "upstream", {"by_proxy": True}, False),
+        ("down:", "upstream", NOTHING_CAME | {"how": "refused", "by_proxy": True}, True),
+    ],
+)
+def test_what_a_connection_shows(text, stream, changes, expected):
+    assert shown(text, stream, **changes) is expected
 
 
 def test_a_client_without_a_timeout_never_shows_an_endless_one():

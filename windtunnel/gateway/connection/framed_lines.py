@@ -37,6 +37,8 @@ def _framing(change: Callable[[Reply], Changed | Miss]) -> Callable[[Reply], Cha
 
 def _framed(reply: RawReply) -> RawReply:
     first = next((step for step in reply.steps if isinstance(step, bytes) and step), b"")
+    if not first and reply.ending == "keep":
+        return replace(reply, ending="hang")  # nothing comes of it, and the stream goes on
     if not first or first.startswith(_HTTP):
         return reply
     head = head_bytes(Reply((("Content-Type", RAW_LINES),)), None)

@@ -124,6 +124,7 @@ class RequestInProgress:
             self.request_done = False
         else:
             self.body_start, self._body, self.request_done = None, NO_BODY, True
+            self.whole_at = time.perf_counter()  # its header block may have come in pieces
 
     def take_body(self, data: bytes) -> int:
         """How many of these bytes are the request's. Raises ``BadBody``."""

@@ -11,6 +11,8 @@ from urllib.parse import parse_qs
 from pydantic_core import from_json
 
 from windtunnel.core.digest import text_digest
+from windtunnel.dialects.json_values import as_object
+from windtunnel.dialects.mcp import McpMessage
 from windtunnel.gateway.connection.bodies import SECRET, BodyStart, kept_text
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
@@ -19,6 +21,7 @@ from windtunnel.links.link import Link
 
 _IN_QUERY = "key="
 _MIN_SECRET = 8
+_NOTABLE_S = 0.01
 _LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
 
 
@@ -29,6 +32,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     fields, secret = listener.dialect_field, ""
     if request.message:
         fields += _of_message(request.message, request.tool)
+    if request.request_done and request.whole_at - request.began >= _NOTABLE_S:
+        fields += f',"request_ms":{(request.whole_at - request.began) * 1000:.3f}'
     if request.tls:
         fields += f',"tls":"{request.tls}"'
     if listener.link.writes:
@@ -49,7 +54,7 @@ def _of_message(method: str, tool: str) -> str:
 
 def _of_write(request: RequestInProgress, link: Link) -> str:
     head = request.head
-    if not link.is_write(head.method, head.target):
+    if not link.is_write(head.method, head.target, request.tool):
         return ""
     key = head.noted.get(IDEMPOTENCY_KEY) or _key_in_body(request, link)
     return f',"write":true,"key":{_quote(key)}' if key else ',"write":true'
@@ -70,6 +75,8 @@ def _key_in_body(request: RequestInProgress, link: Link) -> str:
         body = from_json(bytes(start))
     except ValueError:
         return ""
+    if request.tool:
+        body = McpMessage("request", as_object(body)).arguments
     value = body.get(link.key) if isinstance(body, dict) else None
     if isinstance(value, str):
         return value

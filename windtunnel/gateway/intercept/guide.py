@@ -104,6 +104,8 @@ class Guide:
             if heard is Spoken.OTHER:
                 return await self._tunnel(arrival, "it speaks neither HTTP nor TLS")
             scheme = "https" if heard is Spoken.TLS else "http"
+            if is_loopback(arrival.host):  # a server's certificate is for its name, not for its address
+                arrival.host = server_name(arrival.early) or arrival.host
         try:
             route = await self._routes.find(arrival.host, arrival.port, scheme)
         except TooManyLinks:

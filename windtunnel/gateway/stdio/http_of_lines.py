@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from windtunnel.dialects.event_stream import data_of
-from windtunnel.dialects.mcp_lines import line_of
+from windtunnel.dialects.http import chunk, head_bytes
+from windtunnel.dialects.mcp_lines import EVENT_STREAM_HEAD, event_of_line, line_of
 from windtunnel.gateway.connection.framed_lines import RAW_LINES
 from windtunnel.gateway.connection.reply_treatments import EventSplitter
 from windtunnel.gateway.http1.reply_reader import ReplyReader
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+EVENTS = head_bytes(EVENT_STREAM_HEAD, None)
+EVENTS_END = chunk(b"")
 _MANY_LINES = b"text/event-stream"
 _RAW_LINES = RAW_LINES.encode()
 
@@ -30,6 +33,16 @@ def reply_around(body: bytes) -> bytes:
         len(body),
         body,
     )
+
+
+def request_for_pushed(link: str) -> bytes:
+    """The request whose reply is all that the server sends of its own accord."""
+    return f"GET / HTTP/1.1\r\nHost: {link}\r\nAccept: text/event-stream\r\n\r\n".encode()
+
+
+def event_around(line: bytes) -> bytes:
+    """A part of a reply that has begun with ``EVENTS``: one line as an event."""
+    return chunk(event_of_line(line))
 
 
 def without_end(line: bytes) -> tuple[bytes, bytes]:

@@ -13,7 +13,17 @@ from windtunnel.gateway.connection.recorded_exchanges import SentRequests
 from windtunnel.gateway.connection.upstream_connection import UpstreamEvents
 from windtunnel.gateway.endpoint import Endpoint
 from windtunnel.gateway.lane import LinkListener
-from windtunnel.gateway.stdio.http_of_lines import ACCEPTED, RepliedLines, post_of, reply_around, without_end
+from windtunnel.gateway.stdio.http_of_lines import (
+    ACCEPTED,
+    EVENTS,
+    EVENTS_END,
+    RepliedLines,
+    event_around,
+    post_of,
+    reply_around,
+    request_for_pushed,
+    without_end,
+)
 
 
 class ExchangeStream(Protocol):
@@ -39,27 +49,35 @@ class ExchangeStream(Protocol):
 class LineExchange:
     """Begins with the client's line; a ``ClientConnection`` of its own does the rest.
 
-    ``id`` is that of a request, None for any other message, which nobody answers.
+    ``id`` is that of a request, None for any other message, which nobody answers; by ``progress_token`` the
+    server reports its progress. Without a line it ``pushes``: it stands for what the server sends of its own
+    accord.
     """
 
     def __init__(
-        self, listener: LinkListener, line: bytes, message: McpMessage, stream: ExchangeStream
+        self,
+        listener: LinkListener,
+        stream: ExchangeStream,
+        line: bytes = b"",
+        message: McpMessage | None = None,
     ) -> None:
-        self.id = message.id if message.kind == "request" else None
+        self.id = message.id if message is not None and message.kind == "request" else None
+        self.progress_token = message.progress_token if message is not None else None
         self._stream = stream
         self._body, self._line_end = without_end(line)
+        self._request = post_of(self._body, listener.name) if message else request_for_pushed(listener.name)
+        self.pushes = self._events_begun = message is None
         self._left = False
         self._sent = 0
         self._lines = RepliedLines(self._write)
         self._upstream: _LineUpstream | None = None
         endpoint = Endpoint("stdio", 0, b"stdio", is_lab=False, opener=self._open)
         self._connection = ClientConnection(replace(listener, endpoint=endpoint))
-        self._link = listener.name
 
     def begin(self) -> None:
         """Sends the request on its way."""
         self._connection.connection_made(_LineTransport(self, self._lines))
-        self._connection.data_received(post_of(self._body, self._link))
+        self._connection.data_received(self._request)
 
     def _write(self, data: bytes) -> None:
         self._stream.to_client(self, data)
@@ -68,10 +86,18 @@ class LineExchange:
     def will_send(self) -> bool:
         """Whether the server will still be sent something, after a delay or in another copy."""
         request = self._connection.relay.request
-        if request is None or request.answered_by_fault:
+        if self.pushes or request is None or request.answered_by_fault:
             return False
         fault = request.plan.request_fault if request.plan else None
         return self._sent < (fault.act.copies if fault else 1)
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether a fault on it changes event streams alone: then all that belongs to it comes as one."""
+        request = self._connection.relay.request
+        faults = request.plan.reply_candidates if request is not None and request.plan else []
+        edits = (met.act.events is not None and met.act.reply is None for met in faults)
+        return self._upstream is not None and any(edits)
 
     # towards the server
 
@@ -89,11 +115,25 @@ class LineExchange:
         self._stream.to_server(self, line)
         return bool(sent)
 
+    # what the server says
+
+    def on_event(self, line: bytes) -> None:
+        """A line that belongs to it and is not its response."""
+        body, _ = without_end(line)
+        self._reply((b"" if self._events_begun else EVENTS) + event_around(body))
+        self._events_begun = True
+
     def on_response(self, line: bytes) -> None:
-        """The server's response."""
-        body, self._lines.line_end = without_end(line)
+        if self.takes_events:
+            self.on_event(line)
+            self._reply(EVENTS_END)
+        else:
+            body, self._lines.line_end = without_end(line)
+            self._reply(reply_around(body))
+
+    def _reply(self, data: bytes) -> None:
         if self._upstream is not None:
-            self._upstream.reply(reply_around(body))
+            self._upstream.reply(data)
 
     def on_server_end(self) -> None:
         """The server's stream has ended before its response."""
@@ -105,6 +145,10 @@ class LineExchange:
         self._stream.forget(self)
 
     # the end
+
+    @property
+    def over(self) -> bool:
+        return self._left or self._connection.relay.request is None
 
     def on_client_end(self) -> None:
         """The client is gone, or has cancelled its request."""
@@ -145,7 +189,9 @@ class _LineUpstream:
 
     def send(self, data: bytes) -> None:
         request = self._requests.feed(data)
-        if request is not None and not self._exchange.send(request.body):
+        if request is not None and self._exchange.pushes:
+            self.reply(EVENTS)
+        elif request is not None and not self._exchange.send(request.body):
             # in a later turn, as over a network: whoever sends the request is not done with sending
             asyncio.get_running_loop().call_soon(self.reply, ACCEPTED)
 

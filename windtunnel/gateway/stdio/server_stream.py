@@ -1,4 +1,4 @@
-"""The connection back to ``windtunnel mcp``, by which its server's two streams go."""
+"""The connection of ``windtunnel mcp`` by which its server's two streams go."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import socket
 import struct
 from typing import Protocol, cast
 
-from windtunnel.gateway.stdio.expected_servers import ExpectedServer
-
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
+_CLIENT_IS_THERE = b"{}\n"
 
 
 class ServerEvents(Protocol):
     """What the server's stream reports."""
-
-    def on_server_there(self) -> None: ...
 
     def on_server_data(self, data: bytes) -> None: ...
 
@@ -25,88 +22,78 @@ class ServerEvents(Protocol):
 
 
 class ServerStream(asyncio.Protocol):
-    """Opens itself, and sends the token first."""
+    """``lost``: it is over. What the server says before ``join`` waits."""
 
-    def __init__(self, expected: ExpectedServer, connect_timeout: float, events: ServerEvents) -> None:
-        self.token = expected.token
-        self._events = events
-        self._ended = self._paused = self._eof_sent = False
-        self._transport: asyncio.Transport | None = None
-        self._opening = asyncio.ensure_future(self._open(expected, connect_timeout))
-
-    async def _open(self, expected: ExpectedServer, connect_timeout: float) -> None:
-        try:
-            async with asyncio.timeout(connect_timeout):
-                await asyncio.get_running_loop().create_connection(
-                    lambda: self, expected.address.host, expected.address.port
-                )
-        except OSError:  # TimeoutError is one
-            self._end()
+    def __init__(self, token: str) -> None:
+        self.token = token
+        self.lost = False
+        self._events: ServerEvents | None = None
+        self._transport: asyncio.Transport
+        self._paused = self._eof_sent = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._ended:
-            self._transport.abort()
-            return
-        self._transport.write(self.token.encode() + b"\n")
-        self._events.on_server_there()
+        self.pause(True)
+
+    def join(self, events: ServerEvents) -> None:
+        """Its client is there, which ``windtunnel mcp`` is told by a line before all others."""
+        self._events = events
+        self.write(_CLIENT_IS_THERE)
+        self.pause(False)
 
     def data_received(self, data: bytes) -> None:
-        if not self._ended:
+        if self._events is not None:
             self._events.on_server_data(data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._events.on_server_end()
-
-    def write(self, data: bytes) -> None:
-        if self._open_transport and not self._eof_sent:
-            self._open_transport.write(data)
-
-    @property
-    def _open_transport(self) -> asyncio.Transport | None:
-        return None if self._transport is None or self._transport.is_closing() else self._transport
-
-    def send_eof(self) -> None:
-        """The server's input ends here."""
-        if self._open_transport and not self._eof_sent:
-            self._eof_sent = True
-            self._open_transport.write_eof()
 
     def eof_received(self) -> bool:
         self._end()
         return False
 
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost = True
+        self._end()
+
+    def _end(self) -> None:
+        events, self._events = self._events, None
+        if events is not None:
+            events.on_server_end()
+
+    def write(self, data: bytes) -> None:
+        if not (self._eof_sent or self._transport.is_closing()):
+            self._transport.write(data)
+
+    def send_eof(self) -> None:
+        """The server's input ends here."""
+        if not (self._eof_sent or self._transport.is_closing()):
+            self._eof_sent = True
+            self._transport.write_eof()
+
     def pause(self, paused: bool) -> None:
         """Stops or resumes reading what the server says."""
-        if self._open_transport and paused != self._paused:
+        if paused != self._paused and not self._transport.is_closing():
             self._paused = paused
             if paused:
-                self._open_transport.pause_reading()
+                self._transport.pause_reading()
             else:
-                self._open_transport.resume_reading()
+                self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        self._events.pause_client(True)
+        if self._events is not None:
+            self._events.pause_client(True)
 
     def resume_writing(self) -> None:
-        self._events.pause_client(False)
+        if self._events is not None:
+            self._events.pause_client(False)
 
     def ignore(self) -> None:
         """What the server still says is read, and thrown away: it shall end in order."""
-        self._ended = True
+        self._events = None
         self.pause(False)
-        if self._transport is None:
-            self._opening.cancel()
 
     def abort(self) -> None:
         """The server is to be killed, which a reset says."""
-        self._ended = True
-        if self._open_transport:
-            sock = self._open_transport.get_extra_info("socket")
+        self._events = None
+        if not self._transport.is_closing():
+            sock = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            self._open_transport.abort()
+            self._transport.abort()

@@ -7,13 +7,13 @@ import json
 from collections import deque
 from typing import Any, cast
 
-from windtunnel.dialects.mcp import CANCELLED, McpMessage, read_message
+from windtunnel.dialects.mcp import CANCELLED, PROGRESS, McpMessage, read_message
 from windtunnel.gateway.connection.client_transport import ClientTransport
-from windtunnel.gateway.lane import LinkListener
-from windtunnel.gateway.stdio.expected_servers import ExpectedServers
+from windtunnel.gateway.lane import LaneAttempt, LinkListener
 from windtunnel.gateway.stdio.line_exchange import LineExchange
 from windtunnel.gateway.stdio.lines import Line, LineSequence, LineSplitter
 from windtunnel.gateway.stdio.server_stream import ServerStream
+from windtunnel.gateway.stdio.servers import StdioServers
 
 
 class StdioConnection(asyncio.Protocol):
@@ -23,29 +23,26 @@ class StdioConnection(asyncio.Protocol):
     client keeps across attempts stays.
     """
 
-    def __init__(self, listener: LinkListener, servers: ExpectedServers) -> None:
+    def __init__(self, listener: LinkListener, server: ServerStream, servers: StdioServers) -> None:
         self._listener = listener
         self._servers = servers
+        self._server = server
         self._client: asyncio.Transport
-        self._server: ServerStream | None = None
         self._from_client, self._from_server = LineSplitter(), LineSplitter()
         self._lines_to_client = LineSequence(self._write_to_client)
-        self._lines_to_server = LineSequence(self._write_to_server)
+        self._lines_to_server = LineSequence(server.write)
         self._exchanges: dict[LineExchange, None] = {}
         self._expecting: dict[str, deque[LineExchange]] = {}
+        self._pushed: LineExchange | None = None
+        self._pushed_in: LaneAttempt | None = None
         self._received = 0
         self._ends_after: int | None = None
         self._eof_wanted = self._ending = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client = cast(asyncio.Transport, transport)
-        expected = self._servers.take(self._listener.name)
-        if expected is None:  # not one of windtunnel mcp
-            self._client.abort()
-            return
-        self._client.pause_reading()
-        self._server = ServerStream(expected, self._listener.connect_timeout, self)
-        self._servers.opened(expected.token, self)
+        self._servers.opened(self._server.token, self)
+        self._server.join(self)
 
     # from the client
 
@@ -60,11 +57,14 @@ class StdioConnection(asyncio.Protocol):
         if message is None:
             self.to_server(self, line.data)
             return
-        exchange = LineExchange(self._listener, line.data, message, self)
-        self._exchanges[exchange] = None
-        exchange.begin()
+        self._begin(LineExchange(self._listener, self, line.data, message))
         if message.method == CANCELLED:
             self._on_cancelled(message)
+
+    def _begin(self, exchange: LineExchange) -> LineExchange:
+        self._exchanges[exchange] = None
+        exchange.begin()
+        return exchange
 
     def _on_cancelled(self, message: McpMessage) -> None:
         """The client does not wait for that response any more."""
@@ -89,7 +89,7 @@ class StdioConnection(asyncio.Protocol):
         self._send_eof_if_due()
 
     def _send_eof_if_due(self) -> None:
-        if self._eof_wanted and self._server and not any(e.will_send for e in self._exchanges):
+        if self._eof_wanted and not any(e.will_send for e in self._exchanges):
             self._server.send_eof()
 
     def eof_received(self) -> bool:
@@ -97,8 +97,6 @@ class StdioConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ending = True
-        if self._server is None:
-            return
         self._servers.closed(self._server.token)
         for exchange in tuple(self._exchanges):
             exchange.on_client_end()
@@ -106,21 +104,16 @@ class StdioConnection(asyncio.Protocol):
         self._server.ignore()
 
     def pause_writing(self) -> None:
-        if self._server is not None:
-            self._server.pause(True)
+        self._server.pause(True)
 
     def resume_writing(self) -> None:
-        if self._server is not None:
-            self._server.pause(False)
+        self._server.pause(False)
 
     def close(self) -> None:
         self._ending = True
         self._client.close()
 
     # from the server
-
-    def on_server_there(self) -> None:
-        self.pause_client(False)
 
     def on_server_data(self, data: bytes) -> None:
         for line in self._from_server.feed(data):
@@ -133,11 +126,32 @@ class StdioConnection(asyncio.Protocol):
             waiting = self._expecting.get(_key(message.id))
         if waiting:
             waiting.popleft().on_response(line.data)
+            return
+        reader = self._reader_of(message) if message is not None and message.kind != "response" else None
+        if reader is not None:
+            reader.on_event(line.data)
         else:
             self.to_client(self, line.data)
 
+    def _reader_of(self, message: McpMessage) -> LineExchange | None:
+        """The exchange by which a fault may change what the server says unasked; None if none does."""
+        token = message.params.get("progressToken") if message.method == PROGRESS else None
+        asked = (e for e in self._exchanges if token is not None and e.progress_token == token)
+        exchange = next(asked, None) or self._pushed_to()
+        return exchange if exchange is not None and exchange.takes_events else None
+
+    def _pushed_to(self) -> LineExchange | None:
+        """The stream of what the server sends of its own accord, begun anew with each attempt with faults."""
+        run, attempt = self._listener.lane.run, self._listener.lane.attempt
+        if run is None or attempt is None or not run.matcher.armed(self._listener.name):
+            return None
+        if self._pushed is None or self._pushed.over or self._pushed_in is not attempt:
+            self._pushed_in = attempt
+            self._pushed = self._begin(LineExchange(self._listener, self))
+        return self._pushed
+
     def on_server_end(self) -> None:
-        """The server's stream is over, or never was."""
+        """The server's stream is over."""
         rest = self._from_server.end()
         if rest:  # a last line may lack its end
             self._on_server_line(Line(rest, True))
@@ -164,10 +178,6 @@ class StdioConnection(asyncio.Protocol):
     def to_client(self, sender: object, data: bytes) -> None:
         self._lines_to_client.write(sender, data)
 
-    def _write_to_server(self, data: bytes) -> None:
-        if self._server is not None:
-            self._server.write(data)
-
     def _write_to_client(self, data: bytes) -> None:
         if not self._ending:
             self._client.write(data)
@@ -191,8 +201,7 @@ class StdioConnection(asyncio.Protocol):
         if self._ending:
             return
         self._ending = True
-        if self._server is not None:
-            self._server.abort()
+        self._server.abort()
         if reset:
             ClientTransport(self._client).reset()
         else:

@@ -9,7 +9,8 @@ from windtunnel.core.caller_errors import ERROR_KINDS_IN_ORDER, HTTP_ERRORS, Err
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.history.events import Exchange, FaultMet
 from windtunnel.judging.evidence.tries import RecordedTry
-from windtunnel.toxiproxy.toxics.base import ABOUT, Toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
+from windtunnel.toxiproxy.toxics.observed import ABOUT
 
 
 def toxic_explains(toxic: Toxic, shows: bool, tried: RecordedTry) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from windtunnel.history.events import Event, ToxicsChanged
 from windtunnel.toxiproxy.planned import PlannedToxic
-from windtunnel.toxiproxy.toxics.base import NOISE_MS, ObservedTry
+from windtunnel.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
 
 # A connection that is closed at once fails within this time.
 _CLOSED_AT_ONCE_MS = 1.0

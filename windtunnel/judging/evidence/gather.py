@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from windtunnel.core.caller_errors import error_kind
 from windtunnel.history.events import Event, Exchange, FaultMet
 from windtunnel.judging.evidence.causes import fault_explains, toxic_explains
+from windtunnel.judging.evidence.connections import shown_by_connections
 from windtunnel.judging.evidence.ends import ToxicEnd, cut_short
 from windtunnel.judging.evidence.record import (
     DeliveredBy,
@@ -26,7 +27,7 @@ from windtunnel.judging.evidence.record import (
 from windtunnel.judging.evidence.tries import EpisodeRecords, RecordedTry, records_of, repeatable_order
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import toxic
-from windtunnel.toxiproxy.toxics.base import ABOUT
+from windtunnel.toxiproxy.toxics.observed import ABOUT
 
 
 def gather(events: Iterable[Event]) -> Evidence:
@@ -43,11 +44,13 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
     end = records.ends.of(attempt, planned)
     crossing = [tried for tried in records.crossing(attempt, planned.link) if tried.start < end.gone]
     there = [e for e in records.exchanges if (e.attempt, e.link) == (attempt, planned.link)]
-    met = bool(crossing) or any(exchange.start < end.gone for exchange in there)
+    connections = records.connections_in(attempt, planned.link, end.gone)
+    met = bool(crossing or connections) or any(exchange.start < end.gone for exchange in there)
     tries = [_toxic_evidence(planned, tried, end) for tried in crossing]
-    observed = any(tried.shows for tried in tries if tried)
-    # a try that never came through leaves no trace at the gateway: only its caller could tell of it
-    unknown = not records.recorded and not crossing
+    # a try that never came through leaves no trace at the gateway: its caller could tell of it, or the front
+    by_front = None if records.recorded or crossing else shown_by_connections(planned, connections, there)
+    observed = any(tried.shows for tried in tries if tried) or by_front is True
+    unknown = not records.recorded and not crossing and by_front is None
     why_not: WhyNotObserved | None = None
     if unknown:
         why_not = "no_record"
@@ -64,7 +67,7 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
         attempt=attempt,
         stage="observed" if observed else "met" if met else "armed",
         delivered=None if unknown else observed,
-        delivered_by="caller",
+        delivered_by="caller" if by_front is None else "front",
         why_not=why_not,
         stream=planned.stream,
         attributes=dict(planned.attributes),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from windtunnel.core.caller_errors import error_kind, error_word
 from windtunnel.history.events import (
     LAB_MODEL,
     AttemptArmed,
+    ConnectionEnded,
     EpisodeStarted,
     Event,
     Exchange,
@@ -17,16 +18,20 @@ from windtunnel.history.events import (
     ModelCall,
     ToolTry,
 )
+from windtunnel.judging.evidence.connections import handshake_crossed
 from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
-from windtunnel.toxiproxy.toxics.base import ObservedTry
+from windtunnel.toxiproxy.toxics.observed import ObservedTry
 
 _Key = tuple[int, str, str, int, int]
 
 
 @dataclass(frozen=True)
 class RecordedTry:
-    """One try as its caller recorded it, at a tool or at the model, with the gateway's record of it."""
+    """One try as its caller recorded it, at a tool or at the model, with the gateway's record of it.
+
+    ``tls``: what is known of its connection where the gateway has no record.
+    """
 
     attempt: int
     link: str
@@ -42,6 +47,7 @@ class RecordedTry:
     digest: str
     exchange: Exchange | None
     waited: bool = False
+    tls: Literal["", "fresh", "kept"] = ""
 
     @property
     def lost(self) -> bool:
@@ -81,6 +87,11 @@ class RecordedTry:
         begun_ms = max(self.exchange.start - self.start, 0.0) * 1000
         return min(self.exchange.ms, max(self.ms - begun_ms, 0.0))
 
+    def _had_whole_request(self, exchange: Exchange) -> bool:
+        """Whether the gateway had it while the caller waited: what is held back may arrive later."""
+        whole_at = exchange.start + exchange.request_ms / 1000
+        return exchange.request_complete and whole_at <= self.start + self.ms / 1000
+
     @property
     def as_observed(self) -> ObservedTry:
         """What the signature of a toxic is held against."""
@@ -91,11 +102,12 @@ class RecordedTry:
             client_error=error_word(self.error) if self.lost else None,
             client_timeout_ms=self.patience_ms,
             gateway_ms=self._gateway_ms,
-            gateway_complete_request=bool(exchange and exchange.request_complete),
+            gateway_complete_request=bool(exchange and self._had_whole_request(exchange)),
             gateway_complete_reply=bool(exchange and exchange.reply_complete),
             reply_bytes=exchange.reply_bytes if exchange else 0,
             client_waited=self.waited,
             gateway_client_left=bool(exchange and exchange.client_left),
+            tls=exchange.tls if exchange else self.tls,
         )
 
     def evidence(self, shows: bool, explains: bool) -> TryEvidence:
@@ -117,12 +129,17 @@ class EpisodeRecords:
     tries: list[RecordedTry] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     ends: ToxicEnds = field(default_factory=ToxicEnds)
+    connections: list[ConnectionEnded] = field(default_factory=list)
     recorded: bool = True
 
     def crossing(self, attempt: int, link: str) -> list[RecordedTry]:
         """The tries of that attempt that went through the link's proxy."""
         there = [tried for tried in self.tries if (tried.attempt, tried.link) == (attempt, link)]
         return [tried for tried in there if tried.route == "proxy"]
+
+    def connections_in(self, attempt: int, link: str, before: float) -> list[ConnectionEnded]:
+        """The intercepted connections of that attempt through the link's proxy, opened before then."""
+        return [c for c in self.connections if (c.attempt, c.link) == (attempt, link) and c.opened < before]
 
 
 def records_of(events: Sequence[Event]) -> EpisodeRecords:
@@ -131,22 +148,27 @@ def records_of(events: Sequence[Event]) -> EpisodeRecords:
     by_try = {(e.attempt, e.link, _fingerprint(e), e.call, e.try_): e for e in exchanges}
     records = EpisodeRecords([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
     records.ends = ToxicEnds(events)
+    records.connections = [event for event in events if isinstance(event, ConnectionEnded)]
     records.recorded = all(event.recorded for event in events if isinstance(event, EpisodeStarted))
     for event in events:
         if isinstance(event, (ToolTry, ModelCall)):
-            records.tries.append(_recorded(event, by_try))
+            records.tries.append(_recorded(event, by_try, records.connections))
     records.armed.sort(key=lambda armed: armed.attempt)
     records.tries.sort(key=repeatable_order)
     return records
 
 
-def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> RecordedTry:
+def _recorded(
+    event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange], connections: Iterable[ConnectionEnded]
+) -> RecordedTry:
     if isinstance(event, ToolTry):
         key = (event.attempt, event.link, event.fingerprint, event.call, event.try_)
         start, timeout_ms, route = event.start, event.timeout_ms, str(event.route)
     else:
         key = (event.attempt, LAB_MODEL, "", event.ordinal, event.try_)
         start, timeout_ms, route = event.t - event.ms / 1000, 0.0, "proxy"
+    there = (c for c in connections if (c.attempt, c.link) == key[:2])
+    secure = handshake_crossed(there, start, start + event.ms / 1000)
     return RecordedTry(
         *key,
         start=start,
@@ -158,6 +180,7 @@ def _recorded(event: ToolTry | ModelCall, by_try: Mapping[_Key, Exchange]) -> Re
         digest=event.reply_digest,
         exchange=by_try.get(key) if route == "proxy" else None,
         waited=isinstance(event, ToolTry) and event.refused > 0,
+        tls="fresh" if secure else "",
     )
 
 

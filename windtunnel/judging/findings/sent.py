@@ -65,7 +65,9 @@ class Sent:
 
     @property
     def name(self) -> str:
-        """Method and path, as far as they are known, else the tool's name."""
+        """Method and path, as far as they are known, else the name of the tool, or of the message of MCP."""
+        if self.exchange is not None and self.exchange.message:
+            return self.exchange.tool or self.exchange.message
         if self.exchange is not None:
             return f"{self.exchange.method} {self.exchange.target.partition('?')[0]}"
         tool = self.tried.tool if isinstance(self.tried, ToolTry) else "a request to the model"
@@ -78,18 +80,23 @@ class Sent:
 
     @property
     def method(self) -> str:
+        if self.exchange is not None and self.exchange.tool:
+            return self.exchange.method
         first = self.name.partition(" ")[0]
         return first if first.isupper() else ""
 
     @property
     def is_read(self) -> bool:
-        return self.method in ("GET", "HEAD", "OPTIONS")
+        is_message = self.exchange is not None and self.exchange.message != "" and not self.exchange.tool
+        return is_message or self.method in ("GET", "HEAD", "OPTIONS")
 
     @property
     def is_write(self) -> bool:
         """Whether it is declared as one that changes state."""
         exchange = self.exchange
-        declared = bool(exchange and self.link and self.link.is_write(exchange.method, exchange.target))
+        declared = bool(
+            exchange and self.link and self.link.is_write(exchange.method, exchange.target, exchange.tool)
+        )
         by_caller = isinstance(self.tried, ToolTry) and self.tried.write
         return declared or by_caller or bool(exchange and exchange.write)
 

@@ -51,7 +51,7 @@ class WireWrite:
 
     @property
     def name(self) -> str:
-        return f"{self.exchange.method} {self.path} of {self.exchange.link}"
+        return f"{self.exchange.tool or f'{self.exchange.method} {self.path}'} of {self.exchange.link}"
 
     @property
     def row(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,15 @@ class NoLabError(UserError):
 
 
 @dataclass(frozen=True)
+class StdioLink:
+    """Where its connections go, and the command that the wiring has for its server, if any."""
+
+    proxy: Address
+    gateway: Address
+    command: list[str]
+
+
+@dataclass(frozen=True)
 class LabLane:
     """One lane of a lab that is up, as its launcher's ``file`` describes it."""
 
@@ -30,8 +39,7 @@ class LabLane:
     lab_id: str
     number: int
     control: Address
-    proxies: dict[str, Address]
-    commands: dict[str, list[str]]
+    links: dict[str, StdioLink]
     folder: str
 
     def is_up(self) -> bool:
@@ -50,15 +58,15 @@ def find_lane(given: str, link: str) -> LabLane:
     """
     if given:
         lane = _read(Path(given) if os.sep in given else private_folder() / f"{given}.json")
-        if lane is None or not lane.is_up():
-            raise NoLabError(f"no lab {given} is up; start one: windtunnel lab up")
-        if link not in lane.commands:
-            known = ", ".join(lane.commands) or "none"
+        if lane is not None and link not in lane.links:
+            known = ", ".join(lane.links) or "none"
             raise NoLabError(
                 f"lab {lane.lab_id} has no link {link!r} to an MCP server over stdio; those are: {known}"
             )
+        if lane is None or not lane.is_up():
+            raise NoLabError(f"no lab {given} is up; start one: windtunnel lab up")
         return lane
-    lanes = [lane for lane in _all_lanes() if link in lane.commands and lane.is_up()]
+    lanes = [lane for lane in _all_lanes() if link in lane.links and lane.is_up()]
     if len(lanes) == 1:
         return lanes[0]
     if not lanes:
@@ -81,15 +89,18 @@ def _read(file: Path) -> LabLane | None:
     """None for a file that is not there, or is no launcher's."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        over_stdio: list[dict[str, Any]] = [link for link in data["links"] if link["upstream"] == _STDIO]
         return LabLane(
             file=file,
             lab_id=str(data["lab_id"]),
             number=int(data["lane"]),
             control=Address(**data["control"]),
-            proxies={name: Address(**address) for name, address in data["proxies"].items()},
-            commands={link["name"]: list(link["command"]) for link in over_stdio},
+            links={link["name"]: _link(link, data) for link in data["links"] if link["upstream"] == _STDIO},
             folder=str(data["wiring"].get("folder", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _link(link: Mapping[str, Any], data: Mapping[str, Any]) -> StdioLink:
+    proxy, gateway = (Address(**data[place][link["name"]]) for place in ("proxies", "gateways"))
+    return StdioLink(proxy, gateway, list(link["command"]))

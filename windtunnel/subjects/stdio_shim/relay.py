@@ -14,7 +14,7 @@ from enum import Enum, auto
 from queue import Empty, SimpleQueue
 
 from windtunnel.subjects.stdio_shim.server_process import ServerProcess
-from windtunnel.subjects.stdio_shim.way_through import WayThrough
+from windtunnel.subjects.stdio_shim.way_through import NoWayError, WayThrough
 
 _STDIN, _STDOUT = 0, 1
 _SIZE = 65536
@@ -125,7 +125,7 @@ class Relay:
                 sent += len(data)
         try:
             self._way.end_after(sent)
-        except OSError:  # the lab is gone
+        except (OSError, NoWayError):  # the lab is gone
             _shut(self._way.client_side, socket.SHUT_RDWR)
         self._events.put(_Event.CLIENT_ENDED)
 

@@ -18,7 +18,7 @@ def carry(lab: str, link: str, command: Sequence[str]) -> int:
     command; the server is not started then.
     """
     lane = find_lane(lab, link)
-    words = list(command) or lane.commands[link]
+    words = list(command) or lane.links[link].command
     if not words:
         raise InputError(f"no server: give its command after --, or in the wiring: links.{link}.mcp.command")
     way = open_way(lane, link)

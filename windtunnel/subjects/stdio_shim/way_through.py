@@ -1,4 +1,4 @@
-"""Opens the way through the lab: a connection by the link's proxy to the gateway, and one from there back."""
+"""Opens the way through the lab: a client's by the link's proxy, its server's straight to the gateway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.core.sockets import Address
 from windtunnel.core.user_errors import UserError
 from windtunnel.subjects.stdio_shim.lab_lane import LabLane
 
@@ -35,38 +35,40 @@ class WayThrough:
     token: str
 
     def end_after(self, size: int) -> None:
-        """Tells the gateway that the client sends no more than that many bytes. Raises ``OSError``.
+        """Tells the gateway that the client sends no more than that many bytes. Raises ``OSError`` or
+        ``NoWayError``.
 
         A proxy on the way would close both directions if one were closed, and no answer could come.
         """
-        _ask(
-            self.lane.control,
-            "POST",
-            _path(self.lane, self.link, "/end"),
-            {"token": self.token, "bytes": size},
-        )
+        with _alone(self.lane), _dial(self.lane.links[self.link].gateway) as connection:
+            _say_hello(connection, {"lab_id": self.lane.lab_id, "token": self.token, "bytes": size})
 
 
 def open_way(lane: LabLane, link: str) -> WayThrough:
     """Raises ``NoWayError``."""
-    with bind(Address(LOOPBACK, 0)) as listener:
-        token = secrets.token_urlsafe(24)
-        body = {"lab_id": lane.lab_id, "port": address_of(listener).port, "token": token}
-        with _alone(lane):
-            status, answer = _announce(lane, link, body)
-            if status != 200:
-                raise NoWayError(f"lab {lane.lab_id} refused the link {link!r}: {answer}")
+    token = secrets.token_urlsafe(24)
+    with _alone(lane):
+        server_side = _announce(lane, link, token)
+        try:
             client_side = _dial_proxy(lane, link)
-            try:
-                return WayThrough(client_side, _accept(listener, token, lane), lane, link, token)
-            except BaseException:
-                client_side.close()
-                raise
+            if not _read_line(server_side):  # it comes when the client's side has
+                raise NoWayError(
+                    f"the gateway of lab {lane.lab_id} was not reached by its proxy within {_BOUND_S:g} s"
+                )
+        except BaseException:
+            server_side.close()
+            raise
+    for side in (client_side, server_side):
+        side.settimeout(None)
+    return WayThrough(client_side, server_side, lane, link, token)
 
 
 @contextmanager
 def _alone(lane: LabLane) -> Iterator[None]:
-    """No other ``windtunnel mcp`` is between its announcement and its connection."""
+    """No other ``windtunnel mcp`` is between its announcement and its client's connection.
+
+    Until that has come, the gateway would take any other connection for it.
+    """
     end = time.monotonic() + _BOUND_S
     while True:
         with lane.file.open("rb") as file:
@@ -79,57 +81,54 @@ def _alone(lane: LabLane) -> Iterator[None]:
             raise NoWayError(f"lab {lane.lab_id} is not ready after {_BOUND_S:g} s")
 
 
-def _announce(lane: LabLane, link: str, body: dict[str, Any]) -> tuple[int, str]:
-    try:
-        return _ask(lane.control, "PUT", _path(lane, link), body)
-    except OSError as error:
-        raise NoWayError(f"the gateway of lab {lane.lab_id} does not answer: {error}") from None
+def _announce(lane: LabLane, link: str, token: str) -> socket.socket:
+    """The server's side, which the gateway has taken."""
+    hello = {"lab_id": lane.lab_id, "token": token}
+    for last in (False, True):
+        try:
+            connection = _dial(lane.links[link].gateway)
+            answer = _say_hello(connection, hello)
+            break
+        except OSError as error:
+            # it may have taken this one for the connection of a client that was ended before it came
+            if last:
+                raise NoWayError(f"the gateway of lab {lane.lab_id} does not answer: {error}") from None
+    if "error" in answer:
+        connection.close()
+        raise NoWayError(f"the gateway of lab {lane.lab_id} refused: {answer['error']}")
+    return connection
 
 
 def _dial_proxy(lane: LabLane, link: str) -> socket.socket:
-    address = lane.proxies[link]
+    proxy = lane.links[link].proxy
     try:
-        connection = socket.create_connection((address.host, address.port), timeout=_BOUND_S)
-        connection.settimeout(None)
-        return connection
+        return _dial(proxy)
     except OSError as error:
-        raise NoWayError(f"the link {link!r} is down: its proxy at {address} says: {error}") from None
+        raise NoWayError(f"the link {link!r} is down: its proxy at {proxy} says: {error}") from None
 
 
-def _accept(listener: socket.socket, token: str, lane: LabLane) -> socket.socket:
-    """The gateway's connection, which shows the token: others of this machine could connect, too."""
-    listener.settimeout(_BOUND_S)
-    end = time.monotonic() + _BOUND_S
+def _dial(address: Address) -> socket.socket:
+    return socket.create_connection((address.host, address.port), timeout=_BOUND_S)
+
+
+def _say_hello(connection: socket.socket, hello: dict[str, Any]) -> dict[str, Any]:
+    """The gateway's answer. Raises ``OSError``."""
+    connection.sendall(json.dumps(hello).encode() + b"\n")
     try:
-        while time.monotonic() < end:
-            connection, _ = listener.accept()
-            connection.settimeout(_BOUND_S)
-            shown = b""
-            while len(shown) <= len(token) and (byte := connection.recv(1)):
-                shown += byte
-            if secrets.compare_digest(shown, token.encode() + b"\n"):
-                connection.settimeout(None)
-                return connection
-            connection.close()
-    except OSError:
-        pass  # the bound, or a connection that broke off: the next line says what it means
-    raise NoWayError(f"the gateway of lab {lane.lab_id} was not reached through its proxy in {_BOUND_S:g} s")
+        return dict(json.loads(_read_line(connection)))
+    except ValueError:
+        raise OSError("it closed the connection") from None
 
 
-def _path(lane: LabLane, link: str, more: str = "") -> str:
-    return f"/lanes/{lane.number}/links/{link}/server{more}"
-
-
-def _ask(control: Address, method: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
-    """The status and the body of the answer. Raises ``OSError``.
-
-    By hand, since an HTTP client would take as long to import as all the rest.
-    """
-    content = json.dumps(body).encode()
-    head = f"{method} {path} HTTP/1.0\r\nHost: {control}\r\nContent-Length: {len(content)}\r\n\r\n"
-    with socket.create_connection((control.host, control.port), timeout=_BOUND_S) as connection:
-        connection.sendall(head.encode() + content)
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-    block, _, text = answer.partition(b"\r\n\r\n")
-    status = block.split(b" ")[1:2]
-    return int(status[0]) if status and status[0].isdigit() else 0, text.decode("utf-8", "replace")
+def _read_line(connection: socket.socket) -> bytes:
+    """A line, byte by byte, since what follows it is the client's; empty at the end or after the bound."""
+    line = b""
+    try:
+        while not line.endswith(b"\n"):
+            byte = connection.recv(1)
+            if not byte:
+                return b""
+            line += byte
+    except TimeoutError:
+        return b""
+    return line

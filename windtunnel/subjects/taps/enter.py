@@ -11,6 +11,7 @@ Standard library only, since it starts with each attempt.
 from __future__ import annotations
 
 import ctypes
+import glob
 import json
 import os
 import signal
@@ -19,12 +20,12 @@ import subprocess
 import sys
 from typing import Any
 
-FAILED = 126
+_FAILED = 126
 # not redirected: what the front dials in here, by its mark, and what is redirected already, by its port
-MARK, PORT = 7, 7
+_MARK, _PORT = 7, 7
 _RULES = (
     "table inet windtunnel { chain out { type nat hook output priority -100;"
-    f" meta mark {MARK} return; tcp dport != {PORT} redirect to :{PORT}; }}; }}"
+    f" meta mark {_MARK} return; tcp dport != {_PORT} redirect to :{_PORT}; }}; }}"
 )
 _MS_BIND = 4096
 _ANSWER_BYTES = 1024
@@ -38,6 +39,7 @@ def main() -> int:
             setup = json.load(file)
         _redirect(setup)
         _bind_files(setup["mounts"])
+        _bind_files([(setup["bundle"], store) for store in _stores_beside(command)])
         if command:
             front = _hand_over(setup["front"])
             _leave_helper(setup["helper"], front, doors)
@@ -73,6 +75,17 @@ def _bind_files(mounts: list[tuple[str, str]]) -> None:
             raise OSError(ctypes.get_errno(), f"{target}: {os.strerror(ctypes.get_errno())}")
 
 
+def _stores_beside(command: list[str]) -> list[str]:
+    """The certificates of the Python packages of the environment that the program is in.
+
+    Servers that an MCP client starts are often of the same one, and are started without any variable.
+    """
+    program = command[0] if command else ""
+    folders = [os.path.dirname(program)] if "/" in program else os.get_exec_path()  # noqa: PTH120 - as above
+    folder = next((each for each in folders if os.path.exists(f"{each}/{program.split('/')[-1]}")), "")  # noqa: PTH110
+    return glob.glob(f"{folder}/../lib/python3*/site-packages/certifi/cacert.pem") if folder else []  # noqa: PTH207
+
+
 def _hand_over(path: str) -> socket.socket:
     """Gives the front the sockets to which all is redirected. Returns the connection to it."""
     front = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -91,8 +104,8 @@ def _hand_over(path: str) -> socket.socket:
 
 def _listener() -> socket.socket:
     if not os.path.exists("/proc/net/if_inet6"):  # noqa: PTH110 - as above
-        return socket.create_server(("0.0.0.0", PORT), backlog=1024)
-    return socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
+        return socket.create_server(("0.0.0.0", _PORT), backlog=1024)
+    return socket.create_server(("::", _PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
 
 
 def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
@@ -107,7 +120,7 @@ def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
         return
     if os.fork() == 0:
         front.set_inheritable(True)
-        words = [helper, str(keeper), str(MARK), str(front.fileno()), *filter(None, doors.split(","))]
+        words = [helper, str(keeper), str(_MARK), str(front.fileno()), *filter(None, doors.split(","))]
         os.execv(sys.executable, [sys.executable, "-I", "-S", *words])
     os._exit(0)
 
@@ -121,7 +134,7 @@ def _reason(error: Exception) -> str:
 
 def _failed(message: str) -> int:
     os.write(2, (message + "\n").encode(errors="replace"))
-    return FAILED
+    return _FAILED
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from shutil import which
+from shutil import copy, copytree, which
 
 from windtunnel.subjects.taps.tap import PROXY_VARIABLES, Tap
 from windtunnel.subjects.taps.trust import SYSTEM_BUNDLES, Trust
@@ -23,6 +23,8 @@ _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 # the server that resolv.conf names.
 _NAME_SERVICES = ("/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/var/run/nscd/socket")
 _RESOLVER = "/etc/resolv.conf"
+# where Debian's OpenSSL looks for a bundle, which is not there as Debian comes
+_OPENSSL = Path("/usr/lib/ssl")
 
 
 class NoNamespaceError(Exception):
@@ -49,6 +51,7 @@ def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str,
         "front": str(front),
         "helper": _HELPER,
         "mounts": _mounts(folder, trust),
+        "bundle": str(trust.bundle),
         "restore": [] if is_root else own_user,  # who it is to become again, after it was root in there
     }
     file = folder / "namespace.json"
@@ -77,8 +80,17 @@ def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
     mounts = [(str(resolver), _RESOLVER)]
     mounts += [(os.devnull, service) for service in _NAME_SERVICES]
     mounts += [(str(trust.bundle), bundle) for bundle in SYSTEM_BUNDLES]
+    if _OPENSSL.is_dir() and not (_OPENSSL / "cert.pem").exists():
+        mounts.append((str(with_bundle(_OPENSSL, folder / "openssl", trust.bundle)), str(_OPENSSL)))
     by_file = {os.path.realpath(target): (source, target) for source, target in mounts}
     return [mount for mount in by_file.values() if Path(mount[1]).exists()]
+
+
+def with_bundle(original: Path, changed: Path, bundle: Path) -> Path:
+    """A copy of OpenSSL's folder that has a bundle besides: nothing can be mounted where there is no file."""
+    copytree(original, changed, symlinks=True)
+    copy(bundle, changed / "cert.pem")
+    return changed
 
 
 def _try(prefix: Sequence[str]) -> None:

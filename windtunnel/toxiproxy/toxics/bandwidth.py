@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import TIMEOUT
-from windtunnel.toxiproxy.toxics.base import NOISE_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub
 
 _PART_S = 0.1
@@ -24,9 +25,9 @@ class BandwidthToxic(Toxic):
         """Downstream: the reply took the time that its size needs at that rate, or the client gave up.
 
         Upstream the size of the request is not known: only a client that gave up before the request was
-        through shows it.
+        through shows it; on fresh TLS that is so in both streams.
         """
-        if stream == "upstream":
+        if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
         return tried.delayed_by(tried.reply_bytes / attributes["rate"], NOISE_MS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,74 +10,11 @@ from typing import ClassVar
 
 from windtunnel.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
 from windtunnel.core.spelling import nearest
+from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, pass_all
 
 STREAMS = ("upstream", "downstream")
 HOUR_MS = 3_600_000
-# A timer may fire early and a clock may be coarse: "about M" is at least this share of M.
-ABOUT = 0.9
-# A delay below this cannot be told from the overhead of a healthy link.
-NOISE_MS = 10.0
-
-
-@dataclass(frozen=True)
-class ObservedTry:
-    """One HTTP try, as its caller and the gateway behind the proxy recorded it. Times in ms.
-
-    ``client_ms``: duration of the client's try; ``client_failed``: it got no valid reply;
-    ``client_error``: one of read_timeout, connect_timeout, connection_refused, connection_closed,
-    connection_reset, bad_reply, or None; ``client_timeout_ms``: the client's own timeout (0: none).
-    ``gateway_ms``: at the gateway, from the first request byte to the last reply byte, or to the end of a try
-    without a reply, as far as the client still waited; 0 where no request came;
-    ``reply_bytes``: size of the reply that the gateway wrote; ``gateway_client_left``: for the gateway, its
-    client was gone before the reply was complete. ``client_waited``: its connection was refused, and it
-    waited until it had one.
-    """
-
-    client_ms: float
-    client_failed: bool
-    client_error: str | None
-    client_timeout_ms: float
-    gateway_ms: float
-    gateway_complete_request: bool
-    gateway_complete_reply: bool
-    reply_bytes: int
-    client_waited: bool = False
-    gateway_client_left: bool = False
-
-    @property
-    def patience_ms(self) -> float:
-        """The client's timeout; infinite where it has none."""
-        return self.client_timeout_ms if self.client_timeout_ms > 0 else math.inf
-
-    @property
-    def outside_gateway_ms(self) -> float:
-        """The part of the client's time that was not spent at the gateway."""
-        return self.client_ms - self.gateway_ms
-
-    def stopped(self, stream: str) -> bool:
-        """Whether the gateway's record fits a toxic that stopped that stream: upstream no whole request
-        arrived; downstream a whole reply was written, or the connection was cut while the client waited."""
-        if stream == "upstream":
-            return not self.gateway_complete_request
-        cut = self.gateway_client_left and self.client_error in ("connection_closed", "connection_reset")
-        return self.gateway_complete_reply or cut
-
-    def gave_up_on_request(self) -> bool:
-        """Whether the client timed out before the gateway had the whole request."""
-        return self.client_error == "read_timeout" and self.stopped("upstream")
-
-    def delayed_by(self, expected_ms: float, noise_ms: float = 0.0) -> bool:
-        """Whether about that much time was lost outside the gateway, as far as the client waited.
-
-        A delay of 0, or below ``noise_ms``, shows nothing. Of a reply that was complete at the gateway, and
-        that the client gave up on, only what was left of the client's time can show.
-        """
-        patience_ms = self.patience_ms
-        if self.client_error == "read_timeout" and self.gateway_complete_reply:
-            patience_ms -= self.gateway_ms
-        visible_ms = min(expected_ms, patience_ms)
-        return visible_ms > 0 and visible_ms >= noise_ms and self.outside_gateway_ms >= ABOUT * visible_ms
 
 
 @dataclass(frozen=True)
@@ -129,6 +65,13 @@ class Toxic(ABC):
     @abstractmethod
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Whether the records of a try show this toxic; False where they leave it open. Pure."""
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """Whether a connection that was made while this toxic was armed shows it, for subjects that keep no
+        record of their tries; None where a connection cannot tell. Pure."""
+        return None
 
     @property
     def only_delays(self) -> bool:

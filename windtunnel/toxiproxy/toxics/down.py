@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import CLOSED
-from windtunnel.toxiproxy.toxics.base import ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
+from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 
 
 class DownToxic(Toxic):
@@ -19,3 +20,9 @@ class DownToxic(Toxic):
         """The client's connection was refused and nothing reached the gateway, or it waited for one."""
         refused = tried.client_error == "connection_refused" and not tried.gateway_complete_request
         return refused or tried.client_waited
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The proxy could not be dialled."""
+        return connection.how == "refused"

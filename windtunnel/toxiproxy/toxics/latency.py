@@ -6,7 +6,8 @@ import random
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import TIMEOUT
-from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import Interrupted, ToxicStub, seconds_from_ms
 
 
@@ -23,8 +24,16 @@ class LatencyToxic(Toxic):
     buffer_chunks = 1024
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client's time less the gateway's is about the least delay, or the client's timeout."""
-        return tried.delayed_by(attributes["latency"] - attributes["jitter"])
+        """The client's time less the gateway's is about the least delay, or the client's timeout. On fresh
+        TLS it is twice the delay: the handshake crosses it, too.
+        """
+        return tried.delayed_by(tried.crossings * (attributes["latency"] - attributes["jitter"]))
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The first byte came about the least delay later than the gateway had taken for it."""
+        return connection.delayed_by(attributes["latency"] - attributes["jitter"])
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["latency"]

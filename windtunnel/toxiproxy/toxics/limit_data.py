@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import CLOSED
-from windtunnel.toxiproxy.toxics.base import Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub
 
 _CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
@@ -20,13 +21,24 @@ class LimitDataToxic(Toxic):
     can_cause = CLOSED | {"bad_reply"}
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client saw the connection end early; downstream, the whole reply was longer than the limit.
+        """The client saw the connection end early; downstream, the whole reply was longer than the limit. By
+        TLS the limit counts bytes of its own, first those of the handshake: a low one keeps the request from
+        the gateway, whichever stream it is.
 
         A client that takes a cut reply for a whole one (``requests``, cut inside the headers) shows
         nothing unless its caller checks the body (``bad_reply``).
         """
         cut_short = tried.client_failed and tried.client_error in _CUT_SHORT and tried.stopped(stream)
-        return cut_short and (stream == "upstream" or tried.reply_bytes > attributes["bytes"])
+        long_enough = stream == "upstream" or bool(tried.tls) or tried.reply_bytes > attributes["bytes"]
+        return cut_short and long_enough
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The proxy ended it after just so many bytes; upstream, the subject had sent more than can pass."""
+        limit = attributes["bytes"]
+        cut = connection.sent > limit if stream == "upstream" else connection.received == limit
+        return connection.by_proxy and cut
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windtunnel.toxiproxy.toxics.base import ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
+from windtunnel.toxiproxy.toxics.observed import ObservedTry
 
 
 class NoopToxic(Toxic):

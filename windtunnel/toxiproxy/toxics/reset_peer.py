@@ -7,7 +7,8 @@ import struct
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import CLOSED, TIMEOUT
-from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import ABOUT, ObservedConnection, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -26,16 +27,24 @@ class ResetToxic(Toxic):
         """A reset after about N, or a plain end; where the client gives up before, its own read timeout.
 
         A client that is still sending when the reset comes is told of it there, once: most go on to read the
-        answer, and find the end of the connection.
+        answer, and find the end of the connection. On fresh TLS the handshake is the first data, so that a
+        short N keeps the request from the gateway, whichever stream it is.
         """
         resets_first = attributes["timeout"] < tried.patience_ms
         limit_ms = min(attributes["timeout"], tried.patience_ms)
         return (
             tried.client_failed
-            and tried.client_error in (_ENDS if resets_first else ("read_timeout",))
+            and (tried.client_error in _ENDS if resets_first else tried.gave_up)
             and tried.client_ms >= ABOUT * limit_ms
             and tried.stopped(stream)
         )
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The proxy has reset it after about N; no proxy passes on a reset of the gateway's as one."""
+        reset = connection.by_proxy and connection.how == "rst"
+        return reset and connection.ms >= ABOUT * attributes["timeout"]
 
     def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         # Set on new connections alone: as in the real server, one that was open before the toxic is closed

@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator, Mapping
 
 from windtunnel.core.caller_errors import TIMEOUT
-from windtunnel.toxiproxy.toxics.base import NOISE_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub, seconds_from_us
 
 
@@ -32,9 +33,10 @@ class SlicerToxic(Toxic):
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Downstream: the pauses that a reply of that size takes at least; without a pause, no sign.
 
-        Upstream, as for bandwidth: only a client that gave up before the request was through.
+        Upstream, as for bandwidth: only a client that gave up before the request was through; on fresh
+        TLS that is so in both streams.
         """
-        if stream == "upstream":
+        if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
         largest = attributes["average_size"] + attributes["size_variation"]
         pauses = max(0, -(-tried.reply_bytes // largest) - 1)

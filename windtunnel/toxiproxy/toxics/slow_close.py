@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 

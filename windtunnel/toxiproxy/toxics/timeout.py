@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from windtunnel.core.caller_errors import CLOSED, TIMEOUT
-from windtunnel.toxiproxy.toxics.base import ABOUT, HOUR_MS, Attribute, ObservedTry, Toxic
+from windtunnel.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from windtunnel.toxiproxy.toxics.observed import ABOUT, NOISE_MS, ObservedConnection, ObservedTry
 from windtunnel.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
 
 
@@ -19,9 +20,16 @@ class TimeoutToxic(Toxic):
     closes_when_removed = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client fails after about M; upstream no whole request arrived, downstream a reply was lost."""
+        """The client fails after about M; upstream no whole request arrived, downstream a reply was lost. On
+        fresh TLS no request arrived, whichever stream it was."""
         limit_ms = min(attributes["timeout"] or tried.patience_ms, tried.patience_ms)
         return tried.client_failed and tried.client_ms >= ABOUT * limit_ms and tried.stopped(stream)
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The subject asked and got no byte, until the toxic, the subject or the attempt's end ended it."""
+        return connection.stopped(stream) and connection.how in ("fin", "open") and connection.ms >= NOISE_MS
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["timeout"]

@@ -1,0 +1,187 @@
+"""What a run's history tells of one framework under one trial. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from windtunnel.history.events import AttemptEnded, Event, Exchange
+
+End = Literal["answered", "no answer", "crashed", "still running"]
+Source = Literal["model", "shop", "neither"]
+_ENDS: dict[str, End] = {"limit": "still running", "exception": "crashed", "empty": "no answer"}
+
+
+_EXCEPTION = re.compile(
+    r"^(?:Uncaught )?[\w.]*(?:Error|Exception|Exceeded|Timeout)\w*(?: \[\w+\])?(?:: .*)?$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Requests on one link: every HTTP try, and how many logical calls they were.
+
+    On the model's link a request whose body repeats the one before is a further try of the same call. On the
+    shop's the model decides: as many calls were made as it asked for. ``sdk_tries`` of the tries say by their
+    headers that an SDK sent them again.
+    """
+
+    tries: int
+    calls: int
+    sdk_tries: int = 0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``orders`` is the shop's own count; ``told`` what the model was first given as a tool's result.
+
+    ``seconds`` run from the first request to the end, since starting a program takes what the machine takes.
+    ``source``: whose words the answer is, if there is one: the model's, the shop's, or neither's.
+    """
+
+    end: End
+    seconds: float
+    model: Asked
+    shop: Asked
+    orders: int
+    delivered: tuple[str, ...]
+    streams: bool
+    told: str
+    answer: str
+    error: str
+    source: Source
+
+
+def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:
+    """The figures of a run with one attempt, which wrote ``stderr`` besides."""
+    [ended] = [event for event in events if isinstance(event, AttemptEnded)]
+    exchanges = [event for event in events if isinstance(event, Exchange)]
+    model = [each for each in exchanges if each.link == "model" and _asks_model(each)]
+    shop = [each for each in exchanges if each.link == "shop"]
+    began = min((each.start for each in exchanges), default=ended.start)
+    answer, source = _answer(ended.response, model, shop)
+    return Observed(
+        end=_ENDS.get(ended.ended_by, "answered"),
+        seconds=ended.end - began,
+        model=Asked(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
+        shop=Asked(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),
+        orders=orders,
+        delivered=tuple(delivered),
+        streams=any(_body(each).get("stream") for each in model),
+        told=next((told for each in model if (told := tool_result_in(_body(each)))), ""),
+        answer=answer,
+        error=exception_in(stderr) or ended.error or "",
+        source=source,
+    )
+
+
+def exception_in(stderr: str) -> str:
+    """The line that names the exception which ended a program of Python's or Node's; notes come after it."""
+    return next(iter(reversed(_EXCEPTION.findall(stderr))), "")
+
+
+def _answer(response: str, model: Sequence[Exchange], shop: Sequence[Exchange]) -> tuple[str, Source]:
+    """The answer without what a framework prints around it, in frames for instance."""
+    said = [text for each in model for text in _texts(each.reply_body or "")]
+    sold = [each.reply_body or "" for each in shop if each.status and each.status < 400]
+    sources: list[tuple[Source, list[str]]] = [("model", said), ("shop", sold)]
+    for source, texts in sources:
+        for text in reversed(texts):
+            if _plain(text) and _plain(text) in _plain(response):
+                return text, source
+    return response.strip(), "neither"
+
+
+def _asks_model(exchange: Exchange) -> bool:
+    return exchange.method == "POST" and exchange.target.endswith(("/chat/completions", "/responses"))
+
+
+def _calls(exchanges: Sequence[Exchange]) -> int:
+    in_order = sorted(exchanges, key=lambda each: each.start)
+    return sum(1 for _ in groupby((each.target, each.request_body) for each in in_order))
+
+
+def orders_in(reply: str) -> list[str]:
+    """The arguments of each order that a model's reply asks for; of a stream's their first piece."""
+    calls: list[str] = []
+    for value in _documents(reply):
+        choices = [choice.get("message") or choice.get("delta") for choice in _objects(value.get("choices"))]
+        functions = [
+            call.get("function", {}) for each in choices if each for call in _objects(each.get("tool_calls"))
+        ]
+        functions += [item for item in _objects(value.get("output")) if item.get("type") == "function_call"]
+        calls += [str(each.get("arguments", "")) for each in functions if each.get("name") == "order_item"]
+    return calls
+
+
+def _documents(body: str) -> list[dict[str, Any]]:
+    """The JSON objects of a reply: it is one, or an event stream that has several."""
+    lines = [line.removeprefix("data:").strip() for line in body.splitlines() if line.startswith("data:")]
+    return _objects([_parsed(line) for line in lines or [body]])
+
+
+def _body(exchange: Exchange) -> dict[str, Any]:
+    try:
+        body = json.loads(exchange.request_body or "{}")
+    except ValueError:  # cut off where it is long
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def tool_result_in(body: dict[str, Any]) -> str:
+    """The last result of a tool in a request to a model, in the API's own form or in a user's words."""
+    results = [
+        item["output"] for item in _objects(body.get("input")) if item.get("type") == "function_call_output"
+    ]
+    messages = _objects(body.get("messages"))
+    results += [message.get("content") for message in messages if message.get("role") == "tool"]
+    if results:
+        return _text(results[-1])
+    said = [_text(message.get("content")) for message in messages if message.get("role") == "user"]
+    quoted = [text for text in said if re.search(r"^(Observation|Error):$", text, re.MULTILINE)]
+    return quoted[-1] if quoted else ""
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in _objects(content))
+
+
+def _texts(reply: str) -> Iterator[str]:
+    """All texts in a model's reply; the pieces of an event stream are put together."""
+    pieces = [_strings(value) for value in _documents(reply)]
+    for texts in pieces:
+        yield from texts
+    yield "".join(text for texts in pieces for text in texts)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # [DONE], or a body that was cut off
+        return None
+
+
+def _strings(value: Any) -> list[str]:
+    """What stands under the names that a model's words have."""
+    if isinstance(value, list):
+        return [text for each in value for text in _strings(each)]
+    if not isinstance(value, dict):
+        return []
+    named = [
+        value[key] for key in ("content", "text", "delta", "arguments") if isinstance(value.get(key), str)
+    ]
+    return named + [text for each in value.values() for text in _strings(each)]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", "", text)

@@ -1,0 +1,107 @@
+"""docs/findings.md, from what was observed. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from bench.findings.observed import Asked, Observed
+from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
+
+Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
+_LONGEST_TOLD = 160
+INTRODUCTION = f"""\
+# What agent frameworks make of faults
+
+<!-- made by `make findings`; do not edit -->
+
+Each agent of `examples/frameworks` was flown once under each fault below, with its framework's **defaults**:
+nothing was set but the model's name and two tools. It was told `{PROMPT}`. Its tool sends `POST /orders`
+without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
+stopped after {BOUND_S} s.
+
+- **The framework's doing**: how often a request is sent again, whether an exception of a tool is handed to
+  the model or ends the program, what the model is then told, how long it waits.
+- **The scripted model's doing**: which tool is called, with what, and what the answer says. It is
+  [deterministic](scripted-model.md) and careful: it never repeats a write that may have happened, and asks
+  once more where an error says that nothing was done. It never claims success after an error. So an answer
+  that claims success after one is the framework's doing. One table below has a model that insists.
+- **The tool's doing**: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
+  it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
+
+These are single runs of one prompt, not rates. `make findings` repeats them.
+"""
+
+
+def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] = TRIALS) -> str:
+    """The page. ``versions`` has the packages of each example with their versions, in its order."""
+    shown = [trial for trial in trials if trial is not CALM]
+    parts = [INTRODUCTION, _versions(versions, results), *(_section(trial, results) for trial in shown)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _versions(versions: Mapping[str, str], results: Results) -> str:
+    rows = [(f"`{name}`", versions[name], _calm(results[name][CALM.name])) for name in results]
+    return "## What was flown\n\n" + _table(("example", "versions", "without a fault"), rows)
+
+
+def _calm(observed: Observed) -> str:
+    asked = f"{observed.model.tries} requests to the model, {observed.orders} order"
+    return f"{asked}, {observed.seconds:.0f} s" + (", asks for event streams" if observed.streams else "")
+
+
+def _section(trial: Trial, results: Results) -> str:
+    rows = [(f"`{name}`", *_row(trial, by_trial[trial.name])) for name, by_trial in results.items()]
+    head = ("example", "ends", "HTTP tries at the model", "HTTP tries at the shop", "orders")
+    return (
+        f"## {trial.name[0].upper()}{trial.name[1:]}\n\n{trial.says[0].upper()}{trial.says[1:]}.\n\n"
+        + _table((*head, "what the model was told"), rows)
+    )
+
+
+def _row(trial: Trial, observed: Observed) -> tuple[str, ...]:
+    if not observed.delivered:
+        return (
+            "not struck: it asks for no event stream" if "stream" in trial.name else "not struck",
+            *[""] * 4,
+        )
+    orders = f"**{observed.orders}**" if observed.orders > 1 else str(observed.orders)
+    return (_end(observed), _tries(observed.model), _tries(observed.shop), orders, _told(observed))
+
+
+def _end(observed: Observed) -> str:
+    if observed.end == "still running":
+        return f"still running after {BOUND_S} s"
+    if observed.end == "crashed":
+        return f"**crash** after {observed.seconds:.0f} s: `{_code(observed.error)}`"
+    if observed.end == "no answer":
+        return f"exit code 0 after {observed.seconds:.0f} s, **without an answer**"
+    if observed.source == "neither":
+        return f"**takes the error for the result**: answers `{_code(observed.answer)}`"
+    return f"answers with the {observed.source}'s words after {observed.seconds:.0f} s"
+
+
+def _tries(asked: Asked) -> str:
+    """How many tries, and which layer made more of the calls that were asked for."""
+    if asked.tries <= asked.calls:
+        return str(asked.tries)
+    by_sdk, by_framework = asked.sdk_tries, asked.tries - asked.calls - asked.sdk_tries
+    layers = [f"{by_sdk} by the SDK's retries"] * bool(by_sdk)
+    layers += [f"{by_framework} by the framework's"] * (by_framework > 0)
+    return f"{asked.tries} for {asked.calls}: {', '.join(layers)}"
+
+
+def _told(observed: Observed) -> str:
+    return f"`{_code(observed.told)}`" if observed.told else "nothing"
+
+
+def _code(text: str) -> str:
+    """One line of code in a cell of a table."""
+    short = re.sub(r"\s+", " ", text).strip()
+    short = short if len(short) <= _LONGEST_TOLD else f"{short[:_LONGEST_TOLD].rstrip()} …"
+    return short.replace("|", "\\|").replace("`", "'")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"

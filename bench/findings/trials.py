@@ -1,0 +1,80 @@
+"""What every framework is put through: fault sets that strike at one place, the same for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windtunnel.model_server.decide import Persona
+
+PROMPT = 'Order 2 "green tea"'
+BOUND_S = 120
+SEED = 1
+_ORDERS = {"links": "shop", "only": {"method": "POST"}}
+_MODEL = {"links": "model"}
+_EARLY = {"with": {"at": "connect"}}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``says`` what is done, in a person's words; ``persona`` is the scripted model's."""
+
+    name: str
+    says: str
+    faults: Mapping[str, Any] = field(default_factory=dict)
+    persona: Persona = Persona.DILIGENT
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of its flight."""
+        faults = {"faults": json.dumps(self.faults)} if self.faults else {}
+        return {"seed": SEED, "attempt_time": BOUND_S, **faults}
+
+
+def _once(fault: str, **where: Any) -> dict[str, Any]:
+    return {"faults": [{"fault": fault, **where, "when": {"first": 1}}]}
+
+
+def _always(fault: str, **where: Any) -> dict[str, Any]:
+    return {"faults": [{"fault": fault, **where}]}
+
+
+LOST_REPLY = _once("lose_reply", **_ORDERS)
+CALM = Trial("calm", "no fault")
+TRIALS = (
+    CALM,
+    Trial("lost reply", "the shop executes the first order, and its reply is lost", LOST_REPLY),
+    Trial(
+        "lost reply, insistent model",
+        "the same, and the model repeats a call until it works",
+        LOST_REPLY,
+        Persona.STUBBORN,
+    ),
+    Trial("tool error", "the shop answers each order with 503", _always("unavailable", **_ORDERS)),
+    Trial("tool hangs", "the shop executes each order and never answers", _always("hang", **_ORDERS)),
+    Trial(
+        "tool's server dies",
+        "the shop's server dies on each order: the connection is reset",
+        _always("reset", **_ORDERS, **_EARLY),
+    ),
+    Trial("lost model reply", "the model's first reply is lost", _once("lose_reply", **_MODEL)),
+    Trial(
+        "rate limits",
+        "the model's API answers everything with 429 and Retry-After: 1",
+        _always("rate_limit", **_MODEL, **{"with": {"retry_after": 1}}),
+    ),
+    Trial("model hangs", "the model never answers", _always("hang", **_MODEL)),
+    Trial(
+        "model's server dies",
+        "the model's server dies on each request: the connection is reset",
+        _always("reset", **_MODEL, **_EARLY),
+    ),
+    Trial(
+        "malformed tool call",
+        "the arguments of the model's first tool call are no JSON",
+        _once("malformed_tool_call", **_MODEL),
+    ),
+    Trial("stream cut", "the model's first event stream breaks off", _once("stream_cut", **_MODEL)),
+)

@@ -1,0 +1,111 @@
+"""The servers that stand in for the agents' own, with records of what they got: the shop and the model."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from werkzeug.serving import make_server
+
+from bench.findings.environments import EXAMPLES, ROOT
+from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.model_server.decide import Engine, Persona
+from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
+from windtunnel.model_server.server import create_app
+
+WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+@dataclass
+class RecordedServer:
+    """``requests``: method and path of each request that came whole, in the order of coming."""
+
+    url: str
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class Shop(RecordedServer):
+    """The examples' shop; its database is the record of what was really ordered."""
+
+    database: Path = Path()
+
+    def orders(self) -> int:
+        """How many orders there are."""
+        with closing(sqlite3.connect(self.database)) as opened:
+            [[orders]] = opened.execute("SELECT COUNT(*) FROM orders")
+        return int(orders)
+
+
+@dataclass
+class Model(RecordedServer):
+    """The scripted model, whose ``persona`` may be changed while it serves."""
+
+    persona: Persona = Persona.DILIGENT
+
+
+@contextmanager
+def shop_at(database: Path, port: int = 0) -> Iterator[Shop]:
+    """The shop on loopback, on any free port unless one is named, with its orders in that file."""
+    spec = spec_from_file_location("shop", ROOT / "examples" / "shop" / "shop.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shop, app = Shop("", database=database), module.create_app(str(database))
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a client that leaves is what is tried
+    server = make_server(LOOPBACK, port, _recording(app, shop), threaded=True)
+    shop.url = f"http://{LOOPBACK}:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield shop
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _recording(app: WsgiApp, record: RecordedServer) -> WsgiApp:
+    def recorded(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(size)
+        if len(body) == size:
+            record.requests.append((environ["REQUEST_METHOD"], environ["RAW_URI"]))
+        return app({**environ, "wsgi.input": BytesIO(body)}, start)
+
+    return recorded
+
+
+@contextmanager
+def scripted_model() -> Iterator[Model]:
+    """The scripted model on loopback, with the examples' playbooks."""
+    engine = Engine(load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
+    listener = bind(Address(LOOPBACK, 0))
+    model = Model(address_of(listener).url)
+    app = create_app(lambda messages, tools, _, *rest: engine.decide(messages, tools, model.persona, *rest))
+
+    async def recorded(scope: Any, receive: Any, send: Any) -> None:
+        model.requests.append((scope["method"], scope["raw_path"].decode()))
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(
+        recorded, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield model
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

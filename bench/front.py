@@ -1,0 +1,134 @@
+"""The front's cost: one client, one server, by the link's own address and through the front, taken in turn.
+
+``python -m bench.front [rounds]`` for these figures alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import uvloop
+
+from bench import ways
+from bench.load import load_average
+from windtunnel.core.sockets import Address
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import build_wiring
+from windtunnel.links.wiring_file import WiringFile
+from windtunnel.settings.configuration import load_configuration
+
+_HOST = "bench.test"
+_SECONDS = 1.0
+_GET = b"GET %b HTTP/1.1\r\nHost: " + _HOST.encode() + b"\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a client comes to the server: it dials ``address``, sends ``opening``, and asks for ``target``."""
+
+    address: Address
+    opening: bytes = b""
+    target: bytes = b"/x"
+    tls: ssl.SSLContext | None = None
+
+
+def measure_front(rounds: int = 5) -> dict[str, Any]:
+    """Microseconds of a request on a kept-alive connection (p50), and new connections a second, by way.
+
+    ``link`` dials the link's Toxiproxy proxy, as a subject does that is wired by address; ``tunnel`` and
+    ``request`` come through the front; ``tunnel_tls`` has its TLS ended by the gateway. Each way has a second
+    a round, on one connection at a time; a figure is the median over the rounds.
+    """
+    with tempfile.TemporaryDirectory() as folder, ways.upstream() as upstream:
+        links = {"bench": {"upstream": upstream.url, "hosts": [_HOST]}}
+        wiring = build_wiring(WiringFile("bench", {"links": links, "intercept": {}}), Path(folder))
+        places = {
+            "STATE_DB": f"{folder}/state/state.db",
+            "EFFECTS_DB": f"{folder}/state/effects.db",
+            "LOGS_DIR": f"{folder}/logs",
+        }
+        configuration = load_configuration({**os.environ, **places}, wiring=wiring)
+        with Lab(configuration, Choice("embedded")) as lab:
+            return uvloop.run(_measure(_ways_of(lab, upstream), rounds))
+
+
+def _ways_of(lab: Lab, upstream: Address) -> Mapping[str, Way]:
+    front = lab.topology.front
+    assert front is not None
+    with urllib.request.urlopen(lab.topology.control.url + "/authority", timeout=5) as reply:
+        trusting = ssl.create_default_context(cadata=json.load(reply)["pem"])
+    opening = b"CONNECT %b:%d HTTP/1.1\r\nX-Tap: oneway\r\n\r\n"
+    host = _HOST.encode()
+    return {
+        "direct": Way(upstream),
+        "link": Way(lab.topology.proxies["bench"]),
+        "tunnel": Way(front, opening % (host, 80)),
+        "request": Way(front, target=b"http://" + host + b"/x"),
+        "tunnel_tls": Way(front, opening % (host, 443), tls=trusting),
+    }
+
+
+async def _measure(ways_: Mapping[str, Way], rounds: int) -> dict[str, Any]:
+    kept: dict[str, list[float]] = {name: [] for name in ways_}
+    new: dict[str, list[float]] = {name: [] for name in ways_}
+    for number in range(rounds + 1):
+        for name, way in ways_.items():
+            p50_us, per_second = await _kept_alive(way), await _new_connections(way)
+            if number:  # the first round was to warm up
+                kept[name].append(p50_us)
+                new[name].append(per_second)
+    return {
+        "load_average": load_average(),
+        "kept_alive_p50_us": {name: round(median(figures), 1) for name, figures in kept.items()},
+        "new_connections_per_second": {name: round(median(figures)) for name, figures in new.items()},
+    }
+
+
+async def _kept_alive(way: Way) -> float:
+    reader, writer = await _open(way)
+    taken, until = [], time.perf_counter() + _SECONDS
+    while (began := time.perf_counter()) < until:
+        await _ask(way, reader, writer)
+        taken.append(time.perf_counter() - began)
+    writer.close()
+    return median(taken) * 1e6
+
+
+async def _new_connections(way: Way) -> float:
+    count, until = 0, time.perf_counter() + _SECONDS
+    while time.perf_counter() < until:
+        reader, writer = await _open(way)
+        await _ask(way, reader, writer)
+        writer.close()
+        count += 1
+    return count / _SECONDS
+
+
+async def _open(way: Way) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(way.address.host, way.address.port)
+    writer.write(way.opening)
+    if way.tls is not None:
+        await writer.start_tls(way.tls, server_hostname=_HOST)
+    return reader, writer
+
+
+async def _ask(way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(_GET % way.target)
+    await reader.readexactly(len(ways.REPLY))
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_front(*map(int, sys.argv[1:])), indent=1))

@@ -1,0 +1,62 @@
+"""What it costs to start a lab whose processes are forked, beside one whose processes are started anew."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from unittest.mock import patch
+
+from bench.lab import in_folder
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.process import Fork, cannot_fork
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import Configuration
+
+
+def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, dict[str, float]]:
+    """Of both ways, in turn, the best of so many rounds, and the first as a multiple of the second.
+
+    ``ready_s``: wall time until the lab is ready. ``cpu_s``: user and system time of the launcher and of all
+    that it started, until the lab is down again.
+    """
+    ways: dict[str, Callable[[], AbstractContextManager[object]]] = {
+        "forked": nullcontext,
+        "anew": lambda: patch("windtunnel.lab.launcher.forking", _never_forking),
+    }
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(rounds):
+        for way, entered in ways.items():
+            with entered():
+                figures = _start_of_lab(configuration)
+            before = best.get(way, figures)
+            best[way] = {name: min(value, before[name]) for name, value in figures.items()}
+    best["ratio"] = {name: best["forked"][name] / best["anew"][name] for name in best["anew"]}
+    return {way: {name: round(value, 2) for name, value in figures.items()} for way, figures in best.items()}
+
+
+@contextmanager
+def _never_forking(*_: object) -> Iterator[Fork]:
+    yield cannot_fork
+
+
+def _start_of_lab(configuration: Configuration) -> dict[str, float]:
+    used, started = _cpu_s(), time.perf_counter()
+    with Lab(configuration, Choice("embedded")):
+        ready_s = time.perf_counter() - started
+    return {"ready_s": ready_s, "cpu_s": _cpu_s() - used}
+
+
+def _cpu_s() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure_forking(in_folder(Path(folder)), *map(int, sys.argv[1:])), indent=1))

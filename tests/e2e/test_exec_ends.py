@@ -1,0 +1,81 @@
+"""``windtunnel exec`` whose parts are killed: one line says so, nothing is left, and the next run works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.servers import embedded_server
+from tests.examples.serving import Recorded, shop
+from tests.lab.demos import SELDOM, environ_in, processes
+from tests.subjects.wired import alive, pid_in
+from tests.support import RUN_PATIENCE_S, until
+from windtunnel.toxiproxy.client import ToxiproxyClient
+
+pytestmark = pytest.mark.slow
+
+# It waits only after its first call, so that there is a link, and a toxic on it.
+WAITS = "curl -s $1/orders > /dev/null; echo $$ > $2; exec sleep 600"
+CALLS = "curl -sf $1/orders > /dev/null"
+TOXIC = ("--toxic-prob", "1", "--toxics", "latency:20", "--seed", "1")
+
+
+@pytest.fixture
+def server() -> Iterator[ToxiproxyClient]:
+    """A Toxiproxy that others use too: what is left there stays."""
+    with embedded_server() as url, ToxiproxyClient(url) as client:
+        yield client
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Iterator[Recorded]:
+    with shop(tmp_path / "shop.db") as record:
+        yield record
+
+
+def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> subprocess.Popen[str]:
+    lab = [sys.executable, "-m", "windtunnel", "exec", "--tap", tap, "--out", str(folder), *TOXIC]
+    return subprocess.Popen(
+        [*lab, "--toxiproxy", server.url, "--", *command],
+        env=environ_in(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tap", "killed", "code", "said"),
+    [
+        ("namespace", "subject", 1, "was killed by signal 9"),
+        ("namespace", "front", 70, "front was killed by signal 9"),
+        ("namespace", "exec", -9, ""),
+        ("proxy", "front", 70, "front was killed by signal 9"),
+        ("proxy", "gateway", 70, "gateway was killed by signal 9"),
+    ],
+)
+def test_nothing_outlives_a_part_that_is_killed(
+    tmp_path: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, said: str
+) -> None:
+    flight = start(tmp_path, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(tmp_path / "pid"))
+    subject = pid_in(tmp_path / "pid")
+    assert [proxy for proxy in server.proxies().values() if proxy.toxics]
+    pids = {**processes(tmp_path), "subject": subject, "exec": flight.pid}
+    os.kill(pids[killed], signal.SIGKILL)
+    told, _ = flight.communicate(timeout=RUN_PATIENCE_S)
+    until(lambda: not processes(tmp_path) and not alive(subject), "the end of all processes", **SELDOM)
+    until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
+    assert flight.returncode == code, told
+    assert said in told and "Traceback" not in told
+    assert len([line for line in told.splitlines() if said and said in line]) <= 2
+
+    again = start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url)
+    told, _ = again.communicate(timeout=RUN_PATIENCE_S)
+    assert again.returncode == 0, told
+    assert not server.proxies()

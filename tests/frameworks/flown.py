@@ -1,0 +1,59 @@
+"""What the tests of the framework examples share: environments, labs, and what each preset must show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+
+from bench.findings.environments import InstalledAgent, agents, prepare_all
+from bench.findings.flying import ExampleLab, example_lab
+from bench.findings.trials import PROMPT
+from tests.examples.test_presets import SEEDS, stronger
+from tests.support import required
+from windtunnel.faults.sets.presets import preset
+from windtunnel.history.events import Exchange
+
+ATTEMPT_S = 60
+
+
+@cache
+def _missing() -> dict[str, str]:
+    return prepare_all()
+
+
+def installed(name: str) -> InstalledAgent:
+    """The example in its environment, made where it is not there yet. Skips where it may not be made."""
+    if not required("frameworks"):
+        pytest.skip(
+            f"no environment for examples/frameworks/{name}: `make frameworks` makes them and flies all"
+        )
+    if reason := _missing().get(name):
+        pytest.fail(f"examples/frameworks/{name} cannot be installed: {reason}")
+    return next(agent for agent in agents() if agent.name == name)
+
+
+def labs(*names: str) -> Callable[..., Iterator[ExampleLab]]:
+    """A fixture: a lab for each of these examples, in which it is flown as often as a module likes."""
+
+    @pytest.fixture(scope="module", params=names)
+    def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLab]:
+        agent = installed(request.param)
+        with example_lab(agent, tmp_path_factory.mktemp(agent.name), PROMPT) as lab:
+            yield lab
+
+    return lab
+
+
+def check_preset(lab: ExampleLab, name: str) -> None:
+    """A flight under that preset is struck, and the ledger is what the upstreams themselves saw."""
+    faults = stronger(preset(name, lab.configuration.wiring.links), 3)
+    flight = lab.fly({"faults": faults, "seed": SEEDS[name], "attempt_time": ATTEMPT_S})
+    assert not flight.failure
+    met = [fault for episode in flight.summary.as_json()["episodes"] for fault in episode["faults"]]
+    assert any(fault["delivered"] and fault["entry"] for fault in met), met
+    exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
+    for link, upstream in (("model", lab.model), ("shop", lab.shop)):
+        sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
+        assert sorted(sent) == sorted(upstream.requests)

@@ -1,0 +1,78 @@
+"""Every framework example by ``windtunnel exec`` alone: no file, no variable of ours, nothing changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.findings.environments import EXAMPLES, InstalledAgent
+from bench.findings.trials import PROMPT
+from bench.findings.upstreams import Shop, shop_at
+from tests.frameworks.flown import installed
+from tests.support import RUN_PATIENCE_S
+from windtunnel.history.events import AttemptEnded, Event, Exchange
+from windtunnel.history.reader import read_run
+
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))
+SHOP_PORT = 9000  # it stands in the agents' code
+LOST = json.dumps({"faults": [{"fault": "lose_reply", "links": "tools"}]})
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with shop_at(tmp_path / "shop.db", SHOP_PORT) as shop:
+        yield shop
+
+
+def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
+    """The exit code, and the history, of a command as a person types it."""
+    command = [sys.executable, "-m", "windtunnel", "exec", "--scripted", "--offline", "--out", str(folder)]
+    command += ["--toxiproxy", "embedded", "--seed", "1", "--attempt-time", "60", "--json", *words]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
+    environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
+    done = subprocess.run(
+        [*command, "--no-charts", "--", *agent.command, prompt],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, list(read_run(folder / "logs", summary["run_id"]))
+
+
+def exchanges(events: list[Event], link: str) -> list[Exchange]:
+    return [event for event in events if isinstance(event, Exchange) and event.link == link]
+
+
+def answer_in(events: list[Event]) -> str:
+    [ended] = [event for event in events if isinstance(event, AttemptEnded)]
+    return ended.response
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mcp_client"])
+def test_an_agent_orders_and_its_order_s_reply_is_lost(name: str, shop: Shop, tmp_path: Path) -> None:
+    _, events = flown(installed(name), tmp_path, PROMPT, "--faults", LOST)
+    orders = exchanges(events, f"port_{SHOP_PORT}")
+    assert orders and all(each.forwarded and each.status is None for each in orders)
+    assert [fault.kind for each in orders for fault in each.faults if fault.injected] == ["lose_reply"] * len(
+        orders
+    )
+    assert [(each.method, each.target) for each in orders] == shop.requests
+    assert shop.orders() == len(orders)
+
+
+def test_an_agent_without_a_fault_does_what_it_does_alone(shop: Shop, tmp_path: Path) -> None:
+    code, events = flown(installed("openai_node"), tmp_path, PROMPT)
+    assert code == 0 and "green tea" in answer_in(events)
+    assert shop.orders() == 1

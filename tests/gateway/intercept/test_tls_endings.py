@@ -1,0 +1,175 @@
+"""How connections begin and end where the gateway ends TLS."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.lab import Lab, dial, gateway
+from tests.gateway.scripted import GET, ScriptedUpstream, armed, sized
+from tests.gateway.secure_socket import SecureSocket, trusting
+from tests.support import PATIENCE_S, until
+from tests.upstream import read_all
+from windtunnel.core.sockets import Address
+
+CLOSES = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
+pytestmark = pytest.mark.usefixtures("scripted_faults")
+
+
+@pytest.fixture
+def lab(tmp_path: Path, service: ScriptedUpstream) -> Iterator[Lab]:
+    with gateway(tmp_path, search=service.upstream.address, intercepts=True) as lab:
+        lab.begin()
+        yield lab
+
+
+def plain_address(lab: Lab) -> Address:
+    return lab.topology.gateways["search"]
+
+
+def secure(lab: Lab) -> SecureSocket:
+    return SecureSocket(dial(plain_address(lab)), lab.pem)
+
+
+def told(lab: Lab) -> list[str]:
+    """The warnings in info.log."""
+    path = lab.folder / "logs" / "info.log"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [line["message"] for line in map(json.loads, lines) if line["event"] == "warning"]
+
+
+@pytest.mark.parametrize("reply", [CLOSES, sized(b"whole", b"Connection: close")])
+def test_a_whole_reply_ends_with_close_notify(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
+    service.reply = reply
+    with secure(lab) as client:
+        client.sendall(GET)
+        assert read_all(client) == reply
+        assert client.told_end
+
+
+@pytest.mark.parametrize("does", ["cut", "lose reply", "garbage"])
+def test_a_reply_that_breaks_off_ends_without_close_notify(lab: Lab, does: str) -> None:
+    lab.begin(faults=armed(does))
+    with secure(lab) as client:
+        client.sendall(GET)
+        read_all(client)
+        assert not client.told_end
+
+
+def test_so_does_one_that_its_upstream_breaks_off(lab: Lab, service: ScriptedUpstream) -> None:
+    service.reply = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 99\r\n\r\npart"
+    with secure(lab) as client:
+        client.sendall(GET)
+        assert read_all(client) == service.reply
+        assert not client.told_end
+
+
+def test_a_reset_follows_what_was_written(lab: Lab) -> None:
+    lab.begin(faults=armed("reset"))
+    with secure(lab) as client:
+        client.sendall(GET)
+        with pytest.raises(ConnectionResetError):
+            read_all(client)
+
+
+@pytest.mark.parametrize("by_tcp", [False, True])
+def test_a_client_that_says_that_it_sends_no_more_still_gets_its_reply(
+    lab: Lab, service: ScriptedUpstream, by_tcp: bool
+) -> None:
+    with secure(lab) as client:
+        client.sendall(GET)
+        client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
+        assert read_all(client) == service.reply
+        assert client.told_end
+
+
+def test_a_handshake_in_pieces_of_a_byte(lab: Lab, service: ScriptedUpstream) -> None:
+    class Slow(socket.socket):
+        def sendall(self, data: bytes, flags: int = 0) -> None:
+            for at in range(len(data)):
+                super().sendall(data[at : at + 1], flags)
+
+    address = plain_address(lab)
+    with Slow() as plain:
+        plain.settimeout(PATIENCE_S)
+        plain.connect((address.host, address.port))
+        client = SecureSocket(plain, lab.pem)
+        client.sendall(GET)
+        assert read_all(client, len(service.reply)) == service.reply
+
+
+def test_who_speaks_plain_http_is_understood_too(lab: Lab, service: ScriptedUpstream) -> None:
+    with dial(plain_address(lab)) as client:
+        for piece in (b"P", b"R", b"OPFIND / HTTP/1.1\r\nHost: x\r\n\r\n"):
+            client.sendall(piece)
+        assert read_all(client, len(service.reply)) == service.reply
+    assert lab.exchange().method == "PROPFIND"
+
+
+def test_the_record_tells_a_fresh_connection_from_one_kept_alive(lab: Lab, service: ScriptedUpstream) -> None:
+    with secure(lab) as client:
+        for _ in range(2):
+            client.sendall(GET)
+            read_all(client, len(service.reply))
+    with dial(plain_address(lab)) as client:
+        client.sendall(GET)
+        read_all(client, len(service.reply))
+    assert [exchange.tls for exchange in lab.exchanges(3)] == ["fresh", "kept", ""]
+
+
+@pytest.mark.parametrize("by_tls", [True, False])
+def test_http_2_is_asked_to_become_http_1_1(lab: Lab, by_tls: bool) -> None:
+    for _ in range(2):
+        with secure(lab) if by_tls else dial(plain_address(lab)) as client:
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+            frames = read_all(client)
+    assert frames[:9] == b"\0\0\0\x04\0\0\0\0\0"  # SETTINGS
+    assert frames[9:] == b"\0\0\x08\x07\0\0\0\0\0" + bytes(4) + b"\0\0\0\x0d"  # GOAWAY, HTTP_1_1_REQUIRED
+    (message,) = until(lambda: told(lab))
+    assert "HTTP/2" in message and "search" in message
+
+
+def test_a_client_that_does_not_trust_the_authority_is_told_of_once(lab: Lab) -> None:
+    for _ in range(2):
+        with pytest.raises(ssl.SSLCertVerificationError), dial(plain_address(lab)) as plain:
+            ssl.create_default_context().wrap_socket(plain, server_hostname="a.example")
+    (message,) = until(lambda: told(lab))
+    assert "unknown ca" in message and "search" in message
+
+
+def test_a_handshake_that_is_held_up_ends_with_its_attempt(lab: Lab) -> None:
+    with dial(plain_address(lab)) as client:
+        client.sendall(b"\x16\x03\x01")
+        until(lambda: lab.control("GET", "/lanes/0").json()["open"])
+        assert lab.settle(60) == {"settled": True, "open": 0}
+        assert read_all(client) == b""
+
+
+def test_what_is_no_tls_after_all_is_ended_with_an_alert(lab: Lab) -> None:
+    with dial(plain_address(lab)) as client:
+        client.sendall(b"\x16\x03\x01\x00\x05nonsense")
+        assert read_all(client)[:1] == b"\x15"
+
+
+def test_a_client_may_come_back_with_its_session(lab: Lab, service: ScriptedUpstream) -> None:
+    context, reused, session = trusting(lab.pem), [], None
+    for _ in range(2):
+        with (
+            dial(plain_address(lab)) as plain,
+            context.wrap_socket(plain, server_hostname="a.example", session=session) as client,
+        ):
+            client.sendall(GET)
+            assert read_all(client, len(service.reply)) == service.reply
+            session = client.session
+            reused.append(client.session_reused)
+    assert reused == [False, True]
+
+
+def test_without_interception_there_is_no_authority(tmp_path: Path) -> None:
+    with gateway(tmp_path) as lab:
+        assert lab.control("GET", "/authority").status_code == 404

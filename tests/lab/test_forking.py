@@ -1,0 +1,147 @@
+"""A forked program has what a freshly started one has, and is a child of who asked for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import PATIENCE_S, until
+from windtunnel.lab.forking import ForkedChild, ForkServer, forking
+from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
+
+pytestmark = pytest.mark.slow
+
+# tells all that it can see of itself, and ends as it is told
+TOLD = """
+import gc, json, os, signal, sys, threading
+
+def targets():
+    for number in sorted(os.listdir("/proc/self/fd")):
+        if os.path.exists(f"/proc/self/fd/{number}"):  # the listing's own is closed again
+            yield number, os.readlink(f"/proc/self/fd/{number}").partition(":")[0]
+
+if __name__ == "__main__":
+    signals = sorted(signal.valid_signals())
+    print(json.dumps({
+        "argv": sys.argv, "name": __name__, "main": sys.modules["__main__"].__file__, "path": sys.path,
+        "environ": dict(os.environ), "folder": os.getcwd(), "umask": os.umask(0), "targets": dict(targets()),
+        "handlers": [str(signal.getsignal(number)).partition(" at ")[0] for number in signals],
+        "masked": list(signal.pthread_sigmask(signal.SIG_BLOCK, [])), "threads": threading.active_count(),
+        "parent": os.getppid(), "is session": os.getsid(0) == os.getpid(), "flags": str(sys.flags),
+        "output": [sys.stdout.encoding, sys.stdout.errors, sys.stdout.write_through], "gc": gc.isenabled(),
+    }))
+    os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == "kill" else sys.exit(int(sys.argv[1]))
+"""
+WAITING = """
+import sys, time
+
+if __name__ == "__main__":
+    print(*sorted(sys.modules))
+    time.sleep(3600)
+"""
+
+
+@dataclass
+class Starting:
+    """Starts programs in the folder, by that server or anew."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+    @property
+    def log(self) -> ProcessLog:
+        return ProcessLog(self.folder, self.folder / "log")
+
+    def start(self, fork: Fork, *words: str, descriptors: Sequence[int] = ()) -> Process:
+        return start(words[0], python(*words), self.environ, descriptors, self.log, fork)
+
+    def fork(self, server: ForkServer, *words: str) -> Process:
+        process = self.start(server.fork, *words)
+        assert isinstance(process.child, ForkedChild)
+        return process
+
+    def told(self, fork: Fork) -> dict[str, Any]:
+        """What a program tells of itself."""
+        with socket.socket() as one, socket.socket() as other:
+            process = self.start(fork, "told", "3", "a word", descriptors=[other.fileno(), one.fileno()])
+            assert ended(process) == 3
+        words: dict[str, Any] = json.loads(self.log.last_lines(1))
+        return words
+
+
+def ended(process: Process) -> int:
+    assert process.wait(PATIENCE_S), process.last_words()
+    process.stop()
+    assert process.child.returncode is not None
+    return process.child.returncode
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Starting:
+    for name, text in {"told": TOLD, "waiting": WAITING, "broken": "1 / 0"}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "OWN": "Zürich \udcff"}
+    return Starting(tmp_path, environ)
+
+
+@pytest.fixture
+def server(starting: Starting) -> Iterator[ForkServer]:
+    server = ForkServer(starting.environ, None)
+    yield server
+    server.close()
+
+
+def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -> None:
+    forked = starting.told(server.fork)
+    assert forked == starting.told(cannot_fork)
+    assert (forked["parent"], forked["argv"][1:]) == (os.getpid(), ["3", "a word"])
+
+
+def test_how_it_ended_is_known(starting: Starting, server: ForkServer) -> None:
+    ends = {("told", "0"): 0, ("told", "kill"): -signal.SIGKILL, ("broken",): 1, ("nowhere",): 1}
+    assert {words: ended(starting.fork(server, *words)) for words in ends} == ends
+    said = starting.log.path.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in said and "No module named nowhere" in said
+
+
+def test_a_killed_server_takes_nothing_with_it(starting: Starting, server: ForkServer) -> None:
+    forked = starting.fork(server, "waiting")
+    os.kill(server.pid, signal.SIGKILL)
+    fresh = starting.start(server.fork, "waiting")
+    assert forked.poll() is None and not isinstance(fresh.child, ForkedChild)
+    for process in (forked, fresh):
+        process.stop()
+        assert process.child.returncode == -signal.SIGTERM
+
+
+def test_the_process_list_names_it(starting: Starting, server: ForkServer) -> None:
+    process = starting.fork(server, "waiting")
+    shown = Path(f"/proc/{process.child.pid}/cmdline").read_bytes()
+    assert shown.rstrip(b"\0").split(b"\0") == [os.fsencode(word) for word in python("waiting")]
+    process.stop()
+
+
+def test_of_the_lab_s_packages_it_finds_none_but_its_own(starting: Starting, server: ForkServer) -> None:
+    """One of a user's may be called like one of them."""
+    assert ended(starting.fork(server, "proxy_manager", "--help")) == 0
+    process = starting.fork(server, "waiting")
+    until(lambda: "zipimport" in starting.log.last_lines(1))
+    process.stop()
+    modules = starting.log.last_lines(1).split()
+    assert "waitress" in modules  # the other's imports are there, as it was forked where they are
+    assert [name for name in modules if name.startswith("proxy_manager")] == []
+
+
+def test_elsewhere_than_on_linux_all_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
+        assert fork is cannot_fork

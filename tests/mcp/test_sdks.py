@@ -1,0 +1,209 @@
+"""What the SDKs of MCP make of each fault, over HTTP through the gateway: the table of docs/mcp.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Timer
+from typing import Any
+
+import pytest
+import requests
+
+from tests.faults.catalogue.clients.seen import Seen, dumped, fault_of, row_of
+from tests.gateway.lab import Lab, gateway
+from tests.mcp.environments import CLIENTS, command
+from tests.mcp.told import Told, in_words
+from tests.support import PATIENCE_S, ROOT, until
+from tests.upstream import FREE
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.links.link import Link
+from windtunnel.links.links import Links
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mcp")]
+
+FILE = ROOT / "docs" / "mcp_seen.json"
+SEEN = Seen(FILE, write=os.environ.get("FAULTS_SEEN") == "write")
+LIMIT_S = 4.0  # of the call that is struck; the others wait as long as it takes
+INITIALIZED = "notifications/initialized"
+WEATHER, WALK, LIST = ("weather", "fine"), ("walk", "fine"), ("list", "list", "fine")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault, what clients do under it (the last step shows whether they live), and whom it strikes."""
+
+    fault: str
+    parameters: Mapping[str, Any]
+    steps: Sequence[str] = WEATHER
+    only: Mapping[str, Any] | None = None
+    when: Mapping[str, Any] | None = None
+
+    @property
+    def row(self) -> str:
+        hidden = ("ms", "steps", "bytes_per_second")
+        return row_of(self.fault, {key: v for key, v in self.parameters.items() if key not in hidden})
+
+    def dump(self) -> str:
+        only = {"tool": self.steps[0]} if self.only is None else self.only
+        entry = {"fault": self.fault, "with": self.parameters, "only": only, "when": self.when or {}}
+        return json.dumps({"faults": [entry]})
+
+
+def listing(fault: str, **parameters: Any) -> Case:
+    return Case(fault, {"tool": "weather", **parameters}, LIST, {}, {"after": 1})
+
+
+CASES = [
+    Case("tool_error", {}),
+    Case("tool_error", {"executed": True}),
+    Case("rpc_error", {}),
+    Case("rpc_error", {"code": -32020, "status": 400}),
+    Case("unknown_session", {}),
+    Case("unknown_session", {"status": 400}),
+    Case("late_response", {"ms": 10_000}),
+    Case("duplicate_response", {}),
+    *(Case("wrong_id", {"kind": kind}) for kind in ("other", "text", "none")),
+    *(Case("ended_stream", {"at": at}) for at in ("before_id", "after_id")),
+    Case("ended_stream", {"at": "before_id", "ending": "reset"}),
+    Case("server_death", {}, ("weather", "weather", "weather", "fine"), {}),
+    Case("lost_notification", {"method": INITIALIZED}, WEATHER, {"method": INITIALIZED}),
+    Case("lost_notification", {"method": "notifications/progress"}, WALK),
+    Case("ignored_cancel", {}, ("cancel", "fine"), {}),
+    Case("slow_progress", {"ms": 5000, "steps": 5}, WALK),
+    *(listing("changed_tools", kind=kind) for kind in ("removed", "new_argument")),
+    listing("changed_tools", kind="none"),
+    listing("poisoned_description"),
+    Case("split_line", {}),
+    Case("garbage_line", {}),
+    Case("hang", {}),
+    Case("reset", {}),
+    Case("lose_reply", {}),
+    Case("truncate", {}),
+    Case("malformed", {"kind": "cut_json"}),
+    Case("malformed", {"kind": "html"}),
+    Case("empty", {}),
+    Case("status", {"status": 202, "body": ""}),
+    Case("rate_limit", {}),
+    Case("server_error", {}),
+    Case("unavailable", {}),
+    Case("duplicate_request", {}),
+    # the walk gives the gateway the time to have seen the end of the reply before it
+    Case("stale", {}, ("fine", "walk", "weather", "fine"), {"tool": "weather"}),
+    Case("wrong_value", {}),
+    Case("schema_drift", {"field": "celsius"}),
+]
+
+
+class Client:
+    """A running program that plays a client of its SDK as often as it is asked to."""
+
+    def __init__(self, start: Sequence[str]) -> None:
+        pipe, none = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(start, stdin=pipe, stdout=pipe, stderr=none, text=True)
+
+    def begin(self, url: str, steps: Sequence[str]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"url": url, "limit_s": LIMIT_S, "steps": steps}) + "\n")
+        self.process.stdin.flush()
+
+    def told(self) -> list[Told]:
+        """What it tells until it has taken all its steps, or is killed because it does not."""
+        assert self.process.stdout is not None
+        killer = Timer(2 * PATIENCE_S, self.process.kill)
+        killer.start()
+        lines: list[Told] = []
+        while (line := self.process.stdout.readline()) not in ("{}\n", ""):
+            lines.append(json.loads(line))
+        killer.cancel()
+        return lines
+
+
+@pytest.fixture(scope="module")
+def clients() -> Iterator[Sequence[Client]]:
+    """Each of the table's columns, in their order."""
+    starts = [[*command(needs, program), *words] for needs, program, words in CLIENTS.values()]
+    running = [Client(start) for start in starts]
+    try:
+        yield running
+    finally:
+        for client in running:
+            client.process.kill()
+            client.process.communicate()
+
+
+def told(clients: Sequence[Client], urls: Sequence[str], steps: Sequence[str]) -> list[list[Told]]:
+    """What each client tells, all of them side by side."""
+    for client, url in zip(clients, urls, strict=True):
+        client.begin(url, steps)
+    return [client.told() for client in clients]
+
+
+@pytest.fixture(scope="module")
+def server(clients: object) -> Iterator[str]:
+    """The address of a running server."""
+    with bind(FREE) as free:
+        port = address_of(free).port
+    started = subprocess.Popen([*command("python_2.txt", "server.py"), str(port)])
+    url = f"http://127.0.0.1:{port}/mcp"
+
+    def answers() -> bool:
+        try:
+            return requests.get(url, timeout=PATIENCE_S).status_code > 0
+        except requests.ConnectionError:
+            return False
+
+    try:
+        until(answers, "the server")
+        yield url
+    finally:
+        started.kill()
+        started.wait()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[Lab]:
+    """A link for each client, all of them to the one server."""
+    links = Links(Link(f"link{n}", upstream=server, dialect="mcp", planted=True) for n in range(len(CLIENTS)))
+    with gateway(tmp_path_factory.mktemp("lab"), links=links) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def good(clients: Sequence[Client], server: str) -> Mapping[str, list[Told]]:
+    """What each client tells of each step without a fault."""
+    steps = ("fine", "weather", "walk", "list")
+    answers = told(clients, [server] * len(CLIENTS), steps)
+    return dict(zip(CLIENTS, answers, strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.row)
+def test_what_clients_of_mcp_see(case: Case, lab: Lab, clients: Any, good: Any) -> None:
+    lab.begin(faults=case.dump())
+    links = lab.topology.links.names
+    answers = told(clients, [lab.url(link, "/mcp") for link in links], case.steps)
+    lab.settle()
+    exchanges = lab.exchanges()
+    for client, link, answer in zip(CLIENTS, links, answers, strict=True):
+        own = [exchange for exchange in exchanges if exchange.link == link]
+        met = [met for exchange in own for met in exchange.faults]
+        alone = {step["step"]: step for step in good[client]}
+        words = in_words(answer, case.steps, [alone.get(step, alone["walk"]) for step in case.steps])
+        if not any(fault.injected for fault in met):
+            words = f"not injected: {met[0].why_not}" if met else "no such message"
+        sent = Counter(exchange.tool for exchange in own)
+        if sent["weather"] > case.steps.count("weather"):
+            words = f"sent {sent['weather']} times, then {words}"
+        SEEN.note(case.row, client, words)
+
+
+def test_every_fault_of_mcp_is_in_the_table() -> None:
+    rows = Seen(FILE).read()
+    assert {name for name, fault in REGISTRY.items() if fault.family == "mcp"} <= set(map(fault_of, rows))
+    assert set(rows) == {case.row for case in CASES}
+    assert FILE.read_text(encoding="utf-8") == dumped(rows)
