@@ -64,10 +64,11 @@ def test_front_and_subject_run_without_rights() -> None:
     assert SERVICES["front"]["read_only"]
 
 
-def test_the_subject_shares_a_network_with_proxies_front_and_runner_alone() -> None:
+def test_nothing_but_proxies_and_front_serves_on_the_subject_s_network() -> None:
     assert SERVICES["subject"]["networks"] == ["agent_side"]
     assert set(SERVICES["front"]["networks"]) == {"agent_side", "control"}
-    assert not any("networks" in SERVICES[name] for name in ("gateway", "proxy_mgr", "agent"))
+    assert SERVICES["proxy_mgr"]["networks"] == {"agent_side": {}}  # it serves on the network status
+    assert not any("networks" in SERVICES[name] for name in ("gateway", "agent"))
 
 
 def test_the_scripted_model_of_a_wiring_is_the_lab_s_container(tmp_path: Path) -> None:
