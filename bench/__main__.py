@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, front, gateway, lab, startup, startup_of_lab, toxiproxy
+from bench import delay, faults, front, gateway, lab, startup, startup_of_lab, tls, toxiproxy
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -45,6 +45,8 @@ def main() -> None:
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
     figures["front"] = intercepted = front.measure_front()
     print(f"the front: {intercepted} (target: new TLS connections at least half of new plain ones)")
+    figures["tls"] = secure = tls.measure_tls()
+    print(f"TLS at the gateway: {secure} (target: new_per_second, tls over plain at least 0.5)")
     figures["memory"] = memory = gateway.measure_memory()
     print(f"gateway's memory: {memory} (target: flat)")
     figures["matching"] = matching = faults.measure_matching()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import ssl
 import statistics
 import subprocess
 import tempfile
@@ -33,14 +34,18 @@ class Load:
     p99_us: float
 
 
-def load(address: Address, template: bytes, connections: int, seconds: int) -> Load:
+def load(
+    address: Address, template: bytes, connections: int, seconds: int, tls: ssl.SSLContext | None = None
+) -> Load:
     """``template`` is a request with a ``%d`` in it, so that no two of 2000 ask for the same.
 
-    Raises ``RuntimeError`` if a request was not answered with 200.
+    ``tls``: how the clients speak TLS, None for plain HTTP. Raises ``RuntimeError`` if a request was not
+    answered with 200.
     """
     if shutil.which("wrk"):
-        return _wrk(address, template, connections, seconds)
-    return asyncio.run(_own(address, template, connections, seconds))
+        url = f"https://{address}" if tls is not None else address.url
+        return _wrk(url, template, connections, seconds)
+    return asyncio.run(_own(address, template, connections, seconds, tls))
 
 
 def generator() -> str:
@@ -53,14 +58,14 @@ def load_average() -> float:
     return round(os.getloadavg()[0], 1)
 
 
-def _wrk(address: Address, template: bytes, connections: int, seconds: int) -> Load:
+def _wrk(url: str, template: bytes, connections: int, seconds: int) -> Load:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         text = template.decode().replace('"', r"\"").replace("\r\n", r"\r\n")
         Path(script.name).write_text(_SCRIPT % text)
         options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script.name]
-        done = subprocess.run(["wrk", *options, address.url], capture_output=True, text=True, check=True)
+        done = subprocess.run(["wrk", *options, url], capture_output=True, text=True, check=True)
     if "Non-2xx" in done.stdout or "Socket errors" in done.stdout:
-        raise RuntimeError(f"wrk at {address}: {done.stdout}")
+        raise RuntimeError(f"wrk at {url}: {done.stdout}")
     count = re.search(r"(\d+) requests in", done.stdout)
     rate = re.search(r"Requests/sec:\s+([0-9.]+)", done.stdout)
     taken = {
@@ -71,16 +76,20 @@ def _wrk(address: Address, template: bytes, connections: int, seconds: int) -> L
     return Load(int(count[1]), float(rate[1]), taken["50"], taken["99"])
 
 
-async def _own(address: Address, template: bytes, connections: int, seconds: int) -> Load:
+async def _own(
+    address: Address, template: bytes, connections: int, seconds: int, tls: ssl.SSLContext | None
+) -> Load:
     until = time.perf_counter() + seconds
-    work = [_ask(address, template, number, until) for number in range(connections)]
+    work = [_ask(address, template, number, until, tls) for number in range(connections)]
     taken = [time_ for times in await asyncio.gather(*work) for time_ in times]
     cuts = statistics.quantiles(taken, n=100)
     return Load(len(taken), len(taken) / seconds, cuts[49] * 1e6, cuts[98] * 1e6)
 
 
-async def _ask(address: Address, template: bytes, number: int, until: float) -> list[float]:
-    reader, writer = await asyncio.open_connection(address.host, address.port)
+async def _ask(
+    address: Address, template: bytes, number: int, until: float, tls: ssl.SSLContext | None
+) -> list[float]:
+    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
     taken = []
     try:
         while (began := time.perf_counter()) < until:

@@ -89,11 +89,18 @@ def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
 
 @contextmanager
 def gateway(
-    folder: Path, behind: Address, *, attempt: bool, settings: Mapping[str, Any] = IDLE, wired: bool = False
+    folder: Path,
+    behind: Address,
+    *,
+    attempt: bool,
+    settings: Mapping[str, Any] = IDLE,
+    wired: bool = False,
+    intercepts: bool = False,
 ) -> Iterator[tuple[int, Address]]:
     """The gateway's process id and its search link, with an attempt on its lane or without.
 
     ``wired``: the link leads to an address that a wiring names, and not to a service of the lab.
+    ``intercepts``: its clients may speak TLS.
     """
     folder.mkdir(parents=True)
     links = Links([Link("search", upstream=behind.url)]) if wired else lab_links()
@@ -103,6 +110,7 @@ def gateway(
         services=dict.fromkeys(base.services, behind),
         gateways={link.name: free_address() for link in links},
         control=free_address(),
+        front=FREE if intercepts else None,
     )
     topology.dump(folder / "topology.json")
     environ = {

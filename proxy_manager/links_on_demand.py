@@ -45,9 +45,16 @@ class LinksOnDemand:
         self._clock = clock
 
     def restore(self) -> None:
-        """Takes over the links that a manager before this one has opened. Raises ``ToxiproxyError``."""
+        """Opens the links again that were found before; gateway and proxies may be others than then.
+
+        What cannot be opened waits until the front wants it again. Raises ``ToxiproxyError``.
+        """
         for row in self._rows("open"):
-            self._proxies.add(row.link, Address.parse(row.gateway))
+            try:
+                gateway, proxy = self._listen(row.link)
+                self._state.found_links.mark_open(*self._lab, row.link.name, str(gateway), str(proxy))
+            except GatewayError as error:
+                self._state.found_links.mark_failed(*self._lab, row.link.name, str(error))
 
     def open_wanted(
         self, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
@@ -71,8 +78,7 @@ class LinksOnDemand:
     def _open(
         self, link: Link, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> None:
-        gateway = self._gateway.open_link(self._lab[1], link)
-        proxy = self._proxies.add(link, gateway)
+        gateway, proxy = self._listen(link)
         opened = LinkOpened(self._clock(), "", 0, link.dump(), [])
         if attempt is not None and run is not None:
             plan = self._plan(link, attempt, run, latest)
@@ -83,6 +89,11 @@ class LinksOnDemand:
         if run is not None:
             self._history.write(run.run_id, opened)
         self._state.found_links.mark_open(*self._lab, link.name, str(gateway), str(proxy))
+
+    def _listen(self, link: Link) -> tuple[Address, Address]:
+        """Where the gateway listens for it, and the address at which its proxy is dialled."""
+        gateway = self._gateway.open_link(self._lab[1], link)
+        return gateway, self._proxies.add(link, gateway)
 
     def _plan(
         self, link: Link, attempt: AttemptRow, run: RunRow, latest: ConfigurationRow | None

@@ -46,11 +46,11 @@ class LaneProxies:
             self._topology = replace(
                 topology,
                 links=topology.links.adding([link]),
-                gateways={**topology.gateways, link.name: gateway},
                 proxies={**topology.proxies, link.name: Address(host, 0)},
             )
             self._found[link.name] = Address(listen, 0)
             self._names[self._topology.proxy_name(link.name)] = link.name
+        self._topology = replace(self._topology, gateways={**self._topology.gateways, link.name: gateway})
         return self._ensure(self._topology.proxy_name(link.name), link.name)
 
     def ensure(self) -> dict[str, Address]:

@@ -13,6 +13,7 @@ from tests.support import required
 
 pytestmark = pytest.mark.compose
 DIRECT = ("-f", "docker-compose.yaml", "-f", "compose.direct.yaml")
+SUBJECT = ("-f", "docker-compose.yaml", "-f", "compose.subject.yaml")
 
 
 @pytest.fixture(params=[V1, V2], ids=" ".join)
@@ -35,7 +36,7 @@ def config(generation: tuple[str, ...], *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("files", [(), DIRECT], ids=["alone", "direct"])
+@pytest.mark.parametrize("files", [(), DIRECT, SUBJECT], ids=["alone", "direct", "subject"])
 def test_the_file_is_read_without_a_warning(generation: tuple[str, ...], files: tuple[str, ...]) -> None:
     assert config(generation, *files, "config", "-q") == ""
 

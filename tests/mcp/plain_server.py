@@ -34,17 +34,19 @@ def result(method: str, params: dict) -> dict:
         }
     if method == "tools/list":
         return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+    if method != "tools/call":
+        raise LookupError(method)
     return {"content": [{"type": "text", "text": call(params["name"], params.get("arguments", {}))}]}
 
 
 for line in sys.stdin:
     message = json.loads(line)
     if "id" in message and "method" in message:
-        reply = {
-            "jsonrpc": "2.0",
-            "id": message["id"],
-            "result": result(message["method"], message.get("params", {})),
-        }
+        reply = {"jsonrpc": "2.0", "id": message["id"]}
+        try:
+            reply["result"] = result(message["method"], message.get("params", {}))
+        except LookupError as error:
+            reply["error"] = {"code": -32601, "message": f"Method not found: {error}"}
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 sys.stderr.write("bye\n")

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.servers import real_server_path
 from tests.mcp.shim_lab import SERVER, Client, shim_lab
 from tests.subjects.wired import alive
-from tests.support import until
+from tests.support import required, until
 from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
 from windtunnel.subjects.stdio_shim.lab_lane import NoLabError, find_lane
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
@@ -157,3 +159,37 @@ def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
     _, out, error = client.end()
     assert out == b"" and "the connection through the lab has ended" in error
     until(lambda: not alive(server))
+
+
+@pytest.fixture(scope="module")
+def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    path = real_server_path()
+    if path is None:
+        reason = "no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH"
+        pytest.fail(reason) if required("toxiproxy") else pytest.skip(reason)
+    with shim_lab(tmp_path_factory.mktemp("real"), Choice("executable", executable=path)) as lab:
+        yield lab
+
+
+def test_the_real_toxiproxy_carries_lines_and_their_end(real_lab: Lab):
+    client = Client("--lab", str(real_lab.topology_path))
+    assert client.call("echo", a=1) == '{"a": 1}'
+    client.send("slow", seconds=0.1)
+    code, out, _ = client.end()
+    assert code == 0 and json.loads(out)["id"] == 1
+
+
+def test_a_toxic_of_the_real_toxiproxy_strikes_the_stream(real_lab: Lab):
+    client = Client("--lab", str(real_lab.topology_path))
+    assert client.call("echo") == "{}"
+    with ToxiproxyClient(real_lab.topology.toxiproxy) as toxiproxy:
+        toxiproxy.add_toxic("files_proxy", "cut", "limit_data", "downstream", {"bytes": 5})
+        try:
+            struck = Client("--lab", str(real_lab.topology_path))
+            struck.send("echo")
+            assert struck.stdout.read() == b'{"jso'
+        finally:
+            toxiproxy.remove_toxic("files_proxy", "cut")
+    _, _, error = struck.end()
+    assert "the connection through the lab has ended" in error
+    client.end()

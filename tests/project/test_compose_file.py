@@ -40,7 +40,8 @@ def test_the_agent_gets_every_setting_and_nobody_else_a_key():
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLE if name not in NATIVE_ONLY])
 def test_every_line_of_the_example_has_an_effect(name):
-    assert re.search(rf"\$\{{{name}:-|^      {name}:$", TEXT, flags=re.MULTILINE)
+    texts = TEXT + (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
+    assert re.search(rf"\$\{{{name}:-|^      {name}:$", texts, flags=re.MULTILINE)
 
 
 def test_every_variable_is_one_that_the_env_file_may_have():

@@ -88,6 +88,26 @@ def test_a_successor_knows_it(ready: Plane) -> None:
     successor.close()
 
 
+def test_a_lab_that_is_started_anew_opens_it_anew(ready: Plane) -> None:
+    """In Compose the next lab has the same name, and its state has the ports of the last one."""
+    gone = ("127.0.0.1:1", "127.0.0.1:2")
+    ready.state.found_links.want("lab", 0, SHOP)
+    ready.state.found_links.mark_open("lab", 0, SHOP.name, *gone)
+    ready.reconciler.restore_links()
+    [row] = ready.state.found_links.rows("lab", 0)
+    state = ready.client.proxies()[ready.proxies._topology.proxy_name(SHOP.name)]
+    assert (row.status, row.gateway, row.proxy) == ("open", state.upstream, state.listen)
+    assert gone[0] != row.gateway and gone[1] != row.proxy
+
+
+def test_its_proxy_follows_the_gateway(ready: Plane) -> None:
+    ready.arm([])
+    wanted(ready)
+    ready.proxies.add(SHOP, Address("127.0.0.1", 9))
+    state = ready.client.proxies()[ready.proxies._topology.proxy_name(SHOP.name)]
+    assert state.upstream == "127.0.0.1:9"
+
+
 def test_what_cannot_be_opened_is_said_to_whoever_waits(ready: Plane) -> None:
     ready.arm([])
     row = wanted(ready, Link("shop", "ftp://shop.example.com:no", found=True))

@@ -7,7 +7,7 @@ import pytest
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import FaultsSet
 from windtunnel.history.logs import faults_set_message
-from windtunnel.runner.attempts import toxics_in_force
+from windtunnel.runner.attempts import set_in_force
 from windtunnel.runner.run import with_faults_of_lab
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
@@ -38,7 +38,7 @@ def test_else_it_keeps_its_own(settings, there):
 def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds):
     assert [
         (toxic.spec.kind, toxic.probability)
-        for toxic in toxics_in_force(read_canonical(OWN.faults, OWN.chaos_level), live)
+        for toxic in set_in_force(read_canonical(OWN.faults, OWN.chaos_level), live).toxics
     ] == kinds
 
 

@@ -17,7 +17,7 @@ from windtunnel.cli.flight import FlightOptions, Flown, fly_in_own_lab
 from windtunnel.cli.flight_options import PromptsOptions, lab_options, setting_options
 from windtunnel.core.exit_codes import DEVIATED, UNKNOWN
 from windtunnel.core.user_errors import InputError
-from windtunnel.history.events import AttemptEnded, Event, RunStarted
+from windtunnel.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from windtunnel.history.reader import read_history
 from windtunnel.judging.calls import calls_by_link
 from windtunnel.judging.summary import summarise
@@ -120,9 +120,10 @@ def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path 
     events = read_history(flown.logs, flown.run_id).events()
     rows = calls_by_link(events)
     summary = summarise(events)
+    missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
-    plain_console(stderr=True).print(calls_table(rows, nothing_met=armed and not met))
+    plain_console(stderr=True).print(calls_table(rows, missed, nothing_met=armed and not met))
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject)

@@ -82,7 +82,8 @@ def faults_reference() -> str:
         " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
         " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
         " factor on every probability of the set: 1 is as written, 0 is none. Those of an event stream strike"
-        " only a client that asks its model for streams: the lab's own does with `STREAM=on`."
+        " only a client that asks its model for streams: the lab's own does with `STREAM=on`. How faults"
+        " strike [MCP](mcp.md), and what its clients make of each, has a page of its own."
     )
     return _page("Faults", intro, *faults_page(read_seen()).splitlines())
 

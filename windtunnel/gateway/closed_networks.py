@@ -14,7 +14,7 @@ from pathlib import Path
 
 from windtunnel.core.sockets import is_loopback
 
-CLOSED = "it is the lab's own"
+NETWORK_CLOSED = "it is the lab's own"
 _ROUTES = Path("/proc/net/route")
 # this container's own servers, and what is on its links by an address of no network
 _EVERYWHERE = ("127.0.0.0/8", "0.0.0.0/8", "::/127", "fe80::/10")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from windtunnel.core.caller_errors import ErrorKind
+from windtunnel.core.sockets import Address
 from windtunnel.faults.base import WhyNot
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
@@ -544,6 +545,12 @@ class ConnectionEnded:
     tunnelled: bool = False
     why: str = ""
     event: Literal["connection_ended"] = "connection_ended"
+
+    @property
+    def not_intercepted(self) -> str:
+        """What became of it instead and why, as a sentence; empty for one that a link has carried."""
+        became = "went past the lab" if self.tunnelled else "was refused"
+        return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
 
 Event = (

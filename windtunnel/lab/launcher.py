@@ -109,7 +109,7 @@ class Lab:
         make_private_folder()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self._dump()
-        with forking(self.environ(), self._log("fork_server")) as self._fork:
+        with forking(without_keys(self.environ()), self._log("fork_server")) as self._fork:
             self._start_processes()
         self._fork = cannot_fork
         for lane, name in self._sockets:

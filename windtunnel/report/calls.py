@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -14,9 +14,10 @@ from windtunnel.report.tables import new_table, one_line
 NOTHING_MET = "nothing was met: no fault reached the command, so this says nothing about what it does then"
 
 
-def calls_table(rows: Sequence[LinkCalls], *, nothing_met: bool) -> RenderableType:
-    """``nothing_met``: there were faults, and the command met none."""
-    warning = [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
+def calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met: bool) -> RenderableType:
+    """``missed``: what was not intercepted, in sentences. ``nothing_met``: none of the faults was met."""
+    warning = [Text(one_line(sentence), style="yellow") for sentence in missed]
+    warning += [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
     if not rows:
         return Group(Text("it called no server that the lab could see", style="bold"), *warning)
     table = new_table("link", "server", "requests", "what struck it, and what it did", text_columns=(0, 1, 3))

@@ -14,6 +14,7 @@ from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
 from windtunnel.settings.toxic_plan import plan_attempt
+from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.subjects.crash import crash_of
 from windtunnel.subjects.subject import AttemptContext, Subject
 
@@ -43,7 +44,7 @@ class AttemptRunner:
         configuration = live.number if live else 0
         topology = self._topology
         links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
-        in_force = (faults if live is None else read_canonical(live.faults)).on(links)
+        in_force = set_in_force(faults, live).on(links)
         plan = plan_attempt(settings, links.tool_names, episode, attempt, in_force.toxics, configuration)
         armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
@@ -95,3 +96,8 @@ def worth_another(ended: AttemptEnded) -> bool:
     return ended.ended_by in ("exception", "empty", "limit") or (
         ended.report is not None and ended.report.status != "done"
     )
+
+
+def set_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> FaultSet:
+    """The run's own set, or the one that was set on the lab since the run began."""
+    return own if set_since is None else read_canonical(set_since.faults)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from windtunnel.core.sockets import Address
 from windtunnel.history.events import (
     AttemptEnded,
     ConnectionEnded,
@@ -98,15 +97,13 @@ class Recorder:
         events = [event for tail in self._tails for event in tail.read()]
         self.record.events[:] = with_found_links([*self.record.events, *events])
         for event in events:
-            if isinstance(event, ConnectionEnded) and event.why:
-                self._say_once(event)
+            if isinstance(event, ConnectionEnded):
+                self._say_once(event.not_intercepted)
         return events
 
-    def _say_once(self, ended: ConnectionEnded) -> None:
+    def _say_once(self, sentence: str) -> None:
         """Notes what was not intercepted, since no fault can have struck it."""
-        became = "went past the lab" if ended.tunnelled else "was refused"
-        sentence = f"{Address(ended.host, ended.port)} {became}: {ended.why}"
-        if sentence not in self._said:
+        if sentence and sentence not in self._said:
             self._said.add(sentence)
             self.note("warning", sentence)
 

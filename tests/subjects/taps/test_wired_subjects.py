@@ -20,7 +20,6 @@ from windtunnel.core.sockets import address_of, bind
 
 pytestmark = pytest.mark.slow
 
-TAPS = [pytest.param("namespace", marks=pytest.mark.usefixtures("namespaces")), "proxy"]
 ANSWER = {"way": "https", "host": "api.example.com", "port": 443}
 GET = "import urllib.request\nget = lambda: urllib.request.urlopen('https://api.example.com/').read().decode()\n"
 SERVICE = f"""{GET}
@@ -49,6 +48,13 @@ with behind(Address.parse(front), Path(topology), Path(folder)).opened(yaml) as 
 """
 
 
+@pytest.fixture(params=["namespace", "proxy"])
+def tap(request: pytest.FixtureRequest) -> str:
+    if request.param == "namespace":
+        request.getfixturevalue("namespaces")
+    return request.param
+
+
 @pytest.fixture
 def wired(tmp_path: Path, front: AnsweringFront) -> Wired:
     return behind(front.address, front.topology, tmp_path)
@@ -58,14 +64,12 @@ def yaml(subject: object, tap: str) -> str:
     return json.dumps({"intercept": {"tap": tap}, "subject": subject})
 
 
-@pytest.mark.parametrize("tap", TAPS)
 def test_a_command(wired: Wired, tap: str) -> None:
     with wired.opened(yaml({"command": [sys.executable, "-c", GET + "print(get())"]}, tap)) as subject:
         assert json.loads(subject("", wired.context()).response) == ANSWER
         assert subject.tap.kind == tap
 
 
-@pytest.mark.parametrize("tap", TAPS)
 def test_a_callable(wired: Wired, tap: str) -> None:
     wired.file("agent.py", GET + "def ask(prompt): return get()")
     with wired.opened(yaml({"python": "agent:ask"}, tap)) as subject:
@@ -73,7 +77,6 @@ def test_a_callable(wired: Wired, tap: str) -> None:
             assert json.loads(subject("", wired.context(attempt)).response) == ANSWER
 
 
-@pytest.mark.parametrize("tap", TAPS)
 def test_a_service_is_reached_and_started_again(wired: Wired, tap: str) -> None:
     wired.file("agent.py", SERVICE)
     with bind(FREE) as listener:

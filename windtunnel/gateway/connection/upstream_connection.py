@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
-from windtunnel.gateway.closed_networks import CLOSED
+from windtunnel.gateway.closed_networks import NETWORK_CLOSED
 from windtunnel.gateway.connection.recorded_exchanges import RecordedExchanges
 from windtunnel.gateway.endpoint import Endpoint
 
@@ -165,7 +165,7 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         if transport.get_extra_info("peername")[0] in self.endpoint.closed:
-            self._fail(CLOSED)
+            self._fail(NETWORK_CLOSED)
         if self._ended:
             self._transport.abort()
             return

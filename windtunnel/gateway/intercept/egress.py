@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 
 from windtunnel.core.sockets import Address, is_loopback
-from windtunnel.gateway.closed_networks import CLOSED, ClosedNetworks
+from windtunnel.gateway.closed_networks import NETWORK_CLOSED, ClosedNetworks
 from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.intercept.accepting import accept_all
 from windtunnel.gateway.intercept.proxy_requests import (
@@ -110,7 +110,7 @@ async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
             found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
             for family, _, _, _, address in found:
                 if address[0] in closed:
-                    reason = CLOSED
+                    reason = NETWORK_CLOSED
                     continue
                 try:
                     return await dial(socket.socket(family), address)

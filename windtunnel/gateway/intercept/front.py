@@ -49,8 +49,9 @@ class Front:
     async def settle(self) -> None:
         """Records what connections of attempts that are over have carried so far; they go on unrecorded."""
         now = await self._attempt()
-        passages = [passage for passage in self._open if await passage.attempt not in (None, now)]
-        await asyncio.gather(*map(self._recorded, passages))
+        for passage in tuple(self._open):
+            if await passage.attempt not in (None, now):
+                await self._recorded(passage)
 
     async def _serve_proxy_client(self, client: socket.socket) -> None:
         try:
@@ -78,15 +79,19 @@ class Front:
             road = await self._guide.lead(arrival)
         except Refused as refused:
             await arrival.refuse(refused.status, str(refused))
-            await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
+            await self._conclude(Passage(arrival, refused, nothing_of(arrival), attempt))
             return
         except OSError:  # it has left, before anything was dialled for it
             arrival.client.close()
             return
-        with suppress(OSError):  # it has left: the splice sees to that
-            await arrival.accept()
         splice = Splice()
-        await splice.attach(arrival.client)
+        try:
+            await arrival.accept()
+            await splice.attach(arrival.client)
+        except OSError:  # it has left
+            arrival.client.close()
+            road.server.close()
+            return
         await self._join(splice, arrival, road, attempt, lambda: arrival.early)
 
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
@@ -97,7 +102,11 @@ class Front:
 
         rewriter = RequestRewriter(first, rest, leave)
         splice = Splice(rewriter.feed)
-        await splice.attach(client)
+        try:
+            await splice.attach(client)
+        except OSError:  # it has left
+            client.close()
+            return
         while rewriter.next is not None:
             target = rewriter.next.target
             arrival = Arrival(client, target.host, target.port, "proxy", Asked.REQUEST)
@@ -108,7 +117,7 @@ class Front:
             except Refused as refused:
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
-                await self._recorded(Passage(arrival, refused, nothing_of(arrival), attempt))
+                await self._conclude(Passage(arrival, refused, nothing_of(arrival), attempt))
                 return
             carried = await self._join(splice, arrival, road, attempt, rewriter.begin)
             if not carried.switched:
@@ -123,12 +132,15 @@ class Front:
         """Carries the client's connection to the server, and sees to its record."""
         passage = Passage(arrival, road, Carried(), attempt)
         self._open.add(passage)
-        try:
-            await splice.join(road.server, early, passage.carried)
-            await self._recorded(passage)
-        finally:
-            self._open.discard(passage)
+        await splice.join(road.server, early, passage.carried)
+        await self._conclude(passage)
         return passage.carried
+
+    async def _conclude(self, passage: Passage) -> None:
+        """The connection is over; an attempt is settled only when that is on the disk."""
+        self._open.add(passage)
+        await self._recorded(passage)
+        self._open.discard(passage)
 
     def _recorded(self, passage: Passage) -> asyncio.Future[None]:
         """Done when the passage is on the disk, as it stands when this is called for the first time."""

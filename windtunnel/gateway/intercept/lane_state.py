@@ -38,6 +38,8 @@ class LaneState:
         self._path = path
         self._lab = (lab_id, lane)
         self._state: State | None = None
+        self._version = -1
+        self._current: ArmedAttempt | None = None
         self._thread = ThreadPoolExecutor(1, "state")
 
     async def attempt(self) -> ArmedAttempt | None:
@@ -65,6 +67,12 @@ class LaneState:
         return question(self._state)
 
     def _attempt(self, state: State) -> ArmedAttempt | None:
+        version = state.data_version()  # else nobody has written since the connection before
+        if version != self._version:
+            self._version, self._current = version, self._read_attempt(state)
+        return self._current
+
+    def _read_attempt(self, state: State) -> ArmedAttempt | None:
         for row in state.open_attempts(*self._lab):
             if row.state == "armed":
                 return ArmedAttempt(row.run_id, row.episode, row.attempt)

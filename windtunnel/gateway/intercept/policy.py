@@ -24,7 +24,6 @@ UNASKED_HOSTS = (
     *("logfire-api.pydantic.dev", "logfire-us.pydantic.dev", "logfire-eu.pydantic.dev", "*.scarf.sh"),
     *("raw.githubusercontent.com", "openaipublic.blob.core.windows.net"),
 )
-MOST_FOUND_LINKS = 32
 
 
 class Treatment(Enum):

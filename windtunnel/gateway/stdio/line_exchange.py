@@ -24,6 +24,7 @@ from windtunnel.gateway.stdio.http_of_lines import (
     request_for_pushed,
     without_end,
 )
+from windtunnel.gateway.stdio.line_transport import LineTransport
 
 
 class ExchangeStream(Protocol):
@@ -76,7 +77,7 @@ class LineExchange:
 
     def begin(self) -> None:
         """Sends the request on its way."""
-        self._connection.connection_made(_LineTransport(self, self._lines))
+        self._connection.connection_made(LineTransport(self._lines.feed, self))
         self._connection.data_received(self._request)
 
     def _write(self, data: bytes) -> None:
@@ -215,53 +216,3 @@ class _LineUpstream:
 
     def pause(self, paused: bool) -> None:
         """A line is there in one piece."""
-
-
-class _LineTransport(asyncio.Transport):
-    """The socket that an HTTP client would have."""
-
-    def __init__(self, exchange: LineExchange, lines: RepliedLines) -> None:
-        super().__init__()
-        self._exchange = exchange
-        self._lines = lines
-        self._closing = self._resets = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self._closing:
-            self._lines.feed(bytes(data))
-            asyncio.get_running_loop().call_soon(self._exchange.after_writing)
-
-    def close(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._exchange.on_close()
-
-    def abort(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._exchange.on_abort(reset=self._resets)
-
-    def write_eof(self) -> None:
-        """The attempt is over, and nothing is left of the exchange."""
-        self.abort()
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def pause_reading(self) -> None:
-        """There is nothing more to read."""
-
-    resume_reading = pause_reading
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
-
-    def setsockopt(self, *_: object) -> None:
-        """As of a socket: only a connection that is to be reset is given an option."""
-        self._resets = True

@@ -28,7 +28,7 @@ _RULES = (
     f" meta mark {_MARK} return; tcp dport != {_PORT} redirect to :{_PORT}; }}; }}"
 )
 _MS_BIND = 4096
-_ANSWER_BYTES = 1024
+_ANSWER_BYTES, _ANSWER_BOUND_S = 1024, 30.0
 
 
 def main() -> int:
@@ -80,10 +80,12 @@ def _stores_beside(command: list[str]) -> list[str]:
 
     Servers that an MCP client starts are often of the same one, and are started without any variable.
     """
-    program = command[0] if command else ""
-    folders = [os.path.dirname(program)] if "/" in program else os.get_exec_path()  # noqa: PTH120 - as above
-    folder = next((each for each in folders if os.path.exists(f"{each}/{program.split('/')[-1]}")), "")  # noqa: PTH110
-    return glob.glob(f"{folder}/../lib/python3*/site-packages/certifi/cacert.pem") if folder else []  # noqa: PTH207
+    if not command:
+        return []
+    paths = [os.path.join(folder, command[0]) for folder in os.get_exec_path()]  # noqa: PTH118 - as above
+    program = next(filter(os.path.exists, paths), command[0])
+    environment = os.path.dirname(os.path.dirname(program))  # noqa: PTH120
+    return glob.glob(f"{environment}/lib/python3*/site-packages/certifi/cacert.pem")  # noqa: PTH207
 
 
 def _hand_over(path: str) -> socket.socket:
@@ -96,7 +98,9 @@ def _hand_over(path: str) -> socket.socket:
     with _listener() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
         names.bind(("0.0.0.0", 53))  # of a namespace that has no way out
         socket.send_fds(front, [b'{"tap": "namespace"}\n'], [tcp.fileno(), names.fileno()])
+        front.settimeout(_ANSWER_BOUND_S)
         answer = front.recv(_ANSWER_BYTES)
+        front.settimeout(None)
     if answer != b'{"ok": true}\n':
         raise OSError("the lab's front did not take it")
     return front

@@ -1,0 +1,52 @@
+"""A flight of a subject that starts its MCP server itself, by the variable that leads it through the lab."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.shim_lab import SERVER
+from tests.support import ROOT, RUN_PATIENCE_S
+from windtunnel.history.events import Exchange
+from windtunnel.history.reader import read_file
+
+pytestmark = pytest.mark.slow
+
+CLIENT = [sys.executable, str(Path(__file__).with_name("plain_client.py"))]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercept: bool):
+    wiring = {
+        "links": {"files": {"mcp": {"command": SERVER}}},
+        "subject": {"command": [*CLIENT, "{prompt}"]},
+        **({"intercept": {}} if intercept else {}),
+    }
+    (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    faults = json.dumps({"faults": [{"id": "f", "fault": "tool_error", "links": "files"}]})
+    program = [sys.executable, "-P", str(ROOT / "windtunnel" / "lab" / "program.py"), "windtunnel", "fly"]
+    run = subprocess.run(
+        [
+            *program,
+            "--prompt=hello",
+            "--toxic-prob=0",
+            "--error-prob=0",
+            f"--faults={faults}",
+            "--toxiproxy=embedded",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
+        check=False,
+    )
+    [history] = (tmp_path / "logs" / "runs").glob("*/gateway-0.jsonl")
+    exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
+    assert [exchange.message for exchange in exchanges] == ["initialize", "tools/call"], run.stderr
+    assert [fault.injected for fault in exchanges[1].faults] == [True]
+    [answer] = (tmp_path / "logs" / "runs").glob("*/attempts/*/stdout.txt")
+    assert json.loads(answer.read_text(encoding="utf-8"))["isError"] is True

@@ -1,0 +1,82 @@
+"""compose.subject.yaml as it is written: what needs no Docker to be seen. tests/compose runs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import ROOT
+from windtunnel.core.sockets import Address
+from windtunnel.links.ports import FRONT_PORT
+from windtunnel.links.topology import topology_from
+from windtunnel.settings.sources import INSTALLATION_VARIABLES
+from windtunnel.subjects.taps.proxy import PRELOAD, proxy_tap
+from windtunnel.subjects.taps.shared import write_shared_files
+from windtunnel.subjects.taps.tap import Tap
+from windtunnel.subjects.taps.trust import write_trust
+
+TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
+SERVICES = yaml.safe_load(TEXT)["services"]
+SUBJECT = SERVICES["subject"]["environment"]
+ALSO_ITS_OWN = {"NO_PROXY", "no_proxy", "WINDTUNNEL_TAP_DIRECT"}
+
+
+@pytest.fixture
+def tap(tmp_path: Path) -> Tap:
+    trust = write_trust(tmp_path, "", {"JAVA_HOME": "unknown"})
+    return proxy_tap(Address("front-proxy", FRONT_PORT), trust)
+
+
+def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) -> None:
+    wanted = {name: value.replace(str(tmp_path), "/windtunnel") for name, value in tap.variables.items()}
+    appended = {"NODE_OPTIONS", "JAVA_TOOL_OPTIONS"}
+    assert {name: SUBJECT[name] for name in SUBJECT if name not in ALSO_ITS_OWN | appended} == wanted
+    assert appended == set(tap.appended)
+    assert SUBJECT["NODE_OPTIONS"] == f"--require /windtunnel/{PRELOAD.name}"
+    java = tap.appended["JAVA_TOOL_OPTIONS"].replace(str(tmp_path), "/windtunnel").split()
+    assert {word for word in SUBJECT["JAVA_TOOL_OPTIONS"].split() if "nonProxyHosts" not in word} == {
+        word for word in java if "nonProxyHosts" not in word
+    }
+
+
+def test_every_file_that_a_variable_names_is_written(tmp_path: Path) -> None:
+    write_shared_files(tmp_path, "")
+    named = set(re.findall(r"/windtunnel/([\w.]+)", " ".join(SUBJECT.values())))
+    assert named == {file.name for file in tmp_path.iterdir()}
+
+
+def test_its_own_servers_and_the_proxies_are_called_past_the_front() -> None:
+    assert {SUBJECT[name] for name in ALSO_ITS_OWN} == {"localhost,127.0.0.1,::1,proxies"}
+
+
+def test_every_variable_is_one_that_the_env_file_may_have() -> None:
+    assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= set(INSTALLATION_VARIABLES)
+
+
+def test_front_and_subject_run_without_rights() -> None:
+    for name in ("front", "subject"):
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+        assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
+        assert "ports" not in SERVICES[name]
+    assert SERVICES["front"]["read_only"]
+
+
+def test_nothing_but_proxies_and_front_serves_on_the_subject_s_network() -> None:
+    assert SERVICES["subject"]["networks"] == ["agent_side"]
+    assert set(SERVICES["front"]["networks"]) == {"agent_side", "control"}
+    assert SERVICES["proxy_mgr"]["networks"] == {"agent_side": {}}  # it serves on the network status
+    assert not any("networks" in SERVICES[name] for name in ("gateway", "agent"))
+
+
+def test_the_scripted_model_of_a_wiring_is_the_lab_s_container(tmp_path: Path) -> None:
+    wiring = tmp_path / "windtunnel.yaml"
+    wiring.write_text(
+        "links: {openai: {upstream: scripted, dialect: openai_chat}}\nintercept: {models: scripted}\n"
+    )
+    in_compose = {"WIRING": str(wiring), "SERVICES_HOST": "{service}", "PROXY_HOST": "proxies"}
+    topology = topology_from(in_compose)
+    assert topology.scripted == Address("model", 5007)
+    assert topology.proxy_hosts == ("proxies", "proxies")

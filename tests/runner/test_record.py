@@ -1,0 +1,34 @@
+"""What a run notes of its own accord about what the other processes recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from windtunnel.history.events import ConnectionEnded, Note
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.runner.record import Recorder
+
+
+def ended(host: str, why: str, *, tunnelled: bool) -> ConnectionEnded:
+    return ConnectionEnded(
+        *(2.0, "", "1-1", 1, 1.0, 1000.0, None, 0, 0, "client", "fin", True, host, 443, "proxy"),
+        tunnelled=tunnelled,
+        why=why,
+    )
+
+
+def test_what_was_not_intercepted_is_noted_once_with_its_reason(tmp_path: Path) -> None:
+    recorder = Recorder("run-1", 0, tmp_path, str)
+    front = Writer(history_file(tmp_path, "run-1", "front", 0))
+    for _ in range(2):
+        front.write(ended("a.example", "it is to pass (--pass)", tunnelled=True))
+        front.write(ended("b.example", "it is to be refused (--refuse)", tunnelled=False))
+        front.write(ended("c.example", "", tunnelled=False))
+        assert len(recorder.take_from_others()) == 3
+    notes = [event.message for event in recorder.record.events if isinstance(event, Note)]
+    assert notes == [
+        "a.example:443 went past the lab: it is to pass (--pass)",
+        "b.example:443 was refused: it is to be refused (--refuse)",
+    ]
+    front.close()
+    recorder.close()
