@@ -13,8 +13,8 @@ PROMPT = 'Order 2 "green tea"'
 BOUND_S = 120
 SEED = 1
 _ORDERS = {"links": "shop", "only": {"method": "POST"}}
-_MODEL = {"links": "model"}
 _EARLY = {"with": {"at": "connect"}}
+_FIRST = {"first": 1}
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,21 @@ class Trial:
 
 
 def _once(fault: str, **where: Any) -> dict[str, Any]:
-    return {"faults": [{"fault": fault, **where, "when": {"first": 1}}]}
+    return {"faults": [{"fault": fault, **where, "when": _FIRST}]}
 
 
 def _always(fault: str, **where: Any) -> dict[str, Any]:
     return {"faults": [{"fault": fault, **where}]}
+
+
+def _at_model(fault: str, **more: Any) -> dict[str, Any]:
+    """The fault on what asks the model for words; a client also sends traces, and asks to count tokens."""
+    paths = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
+    entries = [
+        {"fault": fault, "id": name, "links": "model", "only": {"path": path}, **more}
+        for name, path in paths.items()
+    ]
+    return {"faults": entries}
 
 
 LOST_REPLY = _once("lose_reply", **_ORDERS)
@@ -59,22 +69,22 @@ TRIALS = (
         "the shop's server dies on each order: the connection is reset",
         _always("reset", **_ORDERS, **_EARLY),
     ),
-    Trial("lost model reply", "the model's first reply is lost", _once("lose_reply", **_MODEL)),
+    Trial("lost model reply", "the model's first reply is lost", _at_model("lose_reply", when=_FIRST)),
     Trial(
         "rate limits",
         "the model's API answers everything with 429 and Retry-After: 1",
-        _always("rate_limit", **_MODEL, **{"with": {"retry_after": 1}}),
+        _at_model("rate_limit", **{"with": {"retry_after": 1}}),
     ),
-    Trial("model hangs", "the model never answers", _always("hang", **_MODEL)),
+    Trial("model hangs", "the model never answers", _at_model("hang")),
     Trial(
         "model's server dies",
         "the model's server dies on each request: the connection is reset",
-        _always("reset", **_MODEL, **_EARLY),
+        _at_model("reset", **_EARLY),
     ),
     Trial(
         "malformed tool call",
         "the arguments of the model's first tool call are no JSON",
-        _once("malformed_tool_call", **_MODEL),
+        _at_model("malformed_tool_call", when=_FIRST),
     ),
-    Trial("stream cut", "the model's first event stream breaks off", _once("stream_cut", **_MODEL)),
+    Trial("stream cut", "the model's first event stream breaks off", _at_model("stream_cut", when=_FIRST)),
 )
