@@ -106,3 +106,11 @@ def test_what_cannot_be_done_is_the_providers_error_and_says_why(url, wrong, sta
 def test_unknown_paths_and_methods_are_json_too(url):
     assert requests.get(f"{url}/nowhere", timeout=5).json()["error"]["code"] == "unknown_url"
     assert requests.get(f"{url}/v1/chat/completions", timeout=5).status_code == 405
+
+
+def test_what_clients_send_besides_is_taken(url):
+    assert requests.post(f"{url}/v1/traces/ingest", json={"data": []}, timeout=5).status_code == 204
+    counted = requests.post(
+        f"{url}/v1/responses/input_tokens", json={"input": "four words of text"}, timeout=5
+    )
+    assert counted.json()["input_tokens"] > 0

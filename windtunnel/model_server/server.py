@@ -60,9 +60,15 @@ def create_app(
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
     routes += [Route(f"{base}/models", lambda _: models) for base in ("/openai/v1", "/v1")]
     routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
-    # OpenAI's agent SDK sends its traces to the model's host
+    # what clients send to the model's host besides: OpenAI's agent SDK its traces, CrewAI texts to be counted
+    routes += [Route("/v1/responses/input_tokens", _count, methods=["POST"])]
     routes += [Route("/v1/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
+
+
+async def _count(request: Request) -> Response:
+    tokens = len(await request.body()) // 4
+    return JSONResponse({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 async def _render(request: Request, error: Exception) -> Response:
