@@ -108,9 +108,8 @@ def test_unknown_paths_and_methods_are_json_too(url):
     assert requests.get(f"{url}/v1/chat/completions", timeout=5).status_code == 405
 
 
-def test_what_clients_send_besides_is_taken(url):
-    assert requests.post(f"{url}/v1/traces/ingest", json={"data": []}, timeout=5).status_code == 204
-    counted = requests.post(
-        f"{url}/v1/responses/input_tokens", json={"input": "four words of text"}, timeout=5
-    )
+@pytest.mark.parametrize("base", ["/openai/v1", "/v1"])
+def test_what_clients_send_besides_is_taken(url, base):
+    assert requests.post(f"{url}{base}/traces/ingest", json={"data": []}, timeout=5).status_code == 204
+    counted = requests.post(f"{url}{base}/responses/input_tokens", json={"input": "four words"}, timeout=5)
     assert counted.json()["input_tokens"] > 0

@@ -29,6 +29,7 @@ from windtunnel.model_server.request import BadRequest, ChatRequest
 # messages, tools that work, persona, seed, whether calls may be made in parallel
 Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
 Pace = Callable[[], Awaitable[None]]
+_BASES = ("/openai/v1", "/v1")
 
 
 def create_app(
@@ -58,11 +59,12 @@ def create_app(
     listed = [{"id": name, "object": "model", "created": 0, "owned_by": "windtunnel"} for name in MODELS]
     models = JSONResponse({"object": "list", "data": listed})
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
-    routes += [Route(f"{base}/models", lambda _: models) for base in ("/openai/v1", "/v1")]
+    routes += [Route(f"{base}/models", lambda _: models) for base in _BASES]
     routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
     # what clients send to the model's host besides: OpenAI's agent SDK its traces, CrewAI texts to be counted
-    routes += [Route("/v1/responses/input_tokens", _count, methods=["POST"])]
-    routes += [Route("/v1/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
+    for base in _BASES:
+        routes += [Route(f"{base}/responses/input_tokens", _count, methods=["POST"])]
+        routes += [Route(f"{base}/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
 
 
