@@ -53,7 +53,7 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
 	@WINDTUNNEL_REQUIRE=frameworks $(PYTEST) -n auto tests/frameworks $(ARGS)
 
-findings: setup  ## the same agents under one fault each, and docs/findings.md; 20 minutes
+findings: setup  ## the same agents under one fault each, and docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)
 
 dist: setup      ## the source distribution, and the wheel made from that
