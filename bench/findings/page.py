@@ -9,7 +9,7 @@ from bench.findings.observed import Asked, Observed
 from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
 
 Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
-_LONGEST_TOLD = 160
+_LONGEST_TOLD = 320
 INTRODUCTION = f"""\
 # What agent frameworks make of faults
 
@@ -18,7 +18,7 @@ INTRODUCTION = f"""\
 Each agent of `examples/frameworks` was flown once under each fault below, with its framework's **defaults**:
 nothing was set but the model's name and two tools. It was told `{PROMPT}`. Its tool sends `POST /orders`
 without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
-stopped after {BOUND_S} s.
+stopped {BOUND_S} s after its start.
 
 - **The framework's doing**: how often a request is sent again, whether an exception of a tool is handed to
   the model or ends the program, what the model is then told, how long it waits.
@@ -29,14 +29,25 @@ stopped after {BOUND_S} s.
 - **The tool's doing**: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
   it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
 
-These are single runs of one prompt, not rates. `make findings` repeats them.
+Two examples need a word. `autogen` asks the model once by default: what the tool returned, or its error, is the
+answer. `smolagents` tells the model of an error in the user's message and leaves the model's own call out: the
+scripted model cannot tell what to repeat, so its row under *insistent model* says nothing of a real one's.
+
+These are single runs of one prompt, not rates. Seconds run from the first request to the end of the program,
+on a machine that is busy with other flights: read them as "about". `make findings` repeats all of it.
+"""
+GLANCE = """\
+*Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it ended with
+exit code 0 and said nothing. *Tries*: HTTP requests to the model for one logical call. *> 90 s*: it was still
+waiting, or trying, when it was stopped 90 s after its first request.
 """
 
 
 def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] = TRIALS) -> str:
     """The page. ``versions`` has the packages of each example with their versions, in its order."""
     shown = [trial for trial in trials if trial is not CALM]
-    parts = [INTRODUCTION, _versions(versions, results), *(_section(trial, results) for trial in shown)]
+    parts = [INTRODUCTION, _versions(versions, results), _glance(shown, results)]
+    parts += [_section(trial, results) for trial in shown]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -46,8 +57,27 @@ def _versions(versions: Mapping[str, str], results: Results) -> str:
 
 
 def _calm(observed: Observed) -> str:
-    asked = f"{observed.model.tries} requests to the model, {observed.orders} order"
-    return f"{asked}, {observed.seconds:.0f} s" + (", asks for event streams" if observed.streams else "")
+    asked = f"requests to the model: {observed.model.tries}, orders: {observed.orders}"
+    return f"{asked}, answers with the {observed.source}'s words" + (
+        ", asks for event streams" if observed.streams else ""
+    )
+
+
+def _glance(trials: Sequence[Trial], results: Results) -> str:
+    rows = [(f"`{name}`", *(_short(seen[trial.name]) for trial in trials)) for name, seen in results.items()]
+    return f"## At a glance\n\n{GLANCE}\n" + _table(("example", *(trial.name for trial in trials)), rows)
+
+
+def _short(observed: Observed) -> str:
+    if not observed.delivered:
+        return "not struck"
+    error_as_answer = observed.end == "answered" and observed.source == "neither"
+    ends = {"crashed": "crash", "still running": f"> {observed.seconds:.0f} s"}
+    said = ["**error as answer**" if error_as_answer else ends.get(observed.end, observed.end)]
+    said += [f"**{observed.orders} orders**"] * (observed.orders > 1)
+    repeated = observed.model.tries - observed.model.calls
+    said += [f"{repeated + 1} tries"] * (repeated > 0)
+    return ", ".join(said)
 
 
 def _section(trial: Trial, results: Results) -> str:
@@ -71,7 +101,7 @@ def _row(trial: Trial, observed: Observed) -> tuple[str, ...]:
 
 def _end(observed: Observed) -> str:
     if observed.end == "still running":
-        return f"still running after {BOUND_S} s"
+        return f"still running after {observed.seconds:.0f} s"
     if observed.end == "crashed":
         return f"**crash** after {observed.seconds:.0f} s: `{_code(observed.error)}`"
     if observed.end == "no answer":

@@ -1,0 +1,93 @@
+"""What the page of findings says, from what was recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.findings.environments import environments
+from bench.findings.observed import Asked, Observed, exception_in, orders_in, tool_result_in
+from bench.findings.page import page
+from bench.findings.trials import CALM, TRIALS
+
+CALL = {"function": {"name": "order_item", "arguments": "{}"}}
+PYTHON = """Traceback (most recent call last):
+  File "agent.py", line 1, in <module>
+httpx.ReadTimeout: timed out
+During task with name 'tools' and id '1'
+"""
+NODE = """file:///agent.mjs:9
+RetryError [AI_RetryError]: Failed after 3 attempts.
+    at run (agent.mjs:1:1) {
+  [cause]: TypeError: fetch failed
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "named"),
+    [
+        (PYTHON, "httpx.ReadTimeout: timed out"),
+        (NODE, "RetryError [AI_RetryError]: Failed after 3 attempts."),
+    ],
+)
+def test_the_exception_that_ended_a_program_is_named_without_its_notes(stderr: str, named: str) -> None:
+    assert exception_in(stderr) == named
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        json.dumps({"choices": [{"message": {"tool_calls": [CALL]}}]}),
+        "data: " + json.dumps({"choices": [{"delta": {"tool_calls": [CALL]}}]}) + "\n\ndata: [DONE]\n\n",
+        json.dumps({"output": [{"type": "function_call", "name": "order_item", "arguments": "{}"}]}),
+    ],
+)
+def test_an_order_that_a_model_asks_for_is_found_in_each_form(reply: str) -> None:
+    assert orders_in(reply) == ["{}"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"role": "tool", "content": "no"}]},
+        {"messages": [{"role": "tool", "content": [{"type": "text", "text": "no"}]}]},
+        {"input": [{"type": "function_call_output", "output": "no"}]},
+    ],
+)
+def test_what_a_model_is_told_is_found_in_each_form(body: dict[str, object]) -> None:
+    assert tool_result_in(body) == "no"
+
+
+def observed(**given: object) -> Observed:
+    usual = {"end": "answered", "seconds": 1.0, "model": Asked(2, 2), "shop": Asked(1, 1), "orders": 1}
+    usual |= {
+        "delivered": ("hang",),
+        "streams": False,
+        "told": "",
+        "answer": "",
+        "error": "",
+        "source": "model",
+    }
+    return Observed(**{**usual, **given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"orders": 2}, "| answered, **2 orders** |"),
+        ({"model": Asked(9, 1, 6)}, "9 for 1: 6 by the SDK's retries, 2 by the framework's"),
+        ({"source": "neither", "answer": "error | 503"}, "answers `error \\| 503`"),
+        ({"end": "crashed", "error": "OSError: no"}, "`OSError: no`"),
+        ({"delivered": ()}, "| not struck |"),
+    ],
+)
+def test_a_row_says_what_was_seen(given: dict[str, object], said: str) -> None:
+    trial = TRIALS[1]
+    text = page({"x": "x 1"}, {"x": {CALM.name: observed(), trial.name: observed(**given)}}, [trial])
+    assert said in text
+
+
+def test_every_example_has_an_environment() -> None:
+    held = {name for environment in environments() for name in environment.manifests}
+    assert len(held) == 13
