@@ -14,6 +14,7 @@ answers() { timeout 10 docker info >/dev/null 2>&1; }
 
 complete() {
     command -v docker-compose >/dev/null && command -v debootstrap >/dev/null &&
+        command -v nft >/dev/null && command -v ip >/dev/null &&
         { answers || command -v dockerd >/dev/null; }
 }
 
@@ -23,7 +24,7 @@ install() {
     command -v apt-get >/dev/null || fail "no Docker engine or no docker-compose, and no apt-get to install it with"
     if answers; then engine=--no-install-recommends; fi
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update && apt-get install --yes $engine docker-compose debootstrap; } \
+    { apt-get update && apt-get install --yes $engine docker-compose debootstrap nftables iproute2; } \
         </dev/null >"$folder/apt.log" 2>&1 || fail "apt-get: $(tail -n 1 "$folder/apt.log")"
 }
 

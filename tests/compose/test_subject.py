@@ -45,6 +45,7 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     more["ARM_TIMEOUT"] = "60"  # a machine that is busy with other tests is no failure of the lab
     lab = Lab(folder, environment("subject-") | more, V2 if has(V2) else V1)
     try:
+        lab.compose("build")  # up takes an image that is there, whatever it was built of
         lab.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
         assert lab.wait() == 0, lab.last_words()
         yield lab

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.servers import real_server_path
 from tests.e2e.flight import Hangar, in_folder
+from tests.subjects.taps.conftest import namespaces  # noqa: F401  # a fixture
 from tests.support import required
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice

@@ -83,7 +83,11 @@ def port_link(record: Recorded) -> str:
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_whatever_a_command_calls_is_found_struck_and_recorded(tmp_path: Path, agent: str, tap: str) -> None:
+def test_whatever_a_command_calls_is_found_struck_and_recorded(
+    tmp_path: Path, agent: str, tap: str, request: pytest.FixtureRequest
+) -> None:
+    if tap == "namespace":
+        request.getfixturevalue("namespaces")
     wiring = tmp_path / "found.yaml"
     with shop(tmp_path / "shop.db") as record:
         options = ["--scripted", "--tap", tap, "--faults", json.dumps({"faults": [FIRST_POST]})]

@@ -61,8 +61,17 @@ def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> sub
     ],
 )
 def test_nothing_outlives_a_part_that_is_killed(
-    tmp_path: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, said: str
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    server: ToxiproxyClient,
+    orders: Recorded,
+    tap: str,
+    killed: str,
+    code: int,
+    said: str,
 ) -> None:
+    if tap == "namespace":
+        request.getfixturevalue("namespaces")
     flight = start(tmp_path, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(tmp_path / "pid"))
     subject = pid_in(tmp_path / "pid")
     assert [proxy for proxy in server.proxies().values() if proxy.toxics]

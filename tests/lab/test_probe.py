@@ -34,10 +34,11 @@ def serving():
         thread.join()
 
 
-def test_only_200_is_an_answer():
+def test_only_200_is_an_answer_unless_another_is_wanted():
     with serving() as port:
         assert probe.is_healthy("127.0.0.1", port, "/ready")
         assert not probe.is_healthy("127.0.0.1", port, "/broken")
+        assert probe.is_healthy("127.0.0.1", port, "/broken", "503")
     assert not probe.is_healthy("127.0.0.1", port, "/")
 
 

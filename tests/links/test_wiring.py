@@ -197,6 +197,8 @@ def test_an_mcp_server_over_stdio_is_a_tool_link(write):
     files = load_wiring(write(STDIO)).links["files"]
     assert (files.upstream, files.dialect, files.env) == ("stdio", "mcp", ("FILES_MCP",))
     assert files.command == ("npx", "-y", "server", "./data") and not files.is_model
+    writing = load_wiring(write(STDIO.replace("files: {", "files: {writes: [write_*], "))).links["files"]
+    assert writing.is_write("POST", "/", "write_file") and not writing.is_write("POST", "/", "read_file")
     assert Link.load(json.loads(json.dumps(files.dump()))) == files
 
 

@@ -1,0 +1,54 @@
+"""An agent that runs already, or is just starting."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.sockets import Address, address_of
+from windtunnel.links.subject_spec import HttpSpec
+from windtunnel.settings.settings import SettingsError
+from windtunnel.subjects.http_agent import running_agent
+from windtunnel.subjects.surroundings import Surroundings
+
+HERE = Surroundings("windtunnel.yaml", Path(), Path("logs"), {}, {}, str)
+
+
+@pytest.fixture
+def bound() -> Iterator[socket.socket]:
+    """A port at which nothing listens until it is told to."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield listener
+
+
+def spec(at: Address, **given: float) -> HttpSpec:
+    return HttpSpec(http=f"{at.url}/ask", **given)
+
+
+def test_one_that_is_starting_is_waited_for(bound: socket.socket) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        bound.listen()
+
+    agent = running_agent(spec(address_of(bound), ready_within=30), HERE, lambda: 0.0, sleep)
+    assert agent.kind == "http" and len(slept) == 1
+
+
+def test_one_that_does_not_come_is_an_error_with_the_key(bound: socket.socket) -> None:
+    seconds = map(float, count(0, 10))
+    with pytest.raises(SettingsError, match=r"subject.http: nothing listens there within 30 s"):
+        running_agent(spec(address_of(bound), ready_within=30), HERE, lambda: next(seconds), lambda _: None)
+
+
+def test_without_the_key_it_is_asked_at_once(bound: socket.socket) -> None:
+    def sleep(_: float) -> None:
+        raise AssertionError("nothing is waited for")
+
+    assert running_agent(spec(address_of(bound)), HERE, sleep=sleep).kind == "http"
