@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from bench.findings.environments import environments
+from bench.findings.environments import EXAMPLES, environments
 from bench.findings.observed import Asked, Observed, exception_in, orders_in, tool_result_in
 from bench.findings.page import page
 from bench.findings.trials import CALM, TRIALS
@@ -91,3 +92,9 @@ def test_a_row_says_what_was_seen(given: dict[str, object], said: str) -> None:
 def test_every_example_has_an_environment() -> None:
     held = {name for environment in environments() for name in environment.manifests}
     assert len(held) == 13
+
+
+@pytest.mark.parametrize("agent", sorted(EXAMPLES.glob("*/agent.*")), ids=lambda agent: agent.parent.name)
+def test_an_example_is_short_and_knows_nothing_of_windtunnel(agent: Path) -> None:
+    text = agent.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60 and "windtunnel" not in text.lower() and "base_url" not in text
