@@ -7,9 +7,11 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import waitress
@@ -44,18 +46,27 @@ def main() -> int:
         return 1
 
 
+def _state_path() -> Path:
+    return Path(os.environ.get("STATE_DB") or "state/state.db")
+
+
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
-    """Removes the lane's proxies, for a launcher whose manager is gone. Returns the exit code."""
+    """Removes the lane's proxies, for a launcher whose manager is gone. Returns the exit code.
+
+    Those of links that were found, too: only ``state.db`` knows of them.
+    """
     try:
-        LaneProxies(client, topology).remove()
-    except ToxiproxyError as error:
+        with State(_state_path()) as state:
+            found = [row.link for row in state.found_links.rows(topology.lab_id, topology.lane)]
+        LaneProxies(client, replace(topology, links=topology.links.adding(found))).remove()
+    except (ToxiproxyError, sqlite3.Error) as error:
         sys.stderr.write(f"proxy_manager: could not heal: {error}\n")
         return 1
     return 0
 
 
 def serve(client: ToxiproxyClient, topology: Topology) -> int:
-    state_path = Path(os.environ.get("STATE_DB") or "state/state.db")
+    state_path = _state_path()
     check_version(state_path)
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)

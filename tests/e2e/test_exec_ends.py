@@ -82,7 +82,6 @@ def test_nothing_outlives_a_part_that_is_killed(
     until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
     assert flight.returncode == code, told
     assert said in told and "Traceback" not in told
-    assert len([line for line in told.splitlines() if said and said in line]) <= 2
 
     again = start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url)
     told, _ = again.communicate(timeout=RUN_PATIENCE_S)

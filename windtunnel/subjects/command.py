@@ -71,6 +71,8 @@ class CommandSubject:
         return ProcessGroup(self.tap.words(words), environ, folder, given, shown=self._spec.show)
 
     def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
+        if self._spec.prompt == "none" and not said.end and file is None:
+            return SubjectResult(ended_by="text", response="")  # nobody asked it for an answer
         way = self._spec.answer
         if file is not None:
             return _answer_in(file)
