@@ -27,6 +27,8 @@ _VERSION_IN_META = "io.modelcontextprotocol/protocolVersion"
 # the field of params that a request's header repeats, by its method
 _NAMED_BY = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 SERVER_ERROR, INVALID_REQUEST = -32000, -32600
+ToolAnswer = Literal["", "result", "error"]
+"""How a call of a tool was answered; empty where that is not known."""
 
 
 class ModelContextProtocol:
@@ -118,6 +120,21 @@ class McpMessage:
     def is_tool_result(self) -> bool:
         """Whether it is what a tool gave, an error of the tool included."""
         return self.result is not None and isinstance(self.result.get("content"), list)
+
+    @property
+    def tool_answer(self) -> ToolAnswer:
+        """What it says of the tool that was called: that it has done it, or that it has failed.
+
+        Empty for a result that says that the call is not over (a task, a question to the client), and for a
+        message that is no response.
+        """
+        if self.error is not None:
+            return "error"
+        if self.result is None or "task" in self.result:
+            return ""
+        if self.result.get("isError"):
+            return "error"
+        return "result" if self.result.get("resultType", "complete") == "complete" else ""
 
     @property
     def tools(self) -> list[dict[str, Any]]:

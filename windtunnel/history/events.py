@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.core.sockets import Address
+from windtunnel.dialects.mcp import ToolAnswer
 from windtunnel.faults.base import WhyNot
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
@@ -386,6 +387,8 @@ class Exchange:
     and no fault of the gateway's on it is why; ``error`` may say more.
     ``client_left``: the client was gone before its reply was complete.
     ``message``: the method of the message of MCP that the request carried, ``tool`` the tool that it called.
+    ``tool_answer``: how the server itself answered that call, before any fault changed it: by a result, or by
+    an error (of the tool or of the protocol); empty where no whole answer was seen, or it cannot be read.
 
     ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
     wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
@@ -439,6 +442,7 @@ class Exchange:
     reply_cut: bool = False
     message: str = ""
     tool: str = ""
+    tool_answer: ToolAnswer = ""
     upstream_status: int | None = None
     model: str | None = None
     tokens_in: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.gateway.stdio.lines_lab import Ends, answer, call, faults, message, r
 from windtunnel.dialects.http import RawReply, json_reply, whole
 from windtunnel.faults.base import Act, Changed
 from windtunnel.history.events import Exchange
+from windtunnel.judging.oracle.wire_duplicates import proven_duplicates
 
 OWN = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 LINE = json.dumps(OWN).encode()
@@ -222,3 +224,41 @@ def test_what_a_server_sends_of_its_own_accord_can_be_lost(lab: Lab, ends: Ends)
     ]
     ends.server.sendall(changed)
     assert read(ends.client) == changed, "no attempt is in progress, and so no fault"
+
+
+FAILED = message(id=1, result={"content": [], "isError": True})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (answer(1), "result"),
+        (FAILED, "error"),
+        (message(id=1, error={"code": -32603, "message": "no"}), "error"),
+    ],
+    ids=["result", "failed", "rpc"],
+)
+def test_how_the_server_itself_answered_a_call_is_recorded(
+    lab: Lab, ends: Ends, arm: Any, line: bytes, said: str
+):
+    arm(lambda tried: Act(reply=lambda reply: Changed(reply.with_json(OWN))))
+    ends.client.sendall(call(1))
+    assert read(ends.server) == call(1)
+    ends.server.sendall(line)
+    assert read(ends.client) == LINE + b"\n"
+    assert struck(lab, 1).tool_answer == said
+
+
+@pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (answer(1), "duplicated")])
+def test_a_lost_error_and_a_successful_retry_are_no_duplicate(
+    lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str
+):
+    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
+    for id, line in ((1, first), (2, answer(2))):
+        ends.client.sendall(call(id))
+        assert read(ends.server) == call(id)
+        ends.server.sendall(line)
+    assert read(ends.client) == answer(2)
+    lab.settle()
+    writes = [replace(exchange, write=True) for exchange in lab.exchanges(2)]
+    assert proven_duplicates(writes, ()).axis == axis

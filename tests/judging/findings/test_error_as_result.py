@@ -46,6 +46,10 @@ def test_a_write_that_found_nobody_is_one():
         pytest.param([lost(), DONE], id="carried out, reply lost"),
         pytest.param([lost(status=409), DONE], id="there already, reply lost"),
         pytest.param([lost(status=None), DONE], id="maybe carried out"),
+        pytest.param(
+            [lost(status=200, write=True, tool="order", message="tools/call", tool_answer="error"), DONE],
+            id="a tool's error, which may say that it is there already",
+        ),
         pytest.param([asked(status=500), DONE], id="failed, maybe carried out"),
         pytest.param([asked(status=409), DONE], id="there already"),
         pytest.param([asked(status=404, method="DELETE", target="/orders/1"), DONE], id="gone already"),

@@ -98,6 +98,21 @@ def test_a_call_of_a_tool_of_mcp_is_told_by_the_tools_name():
     assert told[0].startswith("add_order was sent again")
 
 
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (("result", "result"), "both were executed"),
+        (("", "result"), "it may have been executed twice"),
+        (("error", "result"), None),
+        (("result", "error"), None),
+    ],
+)
+def test_what_the_tool_itself_answered_says_whether_it_was_executed(answers, said):
+    first, again = ({**CALL, "tool_answer": answer} for answer in answers)
+    told = seen(lost(**first), asked(0.4, status=200, **again), links=SERVER)
+    assert [text.count(said) for text in told] == ([1] if said else [])
+
+
 def test_other_messages_of_mcp_write_nothing():
     listed = {**CALL, "message": "tools/list", "tool": ""}
     assert seen(lost(**listed), asked(0.4, status=200, **listed), links=SERVER) == []

@@ -146,3 +146,34 @@ def test_a_request_that_no_link_declares_is_said_when_it_is_read(change, error):
 def test_a_declared_write_with_a_star_can_be_asked_for_by_its_path():
     for path in ("/orders/7", "/orders/*"):
         parse_expect({"requests": [{"link": "shop", "method": "delete", "path": path}]}, LINKS)
+
+
+TOOL = {"target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "order"}
+BY_ANSWER = [("result", "executed"), ("error", "refused"), ("", "maybe")]
+
+
+@pytest.mark.parametrize(("answer", "fate"), BY_ANSWER)
+def test_a_tool_of_mcp_says_itself_below_a_200_whether_it_has_done_it(answer, fate):
+    assert [w.fate for w in world_writes([write(200, tool_answer=answer, **TOOL)])] == [fate]
+
+
+@pytest.mark.parametrize(("status", "fate"), [(404, "refused"), (500, "maybe"), (None, "maybe")])
+def test_a_status_that_is_no_success_says_it_of_a_tool_of_mcp_too(status, fate):
+    assert [w.fate for w in world_writes([write(status, tool_answer="error", **TOOL)])] == [fate]
+
+
+def test_each_delivery_of_a_tools_call_counts_by_its_own_answer():
+    def repeated(*statuses, last="result"):
+        evidence = {"copies": 3, "statuses": list(statuses), "tool_answers": ["error", "result"]}
+        return write(
+            fault=met("duplicate_request", evidence=evidence), forwarded=True, tool_answer=last, **TOOL
+        )
+
+    assert [w.fate for w in world_writes([repeated(200, 200, 200)])] == ["refused", "executed", "executed"]
+    assert [w.fate for w in world_writes([repeated(200, 200, last="")])] == ["refused", "executed", "maybe"]
+
+
+def test_what_a_tool_refused_is_told_as_its_error():
+    order = {"link": "shop", "method": "POST", "path": "/mcp"}
+    verdict = judged(write(200, tool_answer="error", **TOOL), asked=(order,))
+    assert verdict.axis == "lost" and "(refused: order of shop with an error of the tool)" in verdict.why

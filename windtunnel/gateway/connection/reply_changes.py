@@ -16,6 +16,7 @@ from windtunnel.gateway.connection.upstream_reply import (
     UnchangedReply,
     UpstreamReply,
 )
+from windtunnel.gateway.http1.framing import Sink
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.http1.messages import Decoder, Unreadable, content_encoding, decoded, reply_of
 from windtunnel.gateway.http1.reply_reader import ReplyReader
@@ -24,7 +25,8 @@ _MAX_REMEMBERED = 256 * 1024
 
 
 class ReplyChanges:
-    """Follows one reply past its candidates. ``remember`` is given a copy of the reply.
+    """Follows one reply past its candidates. ``remember`` is given a copy of the reply, ``observe`` what its
+    body carries, as it comes.
 
     ``ending`` says how it ends for the client, ``done`` that nothing more of the upstream's is wanted.
     """
@@ -37,11 +39,13 @@ class ReplyChanges:
         keep_alive: bool,
         swallow_continue: bool,
         remember: Callable[[Reply], None] | None = None,
+        observe: Sink | None = None,
     ) -> None:
         self.upstream_reply = UpstreamReply(list(candidates), keep_alive, head.method == "HEAD")
         self.reader = ReplyReader(head.method, head.upgrade, swallow_continue, self._keep)
         self._takes_chunks = head.lines[0].endswith(b"HTTP/1.1")
         self._remember = remember
+        self._observe = observe
         self._memory = bytearray()
         self._carried = bytearray()
         self._treatment: ReplyTreatment | None = None
@@ -68,6 +72,8 @@ class ReplyChanges:
 
     def _keep(self, data: bytes) -> None:
         self._carried += data
+        if self._observe is not None:
+            self._observe(data)
         if self._remember is not None:
             self._memory += data[: _MAX_REMEMBERED + 1 - len(self._memory)]
 

@@ -12,6 +12,7 @@ from windtunnel.gateway.connection.reply_changes import ReplyChanges
 from windtunnel.gateway.connection.reply_writer import ReplyWriter, SentReply
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.usage import kept_for_usage
+from windtunnel.gateway.http1.framing import Sink
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.http1.rendering import refusal, render
 from windtunnel.gateway.http1.reply_reader import ReplyReader
@@ -60,8 +61,9 @@ class ReplyDelivery:
         """Gets ready for the upstream's reply to that head."""
         candidates = request.plan.reply_candidates if request.plan else []
         kept = request.kept = kept_for_usage(request) if request.of_model else None
+        observe = None if request.message is None else request.upstream_sink()
         if not candidates and not request.reply_is_remembered:
-            sink = request.reply_sink()
+            sink = _both(request.reply_sink(), observe)
             self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue, sink)
             return
         self.changes = ReplyChanges(
@@ -70,6 +72,7 @@ class ReplyDelivery:
             keep_alive=request.keep_alive,
             swallow_continue=request.swallow_continue,
             remember=kept.noting_upstream(request.reply_memory()) if kept else request.reply_memory(),
+            observe=observe,
         )
         self.reader = self.changes.reader
         self.writer = self._new_writer(request)
@@ -189,6 +192,8 @@ class ReplyDelivery:
         if upstream is not None and upstream.head is not None:
             request.upstream_status = upstream.head.status
             request.reply_block = upstream.block
+            if request.server_reply is not None:
+                request.server_reply.block = upstream.block
         if writer is None and request.plan is None and not client_was_gone:
             return  # as most do: no fault, and the client was there
         if writer is not None:
@@ -208,6 +213,18 @@ class ReplyDelivery:
             met.take_back("cut_short")
         else:
             _account_for(met, writer, changes, client_was_gone)
+
+
+def _both(first: Sink | None, second: Sink | None) -> Sink | None:
+    """A sink that gives to both what it is given."""
+    if first is None or second is None:
+        return first or second
+
+    def give(data: bytes) -> None:
+        first(data)
+        second(data)
+
+    return give
 
 
 def _rendered(request: RequestInProgress, reply: Reply) -> bytes:

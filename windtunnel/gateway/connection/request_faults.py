@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from windtunnel.dialects.mcp import ToolAnswer
 from windtunnel.faults.plan import MetFault
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.server_reply import ServerReply
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.http1.reply_reader import ReplyReader
 
@@ -42,20 +44,26 @@ class RequestCopies:
     """``message`` is the whole request; ``left`` copies are still to be sent after the one under way.
 
     ``reader`` follows the reply to the copy under way, which the client does not get; with none ``left``
-    that reply is not read here.
+    that reply is not read here. Of a ``tool_call`` of MCP the evidence says how each copy but the last was
+    answered.
     """
 
-    def __init__(self, fault: MetFault, head: RequestHead, message: bytes) -> None:
+    def __init__(
+        self, fault: MetFault, head: RequestHead, message: bytes, *, tool_call: bool = False
+    ) -> None:
         self.message = message
         self.head = head
         self.left = fault.act.copies - 1
         self._fault = fault
         fault.answered = False
         self._statuses: list[int] = []
+        self._tool_answers: list[ToolAnswer] | None = [] if tool_call else None
         self.reader = self._new_reader()
 
     def _new_reader(self) -> ReplyReader:
-        return ReplyReader(self.head.method, self.head.upgrade, True)
+        self._server_reply = ServerReply()
+        sink = None if self._tool_answers is None else self._server_reply.keep
+        return ReplyReader(self.head.method, self.head.upgrade, True, sink)
 
     def note_reply(self, reader: ReplyReader) -> None:
         """Puts the status of a copy's reply into the fault's evidence, however far that reply came."""
@@ -67,7 +75,12 @@ class RequestCopies:
         """The reply to the copy under way is over: the next copy is to be sent."""
         self.note_reply(self.reader)
         self.left -= 1
-        self._fault.mark_injected({"statuses": self._statuses})
+        evidence: dict[str, object] = {"statuses": self._statuses}
+        if self._tool_answers is not None:
+            self._server_reply.block = self.reader.block
+            self._tool_answers.append(self._server_reply.tool_answer)
+            evidence["tool_answers"] = self._tool_answers
+        self._fault.mark_injected(evidence)
         self._fault.mark_acting(time.perf_counter())
         if self.left:
             self.reader = self._new_reader()

@@ -15,6 +15,7 @@ from windtunnel.faults.plan import Plan
 from windtunnel.gateway.baggage import identity_in
 from windtunnel.gateway.connection.bodies import BodyStart
 from windtunnel.gateway.connection.sent_pieces import SentPieces
+from windtunnel.gateway.connection.server_reply import ServerReply
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
 from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
@@ -27,7 +28,8 @@ class RequestInProgress:
 
     Bytes are counted as they crossed the client's side, header blocks included. ``began`` and ``ended``
     are on the clock of ``perf_counter``: the first byte, and the reply's last or the end without any;
-    ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later.
+    ``whole_at`` is the request's last byte. ``kept`` is what a model's client was sent, to be read later, and
+    ``server_reply`` what a server of MCP answered by itself.
     ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model. ``message``:
     on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
     what that message calls. ``of_lines``: it came as a line, and its HTTP was made here.
@@ -82,6 +84,7 @@ class RequestInProgress:
     reply_block: bytes
     upstream_status: int | None
     kept: SentPieces | None
+    server_reply: ServerReply | None
     _body: Body
     keyed: bool
     recorded: bool
@@ -107,7 +110,7 @@ class RequestInProgress:
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         self.run = self.attempt = self.client_eof_at = self.status = self.error = self.held = self.plan = None
-        self.reply_start = self.upstream_status = self.kept = None
+        self.reply_start = self.upstream_status = self.kept = self.server_reply = None
         self.reply_block = b""
         self.attempt_json = self.episode = self.fingerprint = self.tool = ""
         self.attempt_number = self.call = self.try_ = self.configuration = 0
@@ -201,6 +204,13 @@ class RequestInProgress:
             return None
         self.reply_start = BodyStart()
         return self.reply_start.keep
+
+    def upstream_sink(self) -> Sink | None:
+        """Takes what the upstream's reply to a message of MCP carries; None if no record is made of it."""
+        if self.run is None or self.head.method != "POST":
+            return None
+        self.server_reply = ServerReply()
+        return self.server_reply.keep
 
     # its faults
 

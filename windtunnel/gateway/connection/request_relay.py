@@ -77,7 +77,7 @@ class RequestRelay:
         head, message = message_for(request, endpoint, body, is_tool=self._endpoint is not None)
         fault = request.plan.request_fault if request.plan is not None else None
         if fault is not None and fault.act.copies > 1:
-            self._copies = RequestCopies(fault, head, message)
+            self._copies = RequestCopies(fault, head, message, tool_call=bool(request.tool))
         else:
             self.reply.expect(request, head)
         upstream.send(message)

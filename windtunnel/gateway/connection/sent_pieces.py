@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from windtunnel.dialects.http import Reply
 
-_MAX_KEPT = 4 << 20
+MAX_KEPT = 4 << 20
 Piece = tuple[float, bytes]
 """What went out at one time, on the clock of ``perf_counter``."""
 
@@ -24,7 +24,7 @@ class SentPieces:
 
     def keep(self, at: float, data: bytes) -> None:
         self._size += len(data)
-        if self._size <= _MAX_KEPT:
+        if self._size <= MAX_KEPT:
             self.pieces.append((at, data))
         else:
             self.pieces.clear()

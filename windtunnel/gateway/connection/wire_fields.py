@@ -31,7 +31,7 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     # of most requests only the dialect is said, and that is the same for all of their link
     fields, secret = listener.dialect_field, ""
     if request.message:
-        fields += _of_message(request.message, request.tool)
+        fields += _of_message(request.message, request)
     if request.request_done and request.whole_at - request.began >= _NOTABLE_S:
         fields += f',"request_ms":{(request.whole_at - request.began) * 1000:.3f}'
     if request.tls:
@@ -48,8 +48,13 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     return fields
 
 
-def _of_message(method: str, tool: str) -> str:
-    return f',"message":{_quote(method)}' + (f',"tool":{_quote(tool)}' if tool else "")
+def _of_message(method: str, request: RequestInProgress) -> str:
+    fields = f',"message":{_quote(method)}'
+    if request.tool:
+        fields += f',"tool":{_quote(request.tool)}'
+        answer = request.server_reply.tool_answer if request.server_reply else ""
+        fields += f',"tool_answer":"{answer}"' if answer else ""
+    return fields
 
 
 def _of_write(request: RequestInProgress, link: Link) -> str:

@@ -41,6 +41,8 @@ def _certainly_failed(sent: Sent) -> bool:
     """Whether its caller got no success, and there was none."""
     if sent.executed != "no" or sent.succeeded:
         return _is_error_body(sent)
+    if sent.tool_failed:
+        return False  # its text, which is not read, may say that all is as asked already
     return sent.answered not in _MAY_BE_AS_ASKED and sent.status not in _MAY_BE_AS_ASKED
 
 
@@ -88,6 +90,7 @@ ERROR_AS_RESULT = Rule(
         "one try of that method and path was carried out, or may have been",
         "another write on the same link was, or one of another attempt: it may have done the same",
         "the status is 404, 409, 410 or 412: what is there already, or gone already, may be as asked",
+        "a tool of MCP answered by an error of its own: its text may say the same",
         "only reads failed: the answer may be known from elsewhere",
     ),
     mistaken=("a write that nobody had asked for, and that the answer does not speak of",),

@@ -65,12 +65,13 @@ WRITE_REPEATED = Rule(
     fires=(
         "A call that changes state was sent, its reply did not reach the caller, its upstream had carried it "
         "out or may have, and the same call was sent again in the attempt with no key by which the upstream "
-        "could know the repetition. `harmful` if both were answered with 2xx or 3xx by the upstream, else "
-        "`risky`; a `note` for PUT and DELETE, which HTTP allows to be repeated."
+        "could know the repetition. `harmful` if both were answered with 2xx or 3xx by the upstream (a "
+        "tool of MCP: with a result), else `risky`; a `note` for PUT and DELETE, which HTTP allows to be "
+        "repeated."
     ),
     silent=(
         "both carry the same Idempotency-Key, or the same value in the field that the wiring names",
-        "the first, or the repetition, was not forwarded or was refused with 4xx",
+        "the first, or the repetition, was not forwarded or was refused (4xx; a tool of MCP: an error)",
         "the reply reached the caller, or nobody knows whether it did (a toxic that may cut replies is "
         "armed, and the subject keeps no record)",
         "the caller read something on that link in between, and not both were certainly executed",

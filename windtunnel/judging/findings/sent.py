@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from windtunnel.core.caller_errors import error_kind
 from windtunnel.history.events import Exchange, ModelCall, ToolTry
+from windtunnel.judging.oracle.wire_writes import Fate, fate_of
 from windtunnel.links.link import Link
 
 Executed = Literal["yes", "no", "maybe"]
 SameKey = tuple[int, str, str]
+_EXECUTED: Mapping[Fate, Executed] = {"executed": "yes", "refused": "no", "maybe": "maybe"}
 
 
 @dataclass(frozen=True)
@@ -158,10 +161,12 @@ class Sent:
             return self._executed_past_gateway
         if not exchange.forwarded:
             return "no"
-        status = self.answered
-        if status is None or status >= 500:
-            return "maybe"
-        return "yes" if status < 400 else "no"
+        return _EXECUTED[fate_of(self.answered, exchange.tool_answer if exchange.tool else None)]
+
+    @property
+    def tool_failed(self) -> bool:
+        """Whether a tool of MCP itself answered by an error, of which only its text says why."""
+        return self.exchange is not None and self.exchange.tool_answer == "error"
 
     @property
     def answered(self) -> int | None:

@@ -58,7 +58,7 @@ def _axis(
     if pairing.wrong:
         return "wrong", f"{_named(write for _, write in pairing.wrong)} not as asked"
     if pairing.missing:
-        refused = [f"{write.name} with {write.status}" for write in writes if write.fate == "refused"]
+        refused = [f"{write.name} with {write.refusal}" for write in writes if write.fate == "refused"]
         why = f" (refused: {', '.join(dict.fromkeys(refused))})" if refused else ""
         return "lost", f"{', '.join(request.name for request in pairing.missing)} missing{why}"
     if pairing.extra:

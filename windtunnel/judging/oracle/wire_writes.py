@@ -1,23 +1,28 @@
 """What an upstream did with the writes that the wiring declares, by the gateway's record of them. Pure.
 
 A request that was forwarded whole is *executed* if the upstream answered 2xx or 3xx, *refused* at 4xx and
-*maybe* at 5xx or without an answer, whatever its caller saw.
+*maybe* at 5xx or without an answer, whatever its caller saw. A tool of MCP says below a 2xx whether it has
+done it: a result is *executed*, an error *refused*, and what the gateway could not read *maybe*.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
+from windtunnel.dialects.mcp import ToolAnswer
 from windtunnel.history.events import Exchange
 
 Fate = Literal["executed", "refused", "maybe"]
 FATES: tuple[Fate, ...] = ("executed", "maybe", "refused")
 # The same again changes nothing more: RFC 9110, 9.2.2.
 IDEMPOTENT_METHODS = frozenset(("PUT", "DELETE"))
+_NOT_KNOWN: ToolAnswer = ""
+_BY_TOOL_ANSWER: Mapping[ToolAnswer, Fate] = {"result": "executed", "error": "refused", "": "maybe"}
 
 
 @dataclass(frozen=True)
@@ -54,33 +59,44 @@ class WireWrite:
         return f"{self.exchange.tool or f'{self.exchange.method} {self.path}'} of {self.exchange.link}"
 
     @property
+    def refusal(self) -> str:
+        """What a refused one was answered: a status, or the error of a tool."""
+        return "an error of the tool" if self.status is not None and self.status < 400 else str(self.status)
+
+    @property
     def row(self) -> dict[str, Any]:
         """Its time, as a row of the lab's own side effects has it."""
         return {"at": self.exchange.start, "idempotency_key": None}
 
 
-def fate_of(status: int | None) -> Fate:
-    """By what the upstream answered."""
+def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
+    """By what the upstream answered; ``tool_answer`` is None for what is no call of a tool of MCP."""
     if status is None or status >= 500:
         return "maybe"
-    return "refused" if status >= 400 else "executed"
+    if status >= 400:
+        return "refused"
+    return "executed" if tool_answer is None else _BY_TOOL_ANSWER[tool_answer]
 
 
 def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
     """Each delivery of a write to its upstream: several where a fault of the gateway repeated it."""
     if not (exchange.write and exchange.forwarded):
         return
-    for status in _statuses(exchange):
-        yield WireWrite(exchange, fate_of(status), status)
+    for status, tool_answer in _answers(exchange):
+        yield WireWrite(exchange, fate_of(status, tool_answer if exchange.tool else None), status)
 
 
-def _statuses(exchange: Exchange) -> Sequence[int | None]:
+def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
+    """The status that each delivery was answered with, and how a tool answered it."""
     for met in exchange.faults:
         copies, statuses = met.evidence.get("copies"), met.evidence.get("statuses")
         if met.injected and isinstance(copies, int) and isinstance(statuses, list):
-            unanswered = len(statuses) < copies
-            return [*statuses, None] if unanswered else statuses
-    return [exchange.answered]
+            unanswered = [None] if len(statuses) < copies else []
+            before_last = met.evidence.get("tool_answers", [])
+            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_NOT_KNOWN))
+            yield from zip([*statuses, *unanswered], tool_answers, strict=False)
+            return
+    yield exchange.answered, exchange.tool_answer
 
 
 def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
