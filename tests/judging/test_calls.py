@@ -49,3 +49,8 @@ def test_a_request_that_was_only_delayed_needs_no_other():
     delayed = replace(ASKED, faults=[FaultMet("d", "delay", True)])
     (row,) = calls_by_link([STARTED, delayed])
     assert dict(row.struck) == {"delay": 1} and not row.failed
+
+
+def test_a_server_that_never_answered_is_told_of():
+    (row,) = calls_by_link([STARTED])
+    assert (row.link, row.requests) == ("shop", 0)

@@ -34,10 +34,14 @@ class LinkCalls:
 
 
 def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
-    """A row for each link that was called or had a toxic, in the order of the wiring and of being found."""
+    """A row for each link that was called, had a toxic or was found, in the order of the wiring.
+
+    One may be found by a call that never became a request, since nobody answered the connection.
+    """
     events = list(events)
     started = next(event for event in events if isinstance(event, RunStarted))
     rows = {link.name: LinkCalls(link.name, link.upstream) for link in started.wired}
+    found = {link.name for link in started.wired if link.found}
     for event in events:
         if isinstance(event, AttemptArmed):
             for toxic in event.toxics:
@@ -49,7 +53,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         row.struck.update(_injected(exchange))
         if _injected(exchange) and not _went_well(exchange):
             _add_reaction(row, exchange, exchanges[place + 1 :])
-    return [row for row in rows.values() if row.requests or row.toxics]
+    return [row for row in rows.values() if row.requests or row.toxics or row.link in found]
 
 
 def _injected(exchange: Exchange) -> list[str]:
