@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,17 @@ def test_a_client_may_come_back_with_its_session(lab: Lab, service: ScriptedUpst
 def test_without_interception_there_is_no_authority(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         assert lab.control("GET", "/authority").status_code == 404
+
+
+def test_a_handshake_that_comes_after_the_gateway_has_ended_its_side_is_not_answered(lab: Lab) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        trusting(lab.pem).wrap_bio(incoming, outgoing, server_hostname="search.test").do_handshake()
+    hello = outgoing.read()
+    with dial(plain_address(lab)) as client, ThreadPoolExecutor() as pool:
+        client.sendall(hello[:1])
+        settling = pool.submit(lab.settle, 60)
+        assert client.recv(1) == b""  # it is being settled
+        client.sendall(hello[1:])
+        client.shutdown(socket.SHUT_WR)
+        assert settling.result()["settled"]

@@ -32,6 +32,7 @@ class TlsConnection(asyncio.Protocol):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._handshake_done = False
         self._silent = False  # nothing more is said to the client
+        self._eof_sent = False
         self._client_ended = self._stays_open = False
         # what TCP can do alone is passed on as it is
         self.is_closing = transport.is_closing
@@ -118,8 +119,9 @@ class TlsConnection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        if self._outgoing.pending:
-            self._transport.write(self._outgoing.read())
+        encrypted = self._outgoing.read()
+        if encrypted and not self._eof_sent:  # else it answers a handshake that came too late
+            self._transport.write(encrypted)
 
     def can_write_eof(self) -> bool:
         return True
@@ -127,6 +129,7 @@ class TlsConnection(asyncio.Protocol):
     def write_eof(self) -> None:
         """Ends this side alone, by close_notify and FIN; what the client still sends is read."""
         self._say_no_more()
+        self._eof_sent = True
         self._transport.write_eof()
 
     def close(self) -> None:
