@@ -30,8 +30,8 @@ stopped {BOUND_S} s after its start.
   it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
 
 Three examples need a word. `autogen` asks the model once by default: what the tool returned, or its error, is
-the answer. `openai_node` has no framework: the loop around the SDK is the example's, which catches nothing that
-its tool throws. `smolagents` tells the model of an error in the user's message and leaves the model's own call
+the answer. `openai_node` has no framework: the loop around the SDK is the example's, and catches nothing that
+its tool throws. `smolagents` tells the model of an error in the user's message and leaves the model's call
 out: the scripted model cannot tell what to repeat, so its row under *insistent model* is not what a real one
 does.
 
