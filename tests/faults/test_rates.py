@@ -20,6 +20,7 @@ from windtunnel.faults.rates import conditions_of, marginals
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
 from windtunnel.faults.sets.presets import find_set, preset_names
+from windtunnel.links.link import Link
 from windtunnel.links.wiring import lab_links
 
 TRIES = 3000
@@ -131,9 +132,11 @@ def test_the_rates_of_a_preset_are_those_of_many_tries(name: str, link: str, one
 def test_of_every_fault_it_can_be_told_whether_it_only_delays(kind: type[Fault]) -> None:
     if any(info.is_required() for info in kind.model_fields.values()):
         pytest.skip("it has no defaults")
-    link = "model" if kind.where == "model" else "search"
-    first = {**entry("unavailable", 1), "links": link}
-    assert rates(a_set(first, {**entry(kind.name, 0.5), "id": "second", "links": link}))["second"] == (
+    link = {"model": "model", "mcp": "files"}.get(kind.where, "search")
+    entries = [entry("unavailable", 1), {**entry(kind.name, 0.5), "id": "second"}]
+    data = {"faults": [{**given, "links": link} for given in entries]}
+    links = lab_links().adding([Link("files", "http://127.0.0.1:9/mcp", "mcp")])
+    assert rates(build_set(data, "test", REGISTRY, links))["second"] == (
         (0.5, 0.5) if kind.name == "delay" else (0, 0)
     )
 

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow
 _PORTS = {link.port for link in lab_links()}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
 PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8").replace("5008", str(_FREE))
-COPIED = ("agent", "experiments", "flask_tools", "tests", "windtunnel", "docker-compose.yaml", ".env.example")
+COPIED = (
+    *("agent", "experiments", "flask_tools", "tests", "windtunnel"),
+    *("docker-compose.yaml", "compose.subject.yaml", ".env.example"),
+)
 # the page's own tests, and those of the project that a tool which is not complete would fail
 RUN = (
     *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),

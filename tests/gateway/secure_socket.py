@@ -34,7 +34,11 @@ class SecureSocket:
         self._unsent = b""
         self.getsockname, self.getpeername = plain.getsockname, plain.getpeername
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._shake_hands()
+        try:
+            self._shake_hands()
+        except BaseException:
+            plain.close()
+            raise
 
     def _shake_hands(self) -> None:
         while True:

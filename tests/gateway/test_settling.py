@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,14 +93,22 @@ def test_a_client_that_closes_too_has_it_settled_at_once(lab: Lab, pool: ThreadP
     assert settling.result(PATIENCE_S) == SETTLED
 
 
+def _is_ended(lab: Lab) -> bool:
+    """Whether a connection that asks nothing is ended; with TLS that may come before its handshake."""
+    try:
+        with dial(lab.address("search")) as idle:
+            return idle.recv(1) == b""
+    except ssl.SSLEOFError:
+        return True
+
+
 def test_an_unanswered_request_is_waited_for(lab: Lab, service: Service, pool: ThreadPoolExecutor) -> None:
     service.may_answer.clear()
     with dial(lab.address("search")) as client:
         client.sendall(GET)
         until(lambda: service.asked)
         settling = pool.submit(lab.settle, 60)
-        with dial(lab.address("search")) as idle:
-            assert idle.recv(1) == b""  # it is being settled
+        assert _is_ended(lab)  # it is being settled
         assert not settling.done()
         service.may_answer.set()
         assert read_all(client) == REPLY

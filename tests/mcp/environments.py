@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,13 +39,16 @@ def _environment(needs: Path) -> Path:
     _require("npm" if needs.suffix == ".json" else sys.executable)
     digest = sha256(needs.read_bytes() + sys.version.encode()).hexdigest()[:12]
     home = _CACHE / f"{needs.stem}-{digest}"
-    if not (home / "ready").exists():
-        if not required("index"):
-            pytest.skip("no SDKs of MCP are installed: WINDTUNNEL_REQUIRE=index installs them")
-        shutil.rmtree(home, ignore_errors=True)
-        home.mkdir(parents=True)
-        _install(needs, home)
-        (home / "ready").touch()
+    if not (home / "ready").exists() and not required("index"):
+        pytest.skip("no SDKs of MCP are installed: WINDTUNNEL_REQUIRE=index installs them")
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with home.with_suffix(".lock").open("w") as lock:  # tests in another process may want the same
+        flock(lock, LOCK_EX)
+        if not (home / "ready").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir()
+            _install(needs, home)
+            (home / "ready").touch()
     return home
 
 
