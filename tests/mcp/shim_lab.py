@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.flight import in_folder
 from tests.support import PATIENCE_S, ROOT
 from windtunnel.lab.launcher import Lab
@@ -26,12 +28,14 @@ HANDED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 @contextmanager
 def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] = ()) -> Iterator[Lab]:
-    wiring = build_wiring(
-        WiringFile("wiring", {"links": {"files": {"mcp": {"command": list(command)}}}}), folder
-    )
-    configuration = in_folder(load_configuration(os.environ, wiring=wiring), folder)
-    with Lab(configuration, choice or Choice("embedded")) as lab:
-        yield lab
+    # away from the usual ports: a proxy that is closed for a while would lose its own to another test's lab
+    files = {"mcp": {"command": list(command)}, "port": 4321}
+    wiring = build_wiring(WiringFile("wiring", {"links": {"files": files}}), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "private"))  # where no lab of another test is found
+        configuration = in_folder(load_configuration(os.environ, wiring=wiring), folder)
+        with Lab(configuration, choice or Choice("embedded")) as lab:
+            yield lab
 
 
 class Client:
