@@ -102,6 +102,7 @@ class SecureSocket:
         with self._lock:
             with suppress(ssl.SSLWantReadError):  # the other side need not have ended
                 self._tls.unwrap()
+                self.told_end = True
             encrypted = self._outgoing.read()
         self.plain.sendall(encrypted)
 

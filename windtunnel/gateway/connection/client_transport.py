@@ -62,12 +62,13 @@ class ClientTransport:
 
     ``write`` sends bytes. ``tls``: ``fresh`` if they go through TLS and no request has come that way yet,
     ``kept`` after the first; empty without TLS. ``full``: the client reads too slowly, so that more bytes
-    would pile up here. ``half_closed``: the client sends no more. ``lost``: the connection is
-    gone. ``closing``: it is being closed, and whatever the client still sends is thrown away.
+    would pile up here. ``half_closed``: the client sends no more; ``said_all``: it is sent no more. ``lost``:
+    the connection is gone. ``closing``: it is being closed, and whatever the client still sends is thrown
+    away.
     """
 
     def __init__(self, transport: ByteStream) -> None:
-        self.full = self.half_closed = self.lost = self.closing = False
+        self.full = self.half_closed = self.lost = self.closing = self.said_all = False
         self.write: Callable[[bytes], None] = transport.write
         self._transport = transport
         self.tls: Literal["", "fresh", "kept"] = ""
@@ -144,6 +145,7 @@ class ClientTransport:
         A client that does not close its side within that time is cut off.
         """
         self.write = _throw_away
+        self.said_all = True
         if not self._transport.is_closing():
             self._transport.write_eof()
         self.stop_timer()

@@ -85,6 +85,8 @@ class _FirstBytes(asyncio.Protocol):
             self._hand_over()
 
     def _start_tls(self, data: bytes) -> None:
+        if self._connection.client.said_all:
+            return  # its attempt ended before the first byte came: a handshake cannot be answered any more
         tls = self._tls = TlsConnection(self._transport, self._context(), self, self._on_no_tls)
         self._connection.client.start_tls(tls)
         self._transport.set_protocol(tls)
