@@ -1,0 +1,44 @@
+"""What the proxy manager records: links that it opened, toxics that it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windtunnel.toxiproxy.planned import PlannedToxic
+
+ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
+
+
+@dataclass(frozen=True)
+class LinkOpened:
+    """In this attempt the subject called a server for the first time, and a ``link`` to it was made.
+
+    ``toxics``: those of the plan that the attempt has on it from now on, which were read back.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    link: dict[str, Any]
+    toxics: list[PlannedToxic]
+    event: Literal["link_opened"] = "link_opened"
+
+
+@dataclass(frozen=True)
+class ToxicsChanged:
+    """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
+
+    ``action``: armed, ended (the time of some planned toxics was over, which are in ``ended``), healed,
+    repaired, disturbed. ``begun``: when it began to end them, so that they were gone between then and ``t``.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    action: ToxicsAction
+    toxics: list[dict[str, Any]]
+    detail: str = ""
+    ended: list[PlannedToxic] = field(default_factory=list)
+    begun: float = 0.0
+    event: Literal["toxics_changed"] = "toxics_changed"
