@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from proxy_manager import log
-from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.manager_history import ManagerHistory
-from proxy_manager.proxies import LaneProxies
+from proxy_manager.gateway_control import GatewayError
+from proxy_manager.lane_parts import LaneParts
 from windtunnel.core.sockets import Address
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import LinkOpened
@@ -17,32 +15,19 @@ from windtunnel.settings.settings import load_frozen
 from windtunnel.settings.toxic_plan import plan_attempt
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.found_links import FoundLink
-from windtunnel.state.state import AttemptRow, RunRow, State
+from windtunnel.state.state import AttemptRow, RunRow
 from windtunnel.toxiproxy.answers import ToxiproxyError
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 
 class LinksOnDemand:
-    """Those of one lane. ``clock`` gives seconds since the epoch.
+    """Those of one lane.
 
     Raises ``sqlite3.Error``, ``OSError``.
     """
 
-    def __init__(
-        self,
-        state: State,
-        proxies: LaneProxies,
-        gateway: GatewayControl,
-        history: ManagerHistory,
-        lab: tuple[str, int],
-        clock: Callable[[], float],
-    ) -> None:
-        self._state = state
-        self._proxies = proxies
-        self._gateway = gateway
-        self._history = history
-        self._lab = lab
-        self._clock = clock
+    def __init__(self, parts: LaneParts) -> None:
+        self._parts = parts
 
     def restore(self) -> None:
         """Opens the links again that were found before; gateway and proxies may be others than then.
@@ -52,9 +37,11 @@ class LinksOnDemand:
         for row in self._rows("open"):
             try:
                 gateway, proxy = self._listen(row.link)
-                self._state.found_links.mark_open(*self._lab, row.link.name, str(gateway), str(proxy))
+                self._parts.state.found_links.mark_open(
+                    *self._parts.lab, row.link.name, str(gateway), str(proxy)
+                )
             except GatewayError as error:
-                self._state.found_links.mark_failed(*self._lab, row.link.name, str(error))
+                self._parts.state.found_links.mark_failed(*self._parts.lab, row.link.name, str(error))
 
     def open_wanted(
         self, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
@@ -69,31 +56,31 @@ class LinksOnDemand:
                 self._open(row.link, attempt, run, latest)
             except (GatewayError, ToxiproxyError, ValueError) as error:
                 log.warning("the link %s could not be opened: %s", row.link.name, error)
-                self._state.found_links.mark_failed(*self._lab, row.link.name, str(error))
+                self._parts.state.found_links.mark_failed(*self._parts.lab, row.link.name, str(error))
         return bool(wanted)
 
     def _rows(self, status: str) -> list[FoundLink]:
-        return [row for row in self._state.found_links.rows(*self._lab) if row.status == status]
+        return [row for row in self._parts.state.found_links.rows(*self._parts.lab) if row.status == status]
 
     def _open(
         self, link: Link, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> None:
         gateway, proxy = self._listen(link)
-        opened = LinkOpened(self._clock(), "", 0, link.dump(), [])
+        opened = LinkOpened(self._parts.clock(), "", 0, link.dump(), [])
         if attempt is not None and run is not None:
             plan = self._plan(link, attempt, run, latest)
-            self._state.toxics.add(attempt.id, plan)
-            self._proxies.apply(self._state.toxics.desired(attempt.id))
-            self._state.toxics.mark_armed(attempt.id, self._clock())
+            self._parts.state.toxics.add(attempt.id, plan)
+            self._parts.proxies.apply(self._parts.state.toxics.desired(attempt.id))
+            self._parts.state.toxics.mark_armed(attempt.id, self._parts.clock())
             opened = replace(opened, episode=attempt.episode, attempt=attempt.attempt, toxics=plan)
         if run is not None:
-            self._history.write(run.run_id, opened)
-        self._state.found_links.mark_open(*self._lab, link.name, str(gateway), str(proxy))
+            self._parts.history.write(run.run_id, opened)
+        self._parts.state.found_links.mark_open(*self._parts.lab, link.name, str(gateway), str(proxy))
 
     def _listen(self, link: Link) -> tuple[Address, Address]:
         """Where the gateway listens for it, and the address at which its proxy is dialled."""
-        gateway = self._gateway.open_link(self._lab[1], link)
-        return gateway, self._proxies.add(link, gateway)
+        gateway = self._parts.gateway.open_link(self._parts.lab[1], link)
+        return gateway, self._parts.proxies.add(link, gateway)
 
     def _plan(
         self, link: Link, attempt: AttemptRow, run: RunRow, latest: ConfigurationRow | None
@@ -103,7 +90,7 @@ class LinksOnDemand:
         number, faults, level = 0, settings.faults, settings.chaos_level
         if latest is not None and latest.created >= run.created:
             number, faults, level = latest.number, latest.faults, 1.0
-        entries = read_canonical(faults, level).on(self._proxies.links).toxics
+        entries = read_canonical(faults, level).on(self._parts.proxies.links).toxics
         tools = [] if link.is_model else [link.name]
         plan = plan_attempt(settings, tools, attempt.episode, attempt.attempt, entries, number)
         return [toxic for toxic in plan if toxic.link == link.name]

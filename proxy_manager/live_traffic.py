@@ -6,14 +6,12 @@ It begins when faults are set, yields the lane to any run, and goes on after tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from proxy_manager.faults_at_gateway import FaultsAtGateway
-from proxy_manager.gateway_control import GatewayControl
-from proxy_manager.manager_history import ManagerHistory
-from proxy_manager.proxies import LaneProxies
+from proxy_manager.lane_parts import LaneParts
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
 from windtunnel.history.reader import LIVE, read_file
@@ -21,7 +19,7 @@ from windtunnel.history.writer import history_file
 from windtunnel.links.links import Links
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
-from windtunnel.state.state import AttemptRow, RunRow, State
+from windtunnel.state.state import AttemptRow, RunRow
 from windtunnel.toxiproxy.planned import plan_toxics
 
 _EPISODE, _ATTEMPT = "live", 1
@@ -29,27 +27,15 @@ _SUBJECT = "whoever calls, outside any run"
 
 
 class LiveTraffic:
-    """That of one lane. ``clock`` gives seconds since the epoch.
+    """That of one lane.
 
     Raises ``GatewayError``, ``ToxiproxyError``, ``sqlite3.Error``, ``OSError``.
     """
 
-    def __init__(
-        self,
-        state: State,
-        proxies: LaneProxies,
-        gateway: GatewayControl,
-        history: ManagerHistory,
-        lab: tuple[str, int],
-        clock: Callable[[], float],
-    ) -> None:
-        self.run_id = f"{LIVE}{lab[0]}" + (f"-{lab[1]}" if lab[1] else "")
-        self._state = state
-        self._proxies = proxies
-        self._gateway = gateway
-        self._history = history
-        self._lab = lab
-        self._clock = clock
+    def __init__(self, parts: LaneParts) -> None:
+        self._parts = parts
+        lab_id, lane = parts.lab
+        self.run_id = f"{LIVE}{lab_id}" + (f"-{lane}" if lane else "")
         self._settings = Settings(seed=0, toxic_prob=0, error_prob=0)
         self._open = False
         self._toxics_of = 0  # the configuration whose toxics are in force
@@ -74,27 +60,27 @@ class LiveTraffic:
 
     def _rows(self) -> tuple[RunRow, AttemptRow]:
         """The run and its attempt as the gateway is told of them. Configurations of any time are its own."""
-        settings, now = self._settings, self._clock()
-        run = RunRow(self.run_id, *self._lab, "live", 0, settings.dump(), settings.hash, 0.0, now)
-        lab_id, lane = self._lab
+        settings, now = self._settings, self._parts.clock()
+        run = RunRow(self.run_id, *self._parts.lab, "live", 0, settings.dump(), settings.hash, 0.0, now)
+        lab_id, lane = self._parts.lab
         attempt = AttemptRow(
             0, self.run_id, lab_id, lane, _EPISODE, _ATTEMPT, "armed", now, now, None, None, None, ()
         )
         return run, attempt
 
     def _begin(self, run: RunRow, attempt: AttemptRow, links: Links) -> None:
-        if self._state.run(self.run_id) is None:
-            now, settings = self._clock(), self._settings.model_dump()
-            lab_id, lane = self._lab
-            self._state.insert_run(
+        if self._parts.state.run(self.run_id) is None:
+            now, settings = self._parts.clock(), self._settings.model_dump()
+            lab_id, lane = self._parts.lab
+            self._parts.state.insert_run(
                 run.run_id, lab_id, lane, run.settings, run.settings_hash, run.seed, now, status="live"
             )
-            self._history.write(
+            self._parts.history.write(
                 self.run_id,
                 RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=links.dump()),
                 EpisodeStarted(now, _EPISODE, "(whatever crosses the lab outside any run)", None),
             )
-        self._gateway.begin(attempt, run.settings_hash)
+        self._parts.gateway.begin(attempt, run.settings_hash)
         self._open = True
 
     def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
@@ -103,10 +89,10 @@ class LiveTraffic:
         plan = plan_toxics(
             0, 0.0, (), links.tool_names, _EPISODE, latest.number, entries, configuration=latest.number
         )
-        observed = self._proxies.apply(plan)
-        armed = AttemptArmed(self._clock(), _EPISODE, _ATTEMPT, 0.0, plan, latest.number)
-        self._history.write(self.run_id, armed)
-        self._history.record(attempt, "armed", observed)
+        observed = self._parts.proxies.apply(plan)
+        armed = AttemptArmed(self._parts.clock(), _EPISODE, _ATTEMPT, 0.0, plan, latest.number)
+        self._parts.history.write(self.run_id, armed)
+        self._parts.history.record(attempt, "armed", observed)
         self._toxics_of = latest.number
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.lane_parts import LaneParts
 from proxy_manager.lease_age import LeaseAge
 from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
@@ -72,8 +73,9 @@ class Reconciler:
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
         self._lease_age = LeaseAge(clock)
-        self._on_demand = LinksOnDemand(state, proxies, gateway, self._history, (lab_id, lane), clock)
-        self._live = LiveTraffic(state, proxies, gateway, self._history, (lab_id, lane), clock)
+        parts = LaneParts(state, proxies, gateway, self._history, (lab_id, lane), clock)
+        self._on_demand = LinksOnDemand(parts)
+        self._live = LiveTraffic(parts)
 
     def close(self) -> None:
         self._history.close()
