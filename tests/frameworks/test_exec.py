@@ -17,7 +17,7 @@ import pytest
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop, shop_at
-from tests.frameworks.flown import installed
+from tests.frameworks.flown import ATTEMPT_S, installed
 from tests.support import RUN_PATIENCE_S, until
 from windtunnel.history.events import AttemptEnded, Event, Exchange
 from windtunnel.history.reader import read_run
@@ -36,7 +36,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
     """The exit code, and the history, of a command as a person types it."""
     command = [sys.executable, "-m", "windtunnel", "exec", "--scripted", "--offline", "--out", str(folder)]
-    command += ["--toxiproxy", "embedded", "--seed", "1", "--attempt-time", "60", "--json", *words]
+    command += ["--toxiproxy", "embedded", "--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")

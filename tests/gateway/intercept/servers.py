@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import socket
 
-from tests.upstream import read_head, requests_of
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 
-WEBSOCKET_KEY = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+from tests.upstream import requests_of
+
 EVENTS = [b"data: %d\n\n" % number for number in range(20)]
 
 
@@ -39,13 +41,12 @@ def _reply(connection: socket.socket, target: str, raw: bytes, body: bytes) -> N
 
 
 def _echo_frames(connection: socket.socket) -> None:
-    head, _ = read_head(connection)
-    lines = (line.partition(b": ") for line in head.split(b"\r\n"))
-    key = next(value for name, _, value in lines if name.lower() == b"sec-websocket-key")
-    accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_KEY).digest())
-    connection.sendall(
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
-    )
-    while frame := connection.recv(65536):
-        connection.sendall(frame[::-1])
+    protocol = ServerProtocol()
+    while data := connection.recv(65536):
+        protocol.receive_data(data)
+        for event in protocol.events_received():
+            if isinstance(event, Request):
+                protocol.send_response(protocol.accept(event))
+            elif isinstance(event, Frame) and event.opcode is Opcode.TEXT:
+                protocol.send_text(bytes(event.data))
+        connection.sendall(b"".join(protocol.data_to_send()))

@@ -78,8 +78,10 @@ class Front:
         try:
             road = await self._guide.lead(arrival)
         except Refused as refused:
+            passage = Passage(arrival, refused, nothing_of(arrival), attempt)
+            self._open.add(passage)  # before the client knows: its attempt may end as soon as it does
             await arrival.refuse(refused.status, str(refused))
-            await self._conclude(Passage(arrival, refused, nothing_of(arrival), attempt))
+            await self._conclude(passage)
             return
         except OSError:  # it has left, before anything was dialled for it
             arrival.client.close()
