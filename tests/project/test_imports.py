@@ -14,7 +14,7 @@ PROGRAMS = ("agent", "proxy_manager", "flask_tools")
 ROOMS = (
     *("core", "dialects", "toxiproxy", "links", "faults", "settings", "cassettes", "history", "state"),
     *("stats", "judging"),
-    *("gateway", "model_server", "recovery", "subjects", "lab", "runner", "report", "cli"),
+    *("gateway", "model_server", "recovery", "subjects", "lab", "runner", "experiments", "report", "cli"),
 )
 SEEN_BY_PROGRAMS = {*ROOMS[: ROOMS.index("state") + 1], "recovery", "subjects"}
 

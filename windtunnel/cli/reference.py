@@ -12,6 +12,9 @@ from pathlib import Path
 
 import click
 
+from windtunnel.experiments.experiment import Experiment
+from windtunnel.experiments.measures import measure_rows
+from windtunnel.links.spec import Spec
 from windtunnel.links.wiring import WiringSpec
 from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
@@ -177,11 +180,21 @@ def dotenv_example() -> str:
     return "\n".join(lines) + "\n"
 
 
-def wiring_schema() -> str:
-    """``docs/wiring.schema.json``, for editors."""
+def measures_page() -> str:
+    """``docs/measures.md``."""
+    rows = ["| measure | meaning |", "|---|---|"]
+    rows += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
+    intro = (
+        "What hypothesis and steady state of an [experiment](experiments.md) may speak of;"
+        " each is of one arm."
+    )
+    return _page("Measures", intro, *rows)
+
+
+def schema_of(kind: type[Spec]) -> str:
+    """A JSON Schema of such a file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
-    schema |= WiringSpec.model_json_schema()
-    return json.dumps(schema, indent=1) + "\n"
+    return json.dumps(schema | kind.model_json_schema(), indent=1) + "\n"
 
 
 def _page(title: str, intro: str, *lines: str) -> str:
@@ -195,7 +208,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/mcp.md": mcp_page,
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
-    "docs/wiring.schema.json": wiring_schema,
+    "docs/measures.md": measures_page,
+    "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
+    "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,
 }
 

@@ -1,4 +1,4 @@
-"""``windtunnel run``: the prompts through a lab that is up, to a subject that is named."""
+"""``windtunnel run``: experiments, or the prompts through a lab that is up, to a subject that is named."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from pathlib import Path
 import click
 
 from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.cli.experiment import (
+    ExperimentOptions,
+    experiment_options,
+    prompts_picked,
+    run_experiments,
+)
 from windtunnel.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.exit_codes import LAB_FAILED, USAGE
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.shared_files import UnsafeFileError
+from windtunnel.core.user_errors import InputError
 from windtunnel.history.logs import log_error
 from windtunnel.judging.prompts import Prompts, PromptsError
 from windtunnel.report.console import ConsoleAudience, print_summary
@@ -34,12 +41,40 @@ from windtunnel.subjects.subject import Subject
 
 
 @click.command("run")
+@click.argument("targets", metavar="[FILE|DIR]...", nargs=-1, type=click.Path(path_type=Path))
+@experiment_options
 @subject_option
 @prompts_options
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
 @click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
-def run_command(subject: str | None, prompts: PromptsOptions, as_json: bool, run_id: str | None) -> None:
-    """Send the prompts through the lab that is up, and show what happened."""
+def run_command(
+    targets: tuple[Path, ...],
+    experiment: ExperimentOptions | None,
+    subject: str | None,
+    prompts: PromptsOptions,
+    as_json: bool,
+    run_id: str | None,
+) -> None:
+    """Fly experiments to their verdict; or, without any, the prompts through the lab that is up.
+
+    The exit code of experiments is their verdict: 0 held, 1 deviated, 2 unknown.
+    """
+    if targets:
+        if subject or prompts.file or prompts.texts or prompts.match or run_id:
+            raise InputError(
+                "an experiment names its subject and prompts; --only alone can pick some of them"
+            )
+        options = experiment or ExperimentOptions({})
+        options = replace(options, as_json=as_json, changes=options.changes | prompts_picked(prompts.only))
+        sys.exit(run_experiments(targets, options))
+    if experiment:
+        raise InputError("these options are an experiment's: name its file, or see windtunnel demo --help")
+    _run_in_lab_that_is_up(subject, prompts, as_json, run_id)
+
+
+def _run_in_lab_that_is_up(
+    subject: str | None, prompts: PromptsOptions, as_json: bool, run_id: str | None
+) -> None:
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
         configuration = load_configuration(os.environ)

@@ -65,20 +65,34 @@ def load_prompts(
     if no entry is good or one to be picked is not there.
     """
     data = _bytes(path)
-    loaded = Prompts([], source=PromptsSource(str(path), sha256(data).hexdigest(), list(only), match))
     text, entries = _parsed(data, path)
-    lines = _lines_of_entries(text)
+    places = [f"{path}:{line}" for line in _lines_of_entries(text)]
+    source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
+    return _loaded(entries, places, str(path), source, links)
+
+
+def prompts_of_entries(
+    entries: Sequence[object], where: str, only: Sequence[str] = (), links: Links | None = None
+) -> Prompts:
+    """The same of entries that stand elsewhere, at ``where``. Raises ``PromptsError``."""
+    return _loaded(entries, [where] * len(entries), where, PromptsSource(only=list(only)), links)
+
+
+def _loaded(
+    entries: Sequence[object], places: Sequence[str], where: str, source: PromptsSource, links: Links | None
+) -> Prompts:
+    loaded = Prompts([], source=source)
     keys = _Keys(entries)
-    for place, (entry, line) in enumerate(zip(entries, lines, strict=True), start=1):
+    for number, (entry, place) in enumerate(zip(entries, places, strict=True), start=1):
         try:
-            loaded.entries.append(_prompt(entry, place, keys, links))
+            loaded.entries.append(_prompt(entry, number, keys, links))
         except ValueError as error:
-            loaded.problems.append(f"{path}:{line}: entry {place} is left out: {error}")
+            loaded.problems.append(f"{place}: entry {number} is left out: {error}")
     try:
         return replace(loaded, entries=_picked(loaded))
     except ValueError as error:
         problems = "".join(f"\n  {problem}" for problem in loaded.problems)
-        raise PromptsError(f"{path}: {error}{problems}") from None
+        raise PromptsError(f"{where}: {error}{problems}") from None
 
 
 def check_turns(prompts: Prompts, holds_them: bool) -> None:

@@ -1,4 +1,4 @@
-"""``windtunnel demo``: a lab, one run of a subject in it, and the lab gone again."""
+"""A lab for the time of one flight or of several: started, flown in, and gone again."""
 
 from __future__ import annotations
 
@@ -10,27 +10,68 @@ from threading import Event
 from windtunnel.core.exit_codes import LAB_FAILED
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.lab.launcher import Lab, LabError
-from windtunnel.lab.process import Process, interruptible, python, start
+from windtunnel.lab.process import Process, ProcessLog, interruptible, python, start
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration
 
 _RUN_STOP_BOUND_S = 12.0
 
 
-def run_demo(
+class Airspace:
+    """A lab that is up, in which one run is flown after the other."""
+
+    def __init__(self, lab: Lab, interrupted: Event, say: Callable[[str], None]) -> None:
+        self._lab = lab
+        self._interrupted = interrupted
+        self._say = say
+
+    def run(
+        self, configuration: Configuration, arguments: Sequence[str], log: ProcessLog | None = None
+    ) -> int:
+        """``windtunnel run`` with these settings, prompts and arguments; its exit code.
+
+        What it prints goes into the ``log``, else to the console. Raises ``LabError``.
+        """
+        lab = self._lab
+        settings = configuration.settings.model_dump_json()
+        environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)})
+        agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], log)
+        try:
+            while (code := agent.poll()) is None:
+                if self._interrupted.is_set():
+                    self._say("interrupted: healing and stopping")
+                    _end(agent)
+                    return INTERRUPTED
+                try:
+                    lab.check()
+                except LabError as error:
+                    lab.leave_reason(error)
+                    _end(agent)
+                    raise
+                time.sleep(0.02)
+        finally:
+            agent.stop()
+        if code < 0:
+            raise LabError(
+                f"the agent was killed by signal {-code}; its run is kept under {configuration.logs}/runs"
+            )
+        return code
+
+
+def in_own_lab(
     configuration: Configuration,
     toxiproxy: Choice,
-    arguments: Sequence[str],
     say: Callable[[str], None],
+    fly: Callable[[Airspace], int],
 ) -> int:
-    """Starts the lab, runs ``windtunnel run`` with the arguments in it, takes the lab down; the exit code."""
+    """Starts the lab, flies in it, takes it down; the exit code."""
     with interruptible() as interrupted:
         started = time.monotonic()
         try:
             with Lab(configuration, toxiproxy, interrupted.is_set) as lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return _run_subject(lab, configuration, arguments, interrupted, say)
+                return fly(Airspace(lab, interrupted, say))
         except LabError as error:
             say(f"error: {error}")
             return LAB_FAILED
@@ -42,36 +83,14 @@ def run_demo(
             return INTERRUPTED
 
 
-def _run_subject(
-    lab: Lab,
+def run_demo(
     configuration: Configuration,
+    toxiproxy: Choice,
     arguments: Sequence[str],
-    interrupted: Event,
     say: Callable[[str], None],
 ) -> int:
-    settings = configuration.settings.model_dump_json()
-    environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)})
-    agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], None)
-    try:
-        while (code := agent.poll()) is None:
-            if interrupted.is_set():
-                say("interrupted: healing and stopping")
-                _end(agent)
-                return INTERRUPTED
-            try:
-                lab.check()
-            except LabError as error:
-                lab.leave_reason(error)
-                _end(agent)
-                raise
-            time.sleep(0.02)
-    finally:
-        agent.stop()
-    if code < 0:
-        raise LabError(
-            f"the agent was killed by signal {-code}; its run is kept under {configuration.logs}/runs"
-        )
-    return code
+    """One ``windtunnel run`` with the arguments in a lab of its own; the exit code."""
+    return in_own_lab(configuration, toxiproxy, say, lambda lab: lab.run(configuration, arguments))
 
 
 def _end(agent: Process) -> None:

@@ -69,8 +69,8 @@ def known_keys(kind: type[BaseModel]) -> Iterable[str]:
     return [info.alias or name for name, info in kind.model_fields.items()]
 
 
-def read_wiring_file(path: Path) -> WiringFile:
-    """Reads YAML or JSON. Raises ``WiringError``."""
+def read_wiring_file(path: Path, needs: str = "`links`") -> WiringFile:
+    """Reads YAML or JSON; ``needs`` are its keys, for the error. Raises ``WiringError``."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -82,5 +82,5 @@ def read_wiring_file(path: Path) -> WiringFile:
     except PlainDataError as error:
         raise WiringError(str(error)) from None
     if not isinstance(data, dict):
-        raise WiringError(f"{path}: must be a mapping with `links`, not {short_repr(data)}")
+        raise WiringError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}")
     return WiringFile(str(path), data, text)

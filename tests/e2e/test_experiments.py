@@ -1,0 +1,81 @@
+"""The experiments that ship, flown by one command, each to the verdict that it is to show."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.lab.demos import environ_in
+from tests.support import ROOT, RUN_PATIENCE_S
+
+pytestmark = pytest.mark.slow
+
+VERDICTS = {
+    "a-lie-of-a-tool-misleads": ("held", "all of"),
+    "an-invented-answer-is-found-out": ("deviated", "method: no false_success: false_success 4 of 4"),
+    "busy-tools-are-waited-for": ("held", "all of"),
+    "retries-do-not-write-twice": ("held", "all of"),
+    "what-does-not-work-is-not-judged": ("unknown", "it was not in its steady state before any fault"),
+}
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "windtunnel", "run", *words, "--toxiproxy", "embedded"],
+        cwd=folder,
+        env=environ_in(folder),
+        capture_output=True,
+        text=True,
+        timeout=len(VERDICTS) * RUN_PATIENCE_S,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("experiments")
+
+
+@pytest.fixture(scope="module")
+def flown(folder: Path) -> dict[str, dict[str, Any]]:
+    """What is printed of each experiment, by the name of its file."""
+    names = sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
+    done = run(folder, str(ROOT / "experiments"), "--json", "--junit", "junit.xml")
+    assert done.returncode == 1, done.stderr  # the gravest: one of them deviates
+    return dict(zip(names, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_each_comes_to_its_verdict(flown: dict[str, dict[str, Any]], name: str) -> None:
+    verdict, because = VERDICTS[name]
+    assert (flown[name]["verdict"], flown[name]["because"][: len(because)]) == (verdict, because)
+
+
+def test_all_that_ship_are_tried(flown: dict[str, dict[str, Any]]) -> None:
+    assert flown.keys() == VERDICTS.keys()
+
+
+def test_what_they_show_is_kept(flown: dict[str, dict[str, Any]], folder: Path) -> None:
+    for shown in flown.values():
+        kept = folder / "logs" / "experiments" / shown["experiment"]
+        assert json.loads((kept / "verdict.json").read_text()) == shown
+        for arm in shown["arms"]:
+            assert (folder / "logs" / "runs" / arm["run_id"]).is_dir()
+            assert arm["run_id"] in (kept / f"{arm['arm']}.txt").read_text()
+
+
+def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str, Any]], folder: Path) -> None:
+    suites = ElementTree.parse(folder / "junit.xml").getroot()
+    counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]
+    checks = [[check["verdict"] for check in shown["checks"]] for shown in flown.values()]
+    assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
+
+
+def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:
+    done = run(folder, "nowhere.yaml")
+    assert (done.returncode, done.stdout) == (64, "") and "nowhere.yaml: cannot be read" in done.stderr

@@ -1,0 +1,86 @@
+"""Experiments as people write them; a mistake is one line with file, line, key and nearest name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import plan_experiment
+from windtunnel.experiments.experiment import Arm, Experiment
+from windtunnel.experiments.experiment_file import files_meant, load_experiment
+
+GOOD = """\
+title: Lost replies
+only: ["1"]
+seed: 3
+method:
+  faults: lost-replies
+hypothesis:
+  - success_rate >= 0.9
+"""
+
+
+def problem_of(folder: Path, text: str) -> str:
+    path = folder / "exp.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        plan_experiment(load_experiment(path), {"LOGS_DIR": str(folder)})
+    return str(caught.value).removeprefix(str(folder) + "/")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("title: Lost replies\n", "", "title is missing"),
+        ("title:", "titel:", "exp.yaml:1: titel: no such key; did you mean 'title'?"),
+        ("  faults:", "  fautls:", "exp.yaml:5: method.fautls: no such key; did you mean 'faults'?"),
+        ("lost-replies", "lost-reply", "exp.yaml:4: method: FAULTS: 'lost-reply' is no file"),
+        ("success_rate >=", "sucess_rate >=", "exp.yaml:7: hypothesis[1]: 'sucess_rate >= 0.9': sucess_rate"),
+        ("success_rate >= 0.9", "success_rate", "'success_rate' compares nothing"),
+        ("seed: 3", "settings: {modle: x}", "modle is no setting; did you mean 'model'?"),
+        ("seed: 3", "settings: {seed: 3}", "seed has a key of its own, outside `settings`"),
+        ("seed: 3", "settings: {attempt_time: -1}", "ATTEMPT_TIME"),
+        ("seed: 3", "settings: {attempt_time: true}", "exp.yaml:3: settings"),
+        ("seed: 3", "repeats: 0", "exp.yaml:3: repeats: Input should be greater than or equal to 1, not 0"),
+        ("seed: 3", "prompts: nowhere.json", "nowhere.json: no such file"),
+        ("seed: 3", "wiring: nowhere.yaml", "nowhere.yaml: cannot be read"),
+        ("seed: 3", "baseline: {settings: {error_prob: 1}}", "error_prob: a baseline cannot hold faults"),
+        ("seed: 3", "baseline: {faults: heavy}", "exp.yaml:3: baseline.faults: no such key"),
+        ("seed: 3", "steady_state: [degradation < 1]", "degradation is no measure"),
+        ('["1"]', '["99"]', "no entry has this id"),
+        ("method:\n  faults: lost-replies", "method: {}", "method: has no fault: say `faults`"),
+        ("method:\n  faults: lost-replies\n", "", "needs either `method`, or `variants`"),
+        ("method:\n  faults:", "variants:\n  control:\n    faults:", "control: a name is"),
+        ("hypothesis:\n  - success_rate >= 0.9\n", "", "method: has no hypothesis: say what must hold"),
+        ("title: Lost replies", "- a list", "must be a mapping with `title` and `hypothesis`"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, good: str, bad: str, said: str) -> None:
+    text = GOOD.replace(good, bad) if not bad.startswith("- ") else bad
+    problem = problem_of(tmp_path, text)
+    assert said in problem and "\n" not in problem
+
+
+def test_a_prompt_that_cannot_be_used_is_a_mistake(tmp_path: Path) -> None:
+    text = GOOD.replace('only: ["1"]', "prompts:\n  - {prompt: Hello}\n  - {promt: Hello}")
+    assert "exp.yaml: prompts: entry 2 is left out: 'promt' is no key of a prompt" in problem_of(
+        tmp_path, text
+    )
+
+
+def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "notes.txt"):
+        (tmp_path / name).write_text(GOOD, encoding="utf-8")
+    assert [path.name for path in files_meant(tmp_path)] == ["a.yml", "b.yaml"]
+    with pytest.raises(InputError, match="no experiment in this folder"):
+        files_meant(ROOT / "logs")
+
+
+def test_python_says_the_same() -> None:
+    said = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
+    assert list(said.arms) == ["method"]
+    with pytest.raises(ValueError, match="is no measure; did you mean 'duplicate'"):
+        Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicat"])

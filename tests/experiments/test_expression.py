@@ -1,0 +1,81 @@
+"""Statements about measures: what can be said, and what is unknown."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.expression import ExpressionError, parse_expression
+
+MEASURED = {"rate": Bounds(0.85, 0.95), "p95": exactly(2.5), "duplicate": exactly(0), "lost": exactly(1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rate >= 0.8", True),
+        ("rate >= 80 %", True),
+        ("rate >= 0.9", None),
+        ("rate >= 0.96", False),
+        ("rate > 0.95", False),
+        ("rate < 0.85", False),
+        ("p95 <= 2500ms", True),
+        ("p95 < 2.5 s", False),
+        ("no duplicate", True),
+        ("no lost", False),
+        ("not no lost", True),
+        ("rate >= 0.9 or no duplicate", True),
+        ("rate >= 0.9 and no lost", False),
+        ("rate >= 0.9 and no duplicate", None),
+        ("0.8 <= rate <= 0.96", True),
+        ("1 - rate <= 0.2", True),
+        ("rate == 0.9", None),
+        ("rate != 0.5", True),
+        ("p95 == 2.5", True),
+        ("p95 / duplicate > 1", None),
+        ("p95 * 2 == 5 and p95 + 1 > 3 and -p95 < 0", True),
+    ],
+)
+def test_a_statement_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
+    assert parse_expression(text).holds(MEASURED) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "rate", "0.9", "rate >=", "rate = 0.9", "no", "rate >= 'high'", "rate >= True"),
+        *("__import__('os').system('x') == 0", "rate.real > 1", "rate[0] > 1", "(lambda: 1)() > 0"),
+        *("rate in (1, 2)", "rate ** 9 > 1", "9 // rate > 1", "x" * 501, "[rate > 1]", "(" * 300, "a\0 > 1"),
+    ],
+)
+def test_all_else_is_refused(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        parse_expression(text)
+
+
+def test_the_names_are_told_in_order() -> None:
+    assert parse_expression("no duplicate and p95 <= rate * p95").names == ("duplicate", "p95", "rate")
+
+
+FIGURES = st.floats(-100, 100, allow_nan=False)
+
+
+@given(a=st.tuples(FIGURES, FIGURES), b=st.tuples(FIGURES, FIGURES), at=st.tuples(*[st.floats(0, 1)] * 2))
+def test_what_is_said_of_bounds_holds_for_each_value_within(
+    a: tuple[float, float], b: tuple[float, float], at: tuple[float, float]
+) -> None:
+    bounds = {"a": Bounds(*sorted(a)), "b": Bounds(*sorted(b))}
+    inside = {
+        name: min(max(limits.low + share * (limits.high - limits.low), limits.low), limits.high)
+        for (name, limits), share in zip(bounds.items(), at, strict=True)
+    }
+    for sign in ("<", "<=", ">", ">=", "==", "!="):
+        known = parse_expression(f"a {sign} b").holds(bounds)
+        points = {name: exactly(value) for name, value in inside.items()}
+        assert known in (None, parse_expression(f"a {sign} b").holds(points))
+    product, (x, y) = bounds["a"] * bounds["b"], inside.values()
+    assert product.low <= x * y <= product.high or math.isclose(x * y, product.low, abs_tol=1e-9)

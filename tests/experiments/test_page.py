@@ -1,0 +1,68 @@
+"""docs/experiments.md: its example can be planned, and `windtunnel plan` says what its options change."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import ROOT
+from windtunnel.cli.main import main
+
+PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+[EXAMPLE] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def planned(*words: str) -> str:
+    done = CliRunner().invoke(main, ["plan", *words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    links = {"model": {"upstream": "scripted", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"}}
+    links["shop"] = {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}
+    wiring = {"links": links, "subject": {"command": ["python", "agent.py", "{prompt}"]}}
+    (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    (tmp_path / "prompts.json").write_text('[{"prompt": "One"}, {"prompt": "Two"}]', encoding="utf-8")
+    (tmp_path / "example.yaml").write_text(EXAMPLE, encoding="utf-8")
+    return "example.yaml"
+
+
+def test_the_example_can_be_planned(example: str) -> None:
+    assert "3 arms of 10 episodes each: 30 episodes, seed 7" in planned(example)
+
+
+def test_each_option_changes_the_plan(example: str) -> None:
+    assert "3 arms of 3 episodes each: 9 episodes, seed 8" in planned(
+        example, "--repeats", "3", "--seed", "8", "--only", "2"
+    )
+    refused = CliRunner().invoke(main, ["plan", example, "--set", "attempt_time=never"])
+    assert refused.exit_code == 64 and "ATTEMPT_TIME" in refused.output
+
+
+def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert re.search(r"^windtunnel plan experiments$", PAGE, re.MULTILINE)
+    for path in (ROOT / "experiments").glob("*.yaml"):
+        assert path.read_text(encoding="utf-8").splitlines()[0].removeprefix("title: ") in planned(
+            "experiments"
+        )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--set", "attempt_time", "x.yaml"),
+        ("--fail-fast",),
+        ("x.yaml", "--prompt", "Hello"),
+        ("x.yaml", "--subject", "lab"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words: tuple[str, ...]) -> None:
+    assert CliRunner().invoke(main, ["run", *words]).exit_code == 64

@@ -1,0 +1,66 @@
+"""From measures to the verdict: every way in which nothing may be said comes before what would be said."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.measures import Measure
+from windtunnel.experiments.verdict import FlownArm, judge_experiment
+
+FINE = {"success_rate": Bounds(1, 1), "duplicate": exactly(0), "faults_delivered": exactly(0)}
+STRUCK = {"success_rate": Bounds(0.9, 0.9), "duplicate": exactly(0), "faults_delivered": exactly(4)}
+
+
+def arm(name: str, bounds: dict[str, Bounds], *hypothesis: str, failure: str = "") -> FlownArm:
+    measures = {key: Measure(value, "shown", ("e1",)) for key, value in bounds.items()}
+    measures["p95"] = Measure(None, "no data")
+    return FlownArm(name, f"run-{name}", hypothesis or ("success_rate >= 1",), measures, failure)
+
+
+CONTROL, AFTER = arm("control", FINE), arm("control-after", FINE)
+
+
+@pytest.mark.parametrize(
+    ("statement", "measured", "verdict"),
+    [
+        ("success_rate >= 0.9", {}, "held"),
+        ("success_rate >= 0.95", {}, "deviated"),
+        ("success_rate >= 0.95", {"success_rate": Bounds(0.9, 1)}, "unknown"),
+        ("no duplicate", {"duplicate": Bounds(0, 1)}, "unknown"),
+        ("no duplicate", {"duplicate": Bounds(1, 2)}, "deviated"),
+        ("degradation <= 0.1", {"success_rate": Bounds(0.95, 0.95)}, "held"),
+        ("degradation <= 0.1", {"success_rate": Bounds(0.8, 0.8)}, "deviated"),
+        ("success_rate >= control_success_rate", {}, "deviated"),
+        ("p95 <= 5s", {}, "unknown"),
+        ("no duplicate", {"faults_delivered": exactly(0)}, "unknown"),
+        ("no duplicate", {"faults_delivered": Bounds(0, 3)}, "unknown"),
+    ],
+)
+def test_a_statement_decides(statement: str, measured: dict[str, Bounds], verdict: str) -> None:
+    judged = judge_experiment([CONTROL, arm("method", {**STRUCK, **measured}, statement), AFTER])
+    assert judged.verdict == verdict
+
+
+def test_without_a_steady_state_nothing_is_said() -> None:
+    ill = arm("control", {**FINE, "success_rate": Bounds(0.5, 0.5)})
+    judged = judge_experiment([ill, arm("method", STRUCK, "no duplicate"), AFTER])
+    assert judged.verdict == "unknown" and "not in its steady state before any fault" in judged.because
+
+
+def test_who_does_not_return_to_it_has_deviated() -> None:
+    ill = arm("control-after", {**FINE, "success_rate": Bounds(0.5, 0.5)})
+    judged = judge_experiment([CONTROL, arm("method", STRUCK, "no duplicate"), ill])
+    assert judged.verdict == "deviated" and judged.because.startswith("afterwards, without faults")
+
+
+def test_a_deviation_counts_more_than_what_is_unknown() -> None:
+    arms = [arm("a", STRUCK, "p95 <= 5s"), arm("b", STRUCK, "success_rate >= 0.95")]
+    judged = judge_experiment([CONTROL, *arms, AFTER])
+    assert (judged.verdict, judged.because[:2]) == ("deviated", "b:")
+    assert [check.episodes for check in judged.checks if check.verdict == "deviated"] == [("e1",)]
+
+
+def test_an_arm_that_failed_leaves_it_unknown() -> None:
+    judged = judge_experiment([CONTROL, arm("method", {}, failure="its run ended early"), AFTER])
+    assert judged.verdict == "unknown" and "its run ended early" in judged.because

@@ -1,0 +1,143 @@
+"""What an experiment says: prompts, steady state, arms, what must hold. One model for files and Python.
+
+Experiment(
+    title="A lost reply is not ordered again",
+    wiring="windtunnel.yaml",
+    method=Arm(faults="lost-replies"),
+    hypothesis=["no duplicate", "success_rate >= 0.9"],
+)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from windtunnel.core.spelling import nearest
+from windtunnel.experiments.expression import ExpressionError, parse_expression
+from windtunnel.experiments.measures import known_names
+from windtunnel.links.spec import Spec
+from windtunnel.settings.settings import NAMES
+
+CONTROL = "control"
+AFTER = "control-after"
+METHOD = "method"
+_ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+# what breaks something, and what an experiment says in a place of its own
+_FAULTS = ("faults", "toxic_prob", "error_prob")
+_OWN_KEYS = ("seed", "faults")
+
+
+def _statement(text: str, *, with_control: bool) -> str:
+    try:
+        expression = parse_expression(text)
+    except ExpressionError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    known = known_names(with_control=with_control)
+    for name in expression.names:
+        if name not in known:
+            raise ValueError(f"{text!r}: {name} is no measure{nearest(name, known)}")
+    return text
+
+
+def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    for name in settings:
+        if name in _OWN_KEYS:
+            raise ValueError(f"{name} has a key of its own, outside `settings`")
+        if name not in NAMES:
+            raise ValueError(f"{name} is no setting{nearest(name, NAMES)}")
+    return settings
+
+
+def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
+    if name := next((name for name in _FAULTS if settings.get(name)), None):
+        raise ValueError(f"{name}: a baseline cannot hold faults; they belong to `method` or to a variant")
+    return settings
+
+
+ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
+HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
+SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
+
+
+class Baseline(Spec):
+    """The control arm: the same prompts and draws without any fault."""
+
+    settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
+        default_factory=dict, description="settings of this arm alone, by their names in docs/settings.md"
+    )
+
+
+class Arm(Spec):
+    """What is done to the subject, and what must hold then besides the experiment's hypothesis."""
+
+    faults: str | dict[str, Any] = Field(
+        "", description="a preset, a file beside this one, or a fault set itself"
+    )
+    settings: SettingValues = Field(
+        default_factory=dict, description="settings of this arm alone, such as toxic_prob"
+    )
+    hypothesis: list[HypothesisText] = Field(
+        default_factory=list, description="what must hold in this arm besides"
+    )
+
+    @property
+    def breaks_something(self) -> bool:
+        return bool(self.faults) or any(self.settings.get(name) for name in _FAULTS)
+
+
+class Experiment(Spec):
+    """An experiment as a person writes it. Paths in it are taken from the folder of its file."""
+
+    title: str = Field(min_length=1, description="what is to be shown, in a sentence")
+    description: str = ""
+    tags: list[str] = Field(default_factory=list)
+    wiring: str = Field("lab", description="`lab`, or a wiring file: what is flown, over which links")
+    prompts: str | list[dict[str, Any]] = Field(
+        "", description="a prompts file, or its entries; by default the wiring's"
+    )
+    only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
+    repeats: int = Field(
+        1, ge=1, le=10_000, description="how often each prompt is flown, with draws of its own"
+    )
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="of all draws, the same in each arm; else drawn"
+    )
+    settings: SettingValues = Field(default_factory=dict, description="settings of all arms")
+    steady_state: list[ToleranceText] = Field(
+        default_factory=lambda: ["success_rate >= 1"],
+        min_length=1,
+        description="what must hold of the control arm, before and after the others",
+    )
+    baseline: Baseline = Baseline()
+    method: Arm | None = Field(None, description="the one arm with faults, where there are no variants")
+    variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
+    hypothesis: list[HypothesisText] = Field(
+        default_factory=list, description="what must hold in each of them"
+    )
+
+    @property
+    def arms(self) -> dict[str, Arm]:
+        """Those with faults, by name."""
+        return {METHOD: self.method} if self.method else dict(self.variants)
+
+    @model_validator(mode="after")
+    def _can_be_flown(self) -> Experiment:
+        if bool(self.method) == bool(self.variants):
+            raise ValueError("needs either `method`, or `variants`: what is done to the subject")
+        for name, arm in self.arms.items():
+            if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER):
+                raise ValueError(
+                    f"variants.{name}: a name is 1 to 40 of letters, digits and ._-, not {CONTROL}"
+                )
+            if not arm.breaks_something:
+                raise ValueError(
+                    f"{name}: has no fault: say `faults`, or toxic_prob or error_prob in `settings`"
+                )
+            if not self.hypothesis and not arm.hypothesis:
+                raise ValueError(
+                    f"{name}: has no hypothesis: say what must hold, such as success_rate >= 0.9"
+                )
+        return self

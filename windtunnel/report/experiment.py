@@ -1,0 +1,91 @@
+"""What a person reads of an experiment: its plan, a line per arm, and the verdict with what decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.text import Text
+
+from windtunnel.experiments.arms import ExperimentPlan
+from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
+from windtunnel.report.tables import new_table, one_line
+
+_STYLES: Mapping[ExperimentVerdict, str] = {"held": "green", "deviated": "bold red", "unknown": "yellow"}
+_MOST_EPISODES = 5
+
+
+def arm_line(arm: FlownArm) -> Text:
+    """Its success and what it met, or why it shows nothing."""
+    if arm.failure:
+        return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
+    success, faults = arm.measures["success_rate"].shown, arm.measures["faults_delivered"].shown
+    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}")
+
+
+def print_verdict(console: Console, flight: FlownExperiment) -> None:
+    """A row per statement, then the verdict in one line."""
+    judged = flight.judged
+    if judged is None:
+        console.print(Text("no verdict: it was not flown to its end", style="bold magenta"))
+        return
+    table = new_table("arm", "statement", "verdict", "measured", text_columns=(0, 1, 2, 3))
+    table.columns[1].no_wrap = table.columns[3].no_wrap = False
+    for check in judged.checks:
+        verdict = Text(check.verdict, style=_STYLES[check.verdict])
+        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(_measured(check)))
+    console.print()
+    console.print(table)
+    console.print()
+    console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
+
+
+def _measured(check: Check) -> str:
+    return one_line("; ".join(_details(check)))
+
+
+def _details(check: Check) -> Iterator[str]:
+    shown = ", ".join(f"{name} {figure}" for name, figure in check.measured.items())
+    if shown:
+        yield shown
+    if check.message:
+        yield check.message
+    if check.episodes:
+        others = len(check.episodes) - _MOST_EPISODES
+        more = f" and {others} more" if others > 0 else ""
+        yield f"episodes {', '.join(check.episodes[:_MOST_EPISODES])}{more}"
+
+
+def print_plan(console: Console, plan: ExperimentPlan) -> None:
+    """What would be flown, and the toxics that the seed draws; nothing is flown for it."""
+    console.print(Text(one_line(plan.experiment.title), style="bold"))
+    each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
+    console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
+    table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
+    table.columns[1].no_wrap = table.columns[2].no_wrap = False
+    for arm in plan.arms:
+        toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
+        table.add_row(Text(arm.name), Text(one_line("; ".join(arm.hypothesis))), Text(toxics or "none"))
+    console.print(table)
+
+
+def junit(flights: list[FlownExperiment]) -> str:
+    """JUnit's XML: a suite per experiment, a case per statement; an unknown one is an error, no pass."""
+    root = ElementTree.Element("testsuites")
+    for flight in flights:
+        checks = flight.judged.checks if flight.judged else []
+        suite = ElementTree.SubElement(root, "testsuite", name=flight.plan.experiment.title)
+        for check in checks:
+            case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
+            if check.verdict != "held":
+                tag = "failure" if check.verdict == "deviated" else "error"
+                ElementTree.SubElement(case, tag, message=_measured(check))
+        if flight.judged is None:
+            case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="flown to its end")
+            ElementTree.SubElement(case, "error", message="it was not")
+        for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("errors", ".//error")):
+            suite.set(name, str(len(suite.findall(tag))))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
