@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.lab.demos import environ_in
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, RUN_PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
 
@@ -25,15 +25,36 @@ VERDICTS = {
 }
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+# its second arm takes a while
+WAITING = """
+title: Slow tools
+only: ["1", "2"]
+seed: 1
+method:
+  faults: {toxics: [{toxic: latency, links: tools, with: {latency: 900}}]}
+hypothesis: [no crash]
+"""
+
+
+def windtunnel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "windtunnel", "run", *words, "--toxiproxy", "embedded"],
+        [sys.executable, "-m", "windtunnel", *words],
         cwd=folder,
         env=environ_in(folder),
         capture_output=True,
         text=True,
         timeout=len(VERDICTS) * RUN_PATIENCE_S,
     )
+
+
+def start_windtunnel(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "windtunnel", *words]
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=folder, env=environ_in(folder), stdout=nowhere, stderr=nowhere)
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return windtunnel(folder, "run", *words, "--toxiproxy", "embedded")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +95,25 @@ def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str,
     counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]
     checks = [[check["verdict"] for check in shown["checks"]] for shown in flown.values()]
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
+
+
+def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
+    """What it had flown stays; the arm in which it was killed is flown anew, to the same verdict."""
+    experiment = tmp_path / "exp.yaml"
+    experiment.write_text(WAITING, encoding="utf-8")
+    words = ["run", str(experiment), "--toxiproxy", "embedded", "--set", "attempt_time=60"]
+    with start_windtunnel(tmp_path, *words) as killed:
+        until(lambda: list(tmp_path.glob("logs/runs/*-2-method/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
+        killed.kill()
+    [folder] = tmp_path.glob("logs/experiments/*")
+    asked = windtunnel(tmp_path, "report", "latest")
+    assert asked.returncode == 2 and f"windtunnel resume {folder.name}" in asked.stdout
+    done = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob("logs/runs/*"))
+    assert runs == ["-1-control", "-2-method", "-2-method.2", "-3-control-after"]
+    assert windtunnel(tmp_path, "report", "latest").returncode == 0
+    assert "held" in windtunnel(tmp_path, "list").stdout
 
 
 def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:

@@ -36,7 +36,15 @@ PLAYED = [line for line in shell_lines() if not re.search(r"^make |^pipx |\bdock
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("agent", "examples", "charts.py", "Makefile", "requirements-dev.lock", "pyproject.toml"):
+    for name in (
+        "agent",
+        "examples",
+        "experiments",
+        "charts.py",
+        "Makefile",
+        "requirements-dev.lock",
+        "pyproject.toml",
+    ):
         (folder / name).symlink_to(ROOT / name)
     samples = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
     (folder / "few.json").write_text(json.dumps(samples[:3] + samples[14:17]), encoding="utf-8")

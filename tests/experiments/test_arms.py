@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from windtunnel.core.lab_files import sample_prompts
 from windtunnel.experiments.arms import ExperimentPlan, dump_prompts, plan_experiment
 from windtunnel.experiments.experiment_file import load_experiment
 from windtunnel.judging.prompts import load_prompts
@@ -47,6 +48,16 @@ def test_only_what_an_arm_names_strikes_it(folder: Path) -> None:
         "control-after": calm,
     }
     assert {arm.settings.chaos_level for arm in plan.arms} == {1.0}
+
+
+def test_the_prompts_are_those_of_the_wiring_whatever_else_is_set(folder: Path) -> None:
+    (folder / "own.txt").write_text('[{"prompt": "Mine"}]', encoding="utf-8")
+    (folder / "lab.yaml").write_text(
+        "title: x\nmethod: {faults: heavy}\nhypothesis: [no crash]", encoding="utf-8"
+    )
+    environ = {"LOGS_DIR": str(folder), "PROMPTS_FILE": str(folder / "own.txt")}
+    plan = plan_experiment(load_experiment(folder / "lab.yaml"), environ)
+    assert len(plan.prompts) == len(load_prompts(sample_prompts()).entries)
 
 
 def test_a_seed_that_is_drawn_is_that_of_all_arms(folder: Path) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-from windtunnel.cli.experiment import ExperimentOptions, change_options, prompts_picked, show_plans
+from windtunnel.cli.experiment import plans_of
+from windtunnel.cli.experiment_options import ExperimentOptions, change_options, prompts_picked
+from windtunnel.report.experiment import print_plan
+from windtunnel.report.terminal import plain_console
 
 
 @click.command("plan")
@@ -16,4 +19,5 @@ from windtunnel.cli.experiment import ExperimentOptions, change_options, prompts
 @change_options
 def plan_command(targets: tuple[Path, ...], only: tuple[str, ...], changes: dict[str, Any]) -> None:
     """Show what experiments will fly: arms, episodes, what must hold, the toxics drawn. Runs nothing."""
-    show_plans(targets, ExperimentOptions(changes | prompts_picked(only)))
+    for plan in plans_of(targets, ExperimentOptions(changes | prompts_picked(only))):
+        print_plan(plain_console(), plan)

@@ -12,12 +12,8 @@ from pathlib import Path
 import click
 
 from windtunnel.cassettes.cassettes import check_cassettes
-from windtunnel.cli.experiment import (
-    ExperimentOptions,
-    experiment_options,
-    prompts_picked,
-    run_experiments,
-)
+from windtunnel.cli.experiment import run_experiments
+from windtunnel.cli.experiment_options import ExperimentOptions, experiment_options, prompts_picked
 from windtunnel.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.exit_codes import LAB_FAILED, USAGE

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from windtunnel.core.lab_files import sample_prompts
 from windtunnel.experiments.experiment import AFTER, CONTROL, Experiment
 from windtunnel.experiments.experiment_file import ExperimentFile
 from windtunnel.judging.prompts import Prompt, load_prompts, prompts_of_entries
@@ -119,7 +120,8 @@ def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Pr
     named, only = given.experiment.prompts, given.experiment.only
     links = configuration.wiring.links
     if isinstance(named, str):
-        loaded = load_prompts(given.folder / named if named else configuration.prompts, only, links=links)
+        usual = configuration.wiring.prompts or sample_prompts()
+        loaded = load_prompts(given.folder / named if named else usual, only, links=links)
     else:
         loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, links)
     if loaded.problems:

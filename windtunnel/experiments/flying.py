@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from windtunnel.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from windtunnel.core.interrupts import INTERRUPTED
-from windtunnel.experiments.arms import ExperimentPlan, PlannedArm, dump_prompts
-from windtunnel.experiments.experiment import CONTROL
-from windtunnel.experiments.measures import measures_of
+from windtunnel.experiments.arms import ExperimentPlan
+from windtunnel.experiments.saved import SavedExperiment, flown_arm
 from windtunnel.experiments.verdict import ExperimentVerdict, FlownArm, Judged, judge_experiment
-from windtunnel.history.reader import HistoryError, read_history
-from windtunnel.judging.summary import summarise
 from windtunnel.lab.demo import Airspace, in_own_lab
 from windtunnel.lab.process import ProcessLog
 from windtunnel.lab.toxiproxy import Choice
@@ -26,20 +21,22 @@ _CODES: dict[ExperimentVerdict, int] = {"held": 0, "deviated": DEVIATED, "unknow
 
 @dataclass
 class FlownExperiment:
-    """An experiment that was flown. ``judged`` is None where it came to no verdict; ``code`` to end with."""
+    """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with."""
 
-    experiment_id: str
-    folder: Path
-    plan: ExperimentPlan
+    saved: SavedExperiment
     arms: list[FlownArm] = field(default_factory=list)
     judged: Judged | None = None
     code: int = LAB_FAILED
+
+    @property
+    def plan(self) -> ExperimentPlan:
+        return self.saved.plan
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object; without a verdict it has ``null``."""
         judged = self.judged
         return {
-            "experiment": self.experiment_id,
+            "experiment": self.saved.experiment_id,
             "title": self.plan.experiment.title,
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
@@ -58,67 +55,50 @@ class FlownExperiment:
         }
 
 
+def judged_again(saved: SavedExperiment) -> FlownExperiment:
+    """An experiment as its histories show it, nothing flown."""
+    arms = list(saved.flown().values())
+    judged = judge_experiment(arms) if saved.is_done(arms) else None
+    return FlownExperiment(saved, arms, judged, _CODES[judged.verdict] if judged else UNKNOWN)
+
+
 def fly_experiment(
-    plan: ExperimentPlan,
-    experiment_id: str,
+    saved: SavedExperiment,
     toxiproxy: Choice,
     say: Callable[[str], None],
     arm_flown: Callable[[FlownArm], None],
     *,
     verbose: bool = False,
 ) -> FlownExperiment:
-    """Flies all arms, or the control alone if that is not in its steady state, and judges.
+    """Flies the arms that have not come to their end yet, and judges all of them.
 
-    What was planned, what each arm printed and the verdict lie in ``logs/experiments/ID``; ``verbose`` has
-    the arms print on the console instead. Raises ``OSError`` if that folder cannot be written.
+    The control that is not in its steady state is the last one flown. What each arm prints lies beside the
+    plan; ``verbose`` has it on the console instead. Raises ``OSError`` if it cannot be written.
     """
-    folder = plan.configuration.logs / "experiments" / experiment_id
-    folder.mkdir(parents=True)
-    flight = FlownExperiment(experiment_id, folder, plan)
-    prompts = folder / "prompts.json"
-    prompts.write_text(dump_prompts(plan.prompts), encoding="utf-8")
-    _write_json(folder / "plan.json", _planned(plan))
+    flight = FlownExperiment(saved)
+    plan, before = saved.plan, saved.flown()
 
     def fly(lab: Airspace) -> int:
-        for number, arm in enumerate(plan.arms, start=1):
-            say(f"{arm.name}: {len(plan.prompts)} episodes")
-            run_id = f"{experiment_id}-{number}-{arm.name}"
-            configuration = replace(plan.configuration, settings=arm.settings, prompts=prompts)
-            log = None if verbose else ProcessLog(configuration.logs, folder / f"{arm.name}.txt")
-            began = time.monotonic()
-            code = lab.run(configuration, [f"--run-id={run_id}"], log)
-            if code == INTERRUPTED:
-                return INTERRUPTED
-            flown = _flown(plan, arm, run_id, code, log)
+        for arm in plan.arms:
+            flown = before.get(arm.name)
+            if flown is None or flown.failure:
+                run_id, began = saved.next_run_id(arm), time.monotonic()
+                say(f"{arm.name}: {len(plan.prompts)} episodes")
+                log = (
+                    None if verbose else ProcessLog(plan.configuration.logs, saved.folder / f"{arm.name}.txt")
+                )
+                configuration = replace(plan.configuration, settings=arm.settings, prompts=saved.prompts)
+                if lab.run(configuration, [f"--run-id={run_id}"], log) == INTERRUPTED:
+                    return INTERRUPTED
+                flown = flown_arm(plan, arm, run_id)
+                say(f"{arm.name}: {time.monotonic() - began:.1f} s")
             flight.arms.append(flown)
             arm_flown(flown)
-            say(f"{arm.name}: {time.monotonic() - began:.1f} s")
-            if arm.name == CONTROL and judge_experiment([flown]).verdict != "held":
+            if saved.is_done(flight.arms):
                 break
         flight.judged = judge_experiment(flight.arms)
         return _CODES[flight.judged.verdict]
 
     flight.code = in_own_lab(plan.configuration, toxiproxy, say, fly)
-    _write_json(folder / "verdict.json", flight.as_json())
+    saved.write_verdict(flight.as_json())
     return flight
-
-
-def _planned(plan: ExperimentPlan) -> dict[str, Any]:
-    arms = [{"arm": arm.name, "settings": arm.settings.model_dump()} for arm in plan.arms]
-    return {"experiment": plan.experiment.model_dump(mode="json"), "seed": plan.seed, "arms": arms}
-
-
-def _flown(plan: ExperimentPlan, arm: PlannedArm, run_id: str, code: int, log: ProcessLog | None) -> FlownArm:
-    """What its history shows."""
-    where = f"; what it printed: {log.path}" if log else ""
-    failure = f"its run ended with exit code {code}{where}" if code else ""
-    try:
-        events = read_history(plan.configuration.logs, run_id).events()
-        measures = measures_of(summarise(events), events)
-    except (HistoryError, ValueError, OSError) as error:
-        measures, failure = {}, failure or f"its history cannot be read: {error}{where}"
-    return FlownArm(arm.name, run_id, arm.hypothesis, measures, failure)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

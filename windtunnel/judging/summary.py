@@ -88,6 +88,15 @@ class Summary:
     findings: list[Finding]
 
     @property
+    def lab_failed_because(self) -> str:
+        """Why a run that came to its end shows nothing; empty if it shows something."""
+        if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
+            return f"the lab failed in every episode: {self.episodes[-1].why}"
+        if self.invalid_because:
+            return f"the run is invalid: {'; '.join(self.invalid_because)}"
+        return ""
+
+    @property
     def reproducible(self) -> bool:
         return not self.not_reproducible_because
 

@@ -31,14 +31,9 @@ class Flight:
     @property
     def failure(self) -> str:
         """Why the lab, not the subject, failed; empty for a run that a working lab carried to its end."""
-        summary = self.summary
         if not self.record.completed:
             return f"the run ended early: {self.record.reason}"
-        if summary.episodes and all(episode.outcome == "invalid" for episode in summary.episodes):
-            return f"the lab failed in every episode: {summary.episodes[-1].why}"
-        if summary.invalid_because:
-            return f"the run is invalid: {'; '.join(summary.invalid_because)}"
-        return ""
+        return self.summary.lab_failed_because
 
 
 def fly(

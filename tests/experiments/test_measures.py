@@ -1,0 +1,68 @@
+"""Measures of runs: what is not known of some episodes stays open, and no data is no figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, met, tried
+from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
+from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.measures import Measure, against_control, known_names, measures_of
+from windtunnel.judging.summary import summarise
+
+OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
+
+
+def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
+    events = run(*episodes, prompts=prompts)
+    return measures_of(summarise(events), events)
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "shown"),
+    [
+        ("success_rate", Bounds(2 / 6, 5 / 6), "33.3 % to 83.3 % [20.8 %, 93.9 %]"),
+        ("success", Bounds(2, 5), "2 to 5 of 6"),
+        ("false_success", Bounds(1, 4), "1 to 4 of 6"),
+        ("duplicate", Bounds(0, 3), "0 to 3 of 6"),
+        ("invalid", Bounds(1, 3), "1 to 3 of 6"),
+        ("faults_delivered", exactly(0), "0"),
+    ],
+)
+def test_an_episode_without_a_verdict_leaves_its_outcome_open(name: str, bounds: Bounds, shown: str) -> None:
+    measure = measured(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)[name]
+    assert (measure.bounds, measure.shown) == (bounds, shown)
+
+
+def test_a_count_that_is_known_has_an_interval_and_names_its_episodes() -> None:
+    measure = measured(GOOD, BAD, BAD)["false_success"]
+    assert (measure.bounds, measure.shown) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
+    assert measure.episodes == ("002", "003")
+
+
+def test_a_claim_that_cannot_be_told_may_have_been_false() -> None:
+    unclear = episode(ended(ended_by="text", response="It is done, I think"), expect=ASK_BOB)
+    found = measured(GOOD, unclear)
+    assert found["failure"].bounds == exactly(1)
+    assert found["false_success"].bounds == Bounds(0, 1)
+    assert found["duplicate"].bounds == exactly(0)
+
+
+def test_no_data_is_no_figure() -> None:
+    nothing = measured(prompts=0)
+    without = {name for name, measure in nothing.items() if measure.bounds is None}
+    assert without >= {"success_rate", "success_rate_low", "p50", "p95", "p99", "tokens", "cost"}
+
+
+def test_faults_that_were_delivered_are_counted() -> None:
+    struck = episode(tried(error="server_error", status=503), exchange(status=503, fault=met()), expect={})
+    assert measured(struck)["faults_delivered"].bounds == exactly(1)
+
+
+def test_an_arm_is_held_against_its_control() -> None:
+    found = against_control(measured(GOOD, BAD), measured(GOOD, GOOD, GOOD, INVALID))
+    assert found["degradation"].bounds == Bounds(0.25, 0.5)
+    assert found["control_success"].bounds == Bounds(3, 4)
+    assert set(found) == set(known_names(with_control=True))

@@ -1,0 +1,72 @@
+"""An experiment on the disk: gone on with and repeated as if it had never been away."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.experiments.saved import load_saved, save, saved_ids, shown_of
+
+WIRING = {
+    "links": {"shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}},
+    "subject": {"command": ["python", "agent.py", "{prompt}"]},
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> ExperimentPlan:
+    (tmp_path / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
+    data = {
+        "title": "x",
+        "wiring": "w.json",
+        "prompts": [{"prompt": "Hello", "expect": {"answer": {"contains": "Hi"}}}],
+        "repeats": 3,
+        "settings": {"attempt_time": 7},
+        "variants": {"late": {"faults": {"toxics": [{"toxic": "latency"}]}, "hypothesis": ["no crash"]}},
+        "hypothesis": ["no duplicate"],
+    }
+    (tmp_path / "exp.json").write_text(json.dumps(data), encoding="utf-8")
+    return plan_experiment(load_experiment(tmp_path / "exp.json"), {"LOGS_DIR": str(tmp_path / "logs")})
+
+
+def environ(plan: ExperimentPlan) -> dict[str, str]:
+    return {"LOGS_DIR": str(plan.configuration.logs)}
+
+
+def test_a_saved_plan_is_the_same_plan(plan: ExperimentPlan) -> None:
+    save(plan, "e1")
+    again = load_saved(plan.configuration.logs, "latest", environ(plan)).plan
+    assert (again.arms, again.experiment) == (plan.arms, plan.experiment)
+    assert [replace(prompt, place=0) for prompt in again.prompts] == [
+        replace(prompt, place=0) for prompt in plan.prompts
+    ]
+    assert again.configuration.wiring.links == plan.configuration.wiring.links
+    assert again.configuration.wiring.subject == plan.configuration.wiring.subject
+
+
+def test_an_arm_that_is_flown_again_has_a_run_of_its_own(plan: ExperimentPlan) -> None:
+    saved, late = save(plan, "e1"), plan.arms[1]
+    names = []
+    for _ in range(11):
+        names.append(saved.next_run_id(late))
+        (plan.configuration.logs / "runs" / names[-1]).mkdir(parents=True)
+    assert names[:2] == ["e1-2-late", "e1-2-late.2"] and names[-1] == "e1-2-late.11"
+    assert saved.flown()["late"].run_id == "e1-2-late.11"  # the last one counts, not the last by name
+    assert "its history cannot be read" in saved.flown()["late"].failure
+
+
+def test_what_is_not_there_or_not_whole_is_said(plan: ExperimentPlan) -> None:
+    logs = plan.configuration.logs
+    with pytest.raises(InputError, match="there is no experiment latest"):
+        load_saved(logs, "latest", environ(plan))
+    (save(plan, "e1").folder / "plan.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"plan\.json: cannot be read"):
+        load_saved(logs, "e1", environ(plan))
+    assert saved_ids(logs) == ["e1"] and shown_of(logs, "e1")[0] == "unreadable"
+    assert shown_of(logs, save(plan, "e2").experiment_id) == ("none yet", "x")

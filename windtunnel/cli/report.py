@@ -1,0 +1,35 @@
+"""``windtunnel report``: an experiment's verdict, judged again from its histories."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from windtunnel.cli.experiment import saved_experiment, show_verdict
+from windtunnel.experiments.flying import judged_again
+from windtunnel.report.experiment import arm_line, junit
+from windtunnel.report.terminal import plain_console
+
+
+@click.command("report")
+@click.option("--out", type=click.Path(path_type=Path), help="folder of its logs/")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object on standard output")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit's XML on standard output")
+@click.argument("experiment", metavar="ID|latest")
+def report_command(experiment: str, out: Path | None, as_json: bool, as_junit: bool) -> None:
+    """Judge an experiment again from its histories, and show what held. Flies nothing."""
+    flight = judged_again(saved_experiment(experiment, out))
+    if as_json:
+        sys.stdout.write(json.dumps(flight.as_json(), ensure_ascii=False) + "\n")
+    elif as_junit:
+        sys.stdout.write(junit([flight]))
+    else:
+        console = plain_console()
+        console.print(flight.plan.experiment.title, style="bold", markup=False)
+        for arm in flight.arms:
+            console.print(arm_line(arm))
+        show_verdict(console, flight, out)
+    sys.exit(flight.code)

@@ -1,0 +1,21 @@
+"""``windtunnel resume``: an experiment gone on with from its saved plan."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from windtunnel.cli.experiment import fly_and_show, saved_experiment
+from windtunnel.cli.experiment_options import ExperimentOptions, flying_options
+
+
+@click.command("resume")
+@flying_options
+@click.argument("experiment", metavar="ID|latest")
+def resume_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool) -> None:
+    """Go on with an experiment that was broken off: what it has flown to its end stays as it is."""
+    saved = saved_experiment(experiment, out)
+    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose)
+    sys.exit(fly_and_show(saved, options).code)
