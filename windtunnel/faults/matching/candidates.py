@@ -31,6 +31,7 @@ class EntryGroup:
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
         self.ids = [a.entry.id for a in armed]
+        self._of_mcp = armed[0].entry.fault.where == "mcp"
         self._messages = _messages(armed[0].entry)
         self._method = re.compile(translate(only.method.upper())).match if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
@@ -38,6 +39,8 @@ class EntryGroup:
     def could_match(self, method: str, path: str, message: str | None) -> bool:
         """By what selects it without a look at headers and body. ``message`` as of ``IncomingTry``."""
         if self._path is not None and self._path(path) is None:
+            return False
+        if self._of_mcp and message is None:
             return False
         if self._method is not None and self._method(method) is not None:
             return True
@@ -73,7 +76,7 @@ class LinkCandidates:
         self.remembers = any(entry.fault.remembers for entry in entries)
         by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
         for one in armed:
-            by_selectors[f"{one.entry.only!r} {_messages(one.entry)}"].append(one)
+            by_selectors[f"{one.entry.only!r} {_messages(one.entry)} {one.entry.fault.where}"].append(one)
         self._groups = [EntryGroup(group) for group in by_selectors.values()]
         self._by_request: dict[tuple[str, str, str | None], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
