@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Protocol
 
 import pytest
 
@@ -46,15 +47,29 @@ def labs(*names: str) -> Callable[..., Iterator[ExampleLab]]:
     return lab
 
 
-def check_preset(lab: ExampleLab, name: str) -> None:
-    """A flight under that preset is struck, and the ledger is what the upstreams themselves saw."""
+class Recorded(Protocol):
+    """A server's own record: method and path of each request that came whole."""
+
+    @property
+    def requests(self) -> Sequence[tuple[str, str]]: ...
+
+
+def check_preset(
+    lab: ExampleLab, name: str, seeds: Mapping[str, int] = SEEDS, **more: Recorded
+) -> list[Exchange]:
+    """A flight under that preset is struck, and the ledger is what the upstreams themselves saw.
+
+    ``more``: upstreams besides the model and the shop, by their links. Returns the flight's exchanges.
+    """
     faults = stronger(preset(name, lab.configuration.wiring.links), 3)
-    flight = lab.fly({"faults": faults, "seed": SEEDS[name], "attempt_time": ATTEMPT_S})
+    flight = lab.fly({"faults": faults, "seed": seeds[name], "attempt_time": ATTEMPT_S})
     assert not flight.failure
     episodes = flight.summary.as_json()["episodes"]
     met = [fault for episode in episodes for fault in episode["faults"]]
     assert any(fault["delivered"] and fault["entry"] for fault in met), episodes
     exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
-    for link, upstream in (("model", lab.model), ("shop", lab.shop)):
+    upstreams: dict[str, Recorded] = {"model": lab.model, "shop": lab.shop, **more}
+    for link, upstream in upstreams.items():
         sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
         assert sorted(sent) == sorted(upstream.requests)
+    return exchanges

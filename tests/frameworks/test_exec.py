@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop, shop_at
 from tests.frameworks.flown import ATTEMPT_S, installed
-from tests.support import RUN_PATIENCE_S, until
+from tests.support import RUN_PATIENCE_S
 from windtunnel.history.events import AttemptEnded, Event, Exchange
 from windtunnel.history.reader import read_run
 
@@ -78,52 +76,3 @@ def test_an_agent_without_a_fault_does_what_it_does_alone(shop: Shop, tmp_path: 
     code, events = flown(installed("openai_node"), tmp_path, PROMPT)
     assert code == 0 and "green tea" in answer_in(events)
     assert shop.orders() == 1
-
-
-MCP_PORT = 3001  # it stands in the example's mcp.json
-MCP_PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
-SLOW = json.dumps({"faults": [{"fault": "delay", "with": {"ms": 30}}]})
-BUSY = json.dumps({"faults": [{"fault": "rate_limit", "links": "model", "when": {"first": 1}}]})
-DEAF = json.dumps(
-    {"faults": [{"fault": "lose_reply", "links": "tools", "only": {"json": {"method": "tools/call"}}}]}
-)
-
-
-@pytest.fixture
-def everything() -> Iterator[InstalledAgent]:
-    """The client of MCP, with the one of its three servers that it does not start itself."""
-    agent = installed("mcp_client")
-    program = shutil.which("mcp-server-everything", path=agent.path)
-    assert program
-    environ = {**os.environ, "PATH": agent.path, "PORT": str(MCP_PORT)}
-    command = [program, "streamableHttp"]
-    with subprocess.Popen(
-        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            until(lambda: _answers(MCP_PORT))
-            yield agent
-        finally:
-            server.kill()
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.mark.parametrize(
-    ("faults", "kind", "code"),
-    [(SLOW, "delay", 0), (BUSY, "rate_limit", 0), (DEAF, "lose_reply", 1)],
-    ids=["slow", "busy model", "deaf tool"],
-)
-def test_a_client_of_mcp_uses_three_servers(
-    everything: InstalledAgent, tmp_path: Path, faults: str, kind: str, code: int
-) -> None:
-    ended, events = flown(everything, tmp_path, MCP_PROMPT, "--faults", faults)
-    assert ended == code
-    assert (tmp_path / "notes").is_dir()  # the server of files, over its standard input, was told to
-    met = [fault for event in events if isinstance(event, Exchange) for fault in event.faults]
-    assert any(fault.kind == kind and fault.injected for fault in met)
-    assert code or "I said done" in answer_in(events)
-    assert any('"echo"' in (each.request_body or "") for each in exchanges(events, f"port_{MCP_PORT}"))

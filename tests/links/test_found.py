@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.fault_set import FaultSetError, build_set
 from windtunnel.faults.sets.presets import preset
 from windtunnel.links.found import found_link
 from windtunnel.links.links import Links
@@ -51,3 +53,17 @@ def test_every_preset_can_be_read_for_links_that_are_found():
         struck = preset(name, links).on(links.adding(found))
         on = {link for entry in (*struck.faults, *struck.toxics) for link in entry.links}
         assert on and on <= {"openai", "shop_example_com"}
+
+
+def test_a_fault_of_mcp_may_strike_a_tool_link_that_is_found():
+    links = Links((), grows=True)
+    entry = {"fault": "tool_error", "only": {"tool": "add"}}
+    unread = build_set({"faults": [entry]}, "a test", REGISTRY, links)
+    found = [found_link("127.0.0.1", 3001, "http", ()), found_link("api.openai.com", 443, "https", ())]
+    [struck] = unread.on(links.adding(found)).faults
+    assert struck.links == ("port_3001",) and struck.only.json_ == {"params.name": "add"}
+
+
+def test_no_server_that_is_found_may_be_poisoned():
+    with pytest.raises(FaultSetError, match="poisoned_description is possible on no link"):
+        build_set({"faults": [{"fault": "poisoned_description"}]}, "a test", REGISTRY, Links((), grows=True))

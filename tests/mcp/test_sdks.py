@@ -12,15 +12,13 @@ from threading import Timer
 from typing import Any
 
 import pytest
-import requests
 
 from tests.faults.catalogue.clients.seen import Seen, dumped, fault_of, row_of
 from tests.gateway.lab import Lab, gateway
 from tests.mcp.environments import CLIENTS, command
+from tests.mcp.http_server import sdk_server
 from tests.mcp.told import Told, in_words
-from tests.support import PATIENCE_S, ROOT, until
-from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
+from tests.support import PATIENCE_S, ROOT
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
@@ -147,23 +145,8 @@ def told(clients: Sequence[Client], urls: Sequence[str], steps: Sequence[str]) -
 @pytest.fixture(scope="module")
 def server(clients: object) -> Iterator[str]:
     """The address of a running server."""
-    with bind(FREE) as free:
-        port = address_of(free).port
-    started = subprocess.Popen([*command("python_2.txt", "server.py"), str(port)])
-    url = f"http://127.0.0.1:{port}/mcp"
-
-    def answers() -> bool:
-        try:
-            return requests.get(url, timeout=PATIENCE_S).status_code > 0
-        except requests.ConnectionError:
-            return False
-
-    try:
-        until(answers, "the server")
+    with sdk_server() as url:
         yield url
-    finally:
-        started.kill()
-        started.wait()
 
 
 @pytest.fixture(scope="module")

@@ -298,8 +298,14 @@ class LinkListener:
         return "" if self.link.dialect == MCP.name else None
 
     @cached_property
+    def dialect_by_request(self) -> bool:
+        """Whether a request itself must tell if it is one of MCP."""
+        return self.link.dialect_by_request
+
+    @cached_property
     def dialect_field(self) -> str:
-        """What each of its exchanges says of it in the record, as JSON after a comma."""
+        """What each of its exchanges says of it in the record, as JSON after a comma, unless it was of MCP
+        and nobody had declared that."""
         return f',"dialect":"{self.link.dialect}"'
 
     def endpoint_in(self, run: Run | None) -> Endpoint:

@@ -1,12 +1,15 @@
-"""What links that were found while a run went on add to the records of what it began with. Pure."""
+"""What links that were found while a run went on add to the records of what it began with: themselves, their
+toxics, and what was spoken there. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
-from windtunnel.history.events import AttemptArmed, Event, LinkOpened, RunStarted
+from windtunnel.dialects.mcp import MCP
+from windtunnel.history.events import AttemptArmed, Event, Exchange, LinkOpened, RunStarted
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
@@ -16,7 +19,8 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     """
     events = list(events)
     opened = [event for event in events if isinstance(event, LinkOpened)]
-    if not opened:
+    spoke_mcp = {event.link for event in events if isinstance(event, Exchange) and event.dialect == MCP.name}
+    if not (opened or spoke_mcp):
         return events
     by_attempt: defaultdict[tuple[str, int], list[LinkOpened]] = defaultdict(list)
     for event in opened:
@@ -26,7 +30,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
         if isinstance(event, RunStarted):
             known = {link["name"] for link in event.links}
             found = [one.link for one in opened if one.link["name"] not in known]
-            return replace(event, links=[*event.links, *found])
+            return replace(event, links=[_as_spoken(link, spoke_mcp) for link in (*event.links, *found)])
         if isinstance(event, AttemptArmed):
             of_attempt = by_attempt[event.episode, event.attempt]
             found_toxics = [toxic for one in of_attempt for toxic in one.toxics]
@@ -35,3 +39,8 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
         return event
 
     return [completed(event) for event in events]
+
+
+def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, Any]:
+    """The link as JSON; one that was found is of MCP if a request on it was, which is not known at first."""
+    return {**link, "dialect": MCP.name} if link.get("found") and link["name"] in spoke_mcp else link

@@ -60,7 +60,8 @@ class Exchange:
     ``tool_answer``: how the server itself answered that call, before any fault changed it: by a result, or by
     an error (of the tool or of the protocol); empty where no whole answer was seen, or it cannot be read.
 
-    ``dialect``: what the link speaks; empty in the history of a version that did not know. ``write``: the
+    ``dialect``: what was spoken, on a link that was found as this request told it; empty in the history of a
+    version that did not know. ``write``: the
     wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
     (Idempotency-Key, or the field that the wiring names). ``credential``: a digest of what the client
     authorised itself with. ``retry_after``: the seconds of the reply's Retry-After. ``sdk_retry``: how often

@@ -147,6 +147,8 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
         return True
     if exchange.identity == "mismatch" or not exchange.request_complete:
         return False
+    if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
+        return False  # a link that was found may speak MCP, and plain HTTP beside it
     only, path = entry.only, exchange.target.partition("?")[0]
     if not only.by_history or exchange.dialect == MCP.name:
         return entry.id in exchange.eligible

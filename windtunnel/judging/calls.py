@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from windtunnel.dialects.mcp import MCP
 from windtunnel.history.events import AttemptArmed, Event, Exchange, RunStarted
 
 
@@ -15,7 +16,7 @@ class LinkCalls:
 
     ``struck``: how often each fault was injected. Of the requests that failed for their caller with a fault
     in them, it sent ``again`` some, ``recovered`` of which were then answered well, and never again ``left``.
-    ``toxics``: how often each kind was drawn.
+    ``toxics``: how often each kind was drawn. ``of_mcp``: some of its requests were of MCP.
     """
 
     link: str
@@ -26,6 +27,7 @@ class LinkCalls:
     again: int = 0
     recovered: int = 0
     left: int = 0
+    of_mcp: bool = False
 
     @property
     def failed(self) -> int:
@@ -50,6 +52,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
     for place, exchange in enumerate(exchanges):
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
         row.requests += 1
+        row.of_mcp |= exchange.dialect == MCP.name
         row.struck.update(_injected(exchange))
         if _injected(exchange) and not _went_well(exchange):
             _add_reaction(row, exchange, exchanges[place + 1 :])

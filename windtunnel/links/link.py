@@ -65,6 +65,11 @@ class Link:
         return self.upstream in (LAB, SCRIPTED)
 
     @property
+    def dialect_by_request(self) -> bool:
+        """Whether each request tells what is spoken there, HTTP or MCP, since nobody has declared it."""
+        return self.found and self.dialect == HTTP
+
+    @property
     def is_stdio(self) -> bool:
         """Whether its server is a process that the subject starts, by way of ``windtunnel mcp``."""
         return self.upstream == STDIO

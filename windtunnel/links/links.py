@@ -66,8 +66,12 @@ class Links:
 
     @cached_property
     def mcp_names(self) -> tuple[str, ...]:
-        """The tool links on which MCP is spoken."""
-        return tuple(link.name for link in self._links if link.dialect == MCP.name)
+        """What an entry about MCP may stand on: the links on which it is spoken, and those that are found,
+        where each request tells."""
+        names = tuple(
+            link.name for link in self._links if link.dialect == MCP.name or link.dialect_by_request
+        )
+        return (*names, FOUND_TOOLS, FOUND_WRITES) if self.grows else names
 
     @cached_property
     def declared_tools(self) -> frozenset[str]:

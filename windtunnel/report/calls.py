@@ -23,7 +23,8 @@ def calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met
     table = new_table("link", "server", "requests", "what struck it, and what it did", text_columns=(0, 1, 3))
     table.columns[3].no_wrap = False
     for row in rows:
-        table.add_row(Text(row.link), Text(one_line(row.server)), str(row.requests), Text(_story(row)))
+        server = one_line(row.server) + (" (MCP)" if row.of_mcp else "")
+        table.add_row(Text(row.link), Text(server), str(row.requests), Text(_story(row)))
     return Group(table, *warning)
 
 

@@ -1,5 +1,8 @@
 """Declared writes by the gateway's record: what became of each, against what was asked for."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from tests.judging.oracle.histories import exchange, met
@@ -177,3 +180,54 @@ def test_what_a_tool_refused_is_told_as_its_error():
     order = {"link": "shop", "method": "POST", "path": "/mcp"}
     verdict = judged(write(200, tool_answer="error", **TOOL), asked=(order,))
     assert verdict.axis == "lost" and "(refused: order of shop with an error of the tool)" in verdict.why
+
+
+FILES = Links(
+    [Link("files", "http://127.0.0.1:9/mcp", "mcp", writes=("write_*",)), Link("shop", writes=("POST /a",))]
+)
+NOTES = {"link": "files", "tool": "write_file", "json": {"path": "notes.txt"}}
+
+
+def called(tool="write_file", answer="result", **arguments):
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    told = {"tool": tool, "message": "tools/call", "dialect": "mcp", "target": "/mcp", "tool_answer": answer}
+    return replace(write(200, body=json.dumps(body), **told), link="files")
+
+
+@pytest.mark.parametrize(
+    ("calls", "axis"),
+    [
+        ([called(path="notes.txt")], "as_asked"),
+        ([called(path="other.txt")], "wrong"),
+        ([called(path="notes.txt", answer="error")], "lost"),
+        ([called(path="notes.txt"), called("write_log")], "extra"),
+        ([called(path="notes.txt")] * 2, "duplicated"),
+    ],
+)
+def test_a_tool_of_mcp_is_asked_for_by_its_name_and_arguments(calls, axis):
+    assert judged(*calls, asked=(NOTES,)).axis == axis
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (NOTES | {"tool": "read_file"}, "requests[0].tool: read_file is no declared write of files"),
+        (NOTES | {"method": "POST"}, "has a tool, and with it neither method nor path"),
+        ({"link": "files"}, "needs method and path, or on a link of MCP a tool"),
+        ({"link": "files", "method": "POST", "path": "/mcp"}, "the link files speaks MCP: name a tool"),
+        ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
+    ],
+)
+def test_a_tool_that_cannot_be_meant_is_said_when_it_is_read(asked, error):
+    with pytest.raises(ValueError) as caught:
+        parse_expect({"requests": [asked]}, FILES)
+    assert error in str(caught.value)
+
+
+def test_two_tools_with_one_key_are_two_writes():
+    assert len(world_writes([replace(called(tool), key="k") for tool in ("write_file", "write_log")])) == 2

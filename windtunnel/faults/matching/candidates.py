@@ -31,7 +31,9 @@ class EntryGroup:
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
         self.ids = [a.entry.id for a in armed]
-        self._messages = _messages(armed[0].entry)
+        self._of_mcp = armed[0].entry.fault.where == "mcp"
+        self._usual = _usual_messages(armed[0].entry)
+        self._messages = self._usual if only.method is None else (only.method,)
         self._method = re.compile(translate(only.method.upper())).match if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
@@ -39,11 +41,13 @@ class EntryGroup:
         """By what selects it without a look at headers and body. ``message`` as of ``IncomingTry``."""
         if self._path is not None and self._path(path) is None:
             return False
-        if self._method is not None and self._method(method) is not None:
-            return True
+        by_http = self._method is not None and self._method(method) is not None
         if message is None:
-            return self._method is None
-        return any(fnmatchcase(message or method, pattern) for pattern in self._messages)
+            return not self._of_mcp and (by_http or self._method is None)
+        if _like_any(message or method, self._messages):
+            return True
+        # every message is a POST, so that to ask for those says nothing of messages
+        return by_http and (not message or _like_any(message, self._usual))
 
     def recorded_ids(self, message: str | None) -> Sequence[str]:
         """The ids that an eligible exchange must record, because the history does not hold what they choose
@@ -51,11 +55,13 @@ class EntryGroup:
         return [] if self.only.by_history and message is None else self.ids
 
 
-def _messages(entry: Entry) -> tuple[str, ...]:
-    """The messages of MCP that it strikes: those that its selectors name, else those of its fault."""
-    if entry.only.method is not None:
-        return (entry.only.method,)
+def _usual_messages(entry: Entry) -> tuple[str, ...]:
+    """The messages of MCP that it strikes if its selectors name no method."""
     return ("*",) if "method" in entry.only.json_ else entry.fault.messages
+
+
+def _like_any(message: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(message, pattern) for pattern in patterns)
 
 
 def _counts(entry: Entry) -> bool:
@@ -73,7 +79,8 @@ class LinkCandidates:
         self.remembers = any(entry.fault.remembers for entry in entries)
         by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
         for one in armed:
-            by_selectors[f"{one.entry.only!r} {_messages(one.entry)}"].append(one)
+            key = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
+            by_selectors[key].append(one)
         self._groups = [EntryGroup(group) for group in by_selectors.values()]
         self._by_request: dict[tuple[str, str, str | None], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}

@@ -217,6 +217,8 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
         "model": groups["model"],
         "mcp": links.mcp_names,
     }[kind.where]
+    if kind.where == "mcp" and kind.lab_only:  # a server that is found is never the lab's
+        possible = tuple(name for name in possible if name not in links.found_by_group)
     on = tuple(name for name in chosen if name in possible)
     if not on:
         where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import cast
 
+from windtunnel.dialects.mcp_spoken import has_mcp_header
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.fault_decision import ask_faults, can_be_decided, decide, may_meet_fault
 from windtunnel.gateway.connection.membership import AttemptMembership
@@ -244,6 +245,9 @@ class ClientConnection(asyncio.Protocol):
         if self.client.tls:
             request.tls, self.client.tls = self.client.tls, "kept"
         request.of_lines = self.listener.of_lines
+        if self.listener.dialect_by_request:
+            request.may_be_mcp = True
+            request.message = "" if has_mcp_header(head.lines) else None
         request.identify(self.listener.lane.run, self.membership.of_request())
         if self._drained:
             request.error = CLIENT_LEFT

@@ -61,7 +61,8 @@ class ReplyDelivery:
         """Gets ready for the upstream's reply to that head."""
         candidates = request.plan.reply_candidates if request.plan else []
         kept = request.kept = kept_for_usage(request) if request.of_model else None
-        observe = None if request.message is None else request.upstream_sink()
+        may_be_mcp = request.may_be_mcp or request.message is not None
+        observe = request.upstream_sink() if may_be_mcp else None
         if not candidates and not request.reply_is_remembered:
             sink = _both(request.reply_sink(), observe)
             self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue, sink)

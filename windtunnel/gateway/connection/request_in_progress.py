@@ -10,6 +10,7 @@ from typing import Literal
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.dialects.http import Reply
 from windtunnel.dialects.mcp import CALL, mcp_fingerprint, read_message
+from windtunnel.dialects.mcp_spoken import is_mcp_message
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
 from windtunnel.gateway.baggage import identity_in
@@ -32,7 +33,8 @@ class RequestInProgress:
     ``server_reply`` what a server of MCP answered by itself.
     ``keyed``: fingerprint, call and try are filled in. ``of_model``: it is on a link to a model. ``message``:
     on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
-    what that message calls. ``of_lines``: it came as a line, and its HTTP was made here.
+    what that message calls. ``may_be_mcp``: nobody has declared what its link speaks, so that its own headers
+    or its body tell whether it is of MCP. ``of_lines``: it came as a line, and its HTTP was made here.
     ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
     says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
     that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
@@ -45,6 +47,7 @@ class RequestInProgress:
     of_model: bool
     of_lines: bool
     message: str | None
+    may_be_mcp: bool
     tool: str
     head: RequestHead
     began: float
@@ -103,7 +106,7 @@ class RequestInProgress:
     ) -> None:
         self.link = link
         self.of_model = of_model
-        self.of_lines = False
+        self.of_lines = self.may_be_mcp = False
         self.message = message
         self.head = head
         self.began = self.ended = self.whole_at = began
@@ -175,6 +178,8 @@ class RequestInProgress:
         """Fills in fingerprint, call and try: to be called once. The record needs the body's start, too."""
         self.keyed = True
         start = self.body_start
+        if self.may_be_mcp and self.message is None and self.head.method == "POST":
+            self.message = "" if start and is_mcp_message(bytes(start)) else None
         if self.message is not None:
             self._settle_message(bytes(start) if start else b"")
         elif not self.of_model:
@@ -207,7 +212,8 @@ class RequestInProgress:
 
     def upstream_sink(self) -> Sink | None:
         """Takes what the upstream's reply to a message of MCP carries; None if no record is made of it."""
-        if self.run is None or self.head.method != "POST":
+        is_plain = self.keyed and self.message is None
+        if self.run is None or self.head.method != "POST" or is_plain:
             return None
         self.server_reply = ServerReply()
         return self.server_reply.keep

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from windtunnel.core.digest import text_digest
 from windtunnel.dialects.json_values import as_object
-from windtunnel.dialects.mcp import McpMessage
+from windtunnel.dialects.mcp import MCP, McpMessage
 from windtunnel.gateway.connection.bodies import SECRET, BodyStart, kept_text
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
@@ -20,6 +20,7 @@ from windtunnel.gateway.lane import LinkListener
 from windtunnel.links.link import Link
 
 _IN_QUERY = "key="
+_OF_MCP = f',"dialect":"{MCP.name}"'
 _MIN_SECRET = 8
 _NOTABLE_S = 0.01
 _LARGEST_ID = 10**40  # Python writes out no number of some thousand digits
@@ -29,7 +30,8 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     """Members of ``Exchange``, as JSON, that are not as it has them by default; a comma before each."""
     head, status = request.head, request.status
     # of most requests only the dialect is said, and that is the same for all of their link
-    fields, secret = listener.dialect_field, ""
+    of_mcp = request.may_be_mcp and request.message is not None
+    fields, secret = _OF_MCP if of_mcp else listener.dialect_field, ""
     if request.message:
         fields += _of_message(request.message, request)
     if request.request_done and request.whole_at - request.began >= _NOTABLE_S:

@@ -86,6 +86,8 @@ def _how_often(
 def _is_call(asked: ExpectedRequest, write: WireWrite) -> bool:
     """Whether it is that call, whatever it carries."""
     exchange = write.exchange
+    if asked.tool:
+        return exchange.link == asked.link and fnmatchcase(exchange.tool, asked.tool)
     same = (exchange.link, exchange.method) == (asked.link, asked.method)
     return same and fnmatchcase(write.path, asked.path)
 

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from windtunnel.dialects.mcp import ToolAnswer
+from windtunnel.dialects.mcp import ToolAnswer, read_message
 from windtunnel.history.events import Exchange
 
 Fate = Literal["executed", "refused", "maybe"]
@@ -47,8 +47,11 @@ class WireWrite:
 
     @property
     def body(self) -> Any:
-        """What the body says: as JSON or as a form, else its text."""
+        """What the body says: as JSON or as a form, else its text; of a tool of MCP its arguments."""
         text = self.exchange.request_body or ""
+        if self.exchange.tool:
+            message = read_message(text.encode())
+            return message.arguments if message is not None else {}
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -119,7 +122,7 @@ def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
 
 def _identity(exchange: Exchange) -> tuple[str, ...] | None:
     """By which a repetition is no further write; None if each one is."""
-    call = (exchange.link, exchange.method, exchange.target.partition("?")[0])
+    call = (exchange.link, exchange.method, exchange.target.partition("?")[0], exchange.tool)
     if exchange.key:
         return (*call, exchange.key)
     if exchange.method in IDEMPOTENT_METHODS:

@@ -1,0 +1,85 @@
+"""The client of MCP with its three reference servers, unchanged: by ``exec``, and under every preset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.findings.environments import InstalledAgent
+from bench.findings.flying import ExampleLab, example_lab
+from tests.frameworks.flown import check_preset, installed
+from tests.frameworks.mcp_servers import LINK, Everything, everything
+from tests.frameworks.test_exec import exchanges, flown
+from windtunnel.faults.sets.presets import preset_names
+
+PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
+# Every preset applies: each has faults of the model, or of tools, and a server of MCP that is found is one.
+# By preset the seed with which it strikes within one flight, and where: at that server, or at the model.
+STRUCK = {
+    "bad-network": (2, LINK),
+    "broken-model": (4, "model"),
+    "heavy": (6, LINK),
+    "light": (2, LINK),
+    "lost-replies": (3, LINK),
+    "lying-tools": (1, LINK),
+    "moderate": (4, LINK),
+    "rate-limits": (2, LINK),
+}
+SEEDS = {name: seed for name, (seed, _) in STRUCK.items()}
+DEAF = json.dumps(
+    {
+        "faults": [
+            {"fault": "lose_reply", "links": "tools", "only": {"tool": "echo"}},
+            {"fault": "changed_tools", "with": {"tool": "get-sum"}},
+        ]
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def agent() -> InstalledAgent:
+    return installed("mcp_client")
+
+
+@pytest.fixture(scope="module")
+def server(agent: InstalledAgent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
+    """The one of the three that the client does not start itself."""
+    with everything(agent, tmp_path_factory.mktemp("everything")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lab(
+    agent: InstalledAgent, server: Everything, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ExampleLab]:
+    with example_lab(agent, tmp_path_factory.mktemp("presets"), PROMPT) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(
+    lab: ExampleLab, server: Everything, name: str
+) -> None:
+    server.forget()
+    seen = check_preset(lab, name, SEEDS, **{LINK: server})
+    there = [each for each in seen if each.link == LINK]
+    assert sorted(each.tool for each in there if each.tool and each.forwarded) == sorted(server.calls)
+    assert {each.dialect for each in there} == {"mcp"}
+    assert any(fault.injected for each in seen if each.link == STRUCK[name][1] for fault in each.faults)
+
+
+def test_faults_of_mcp_strike_a_server_that_exec_finds(
+    agent: InstalledAgent, server: Everything, tmp_path: Path
+) -> None:
+    server.forget()
+    code, events = flown(agent, tmp_path, PROMPT, "--faults", DEAF)
+    assert code == 1
+    assert (tmp_path / "notes").is_dir()  # the server of files, over its standard input, was told to
+    there = exchanges(events, LINK)
+    struck = {(fault.kind, each.message) for each in there for fault in each.faults if fault.injected}
+    assert struck == {("lose_reply", "tools/call"), ("changed_tools", "tools/list")}
+    assert sorted((each.method, each.target) for each in there if each.forwarded) == sorted(server.requests)
+    assert server.calls == ["echo"]

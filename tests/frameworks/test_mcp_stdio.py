@@ -1,0 +1,118 @@
+"""The reference servers of MCP over stdio, led through the lab both ways, each struck by faults of MCP."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.flight import Silence, in_folder
+from tests.frameworks.flown import installed
+from windtunnel.history.events import AttemptEnded, Exchange
+from windtunnel.judging.prompts import load_prompts
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.wiring import build_wiring
+from windtunnel.links.wiring_file import WiringFile
+from windtunnel.runner.flight import Flight, fly
+from windtunnel.runner.run import new_run_id
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.subjects.opening import open_wired_subject
+
+PROGRAM = Path(__file__).with_name("mcp_three_servers.py")
+NAMES = ("filesystem", "memory", "everything")
+
+
+def struck(link: str, fault: str, tool: str | None = None, **given: object) -> dict[str, object]:
+    """An entry that strikes the first call of that tool, or the list of tools."""
+    only = {"only": {"tool": tool}} if tool else {}
+    return {
+        "id": f"{link}: {fault}",
+        "fault": fault,
+        "links": link,
+        "with": given,
+        "when": {"nth": 1},
+        **only,
+    }
+
+
+FAULTS = [
+    struck("filesystem", "tool_error", "create_directory"),
+    struck("filesystem", "garbage_line", "list_directory"),
+    struck("memory", "rpc_error", "create_entities"),
+    struck("memory", "duplicate_response", "read_graph"),
+    struck("everything", "changed_tools", kind="none"),
+    struck("everything", "late_response", "echo", ms=50),
+]
+SAW = {
+    "filesystem": ["tool error", "good", "good"],
+    "memory": ["error -32603", "good", "good"],
+    "everything": ["good", "good"],
+}
+
+
+def wired(folder: Path) -> WiringFile:
+    commands = {
+        "filesystem": ["mcp-server-filesystem", str(folder)],
+        "memory": ["mcp-server-memory"],
+        "everything": ["mcp-server-everything", "stdio"],
+    }
+    links = {name: {"mcp": {"command": command}} for name, command in commands.items()}
+    subject = {"command": ["python", str(PROGRAM), "{prompt}", str(folder)], "folder": str(folder)}
+    return WiringFile("a test", {"links": links, "subject": subject})
+
+
+def client_configuration(folder: Path, lab: Lab) -> Path:
+    """The client's file, which names `windtunnel mcp` in each server's place."""
+    shim = str(Path(sys.executable).with_name("windtunnel"))
+    words = ["mcp", "--lab", str(lab.topology_path), "--link"]
+    links = lab.topology.links
+    servers = {name: {"command": shim, "args": [*words, name, "--", *links[name].command]} for name in NAMES}
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stdio")
+
+
+@pytest.fixture(scope="module")
+def flight(folder: Path) -> Iterator[Flight]:
+    """One flight of both ways, a prompt each."""
+    agent = installed("mcp_client")
+    wiring = build_wiring(wired(folder), folder)
+    calm = {"faults": json.dumps({"faults": FAULTS}), "toxic_prob": "0", "error_prob": "0", "seed": "1"}
+    environ = {**os.environ, "PATH": agent.path}
+    configuration = in_folder(load_configuration(environ, calm, wiring), folder)
+    with Lab(configuration, Choice("embedded")) as lab:
+        prompts = folder / "prompts.json"
+        ways = ["wired", str(client_configuration(folder, lab))]
+        prompts.write_text(json.dumps([{"prompt": way} for way in ways]), encoding="utf-8")
+        asked = replace(configuration, topology=lab.topology)
+        with open_wired_subject(wiring, asked) as subject:
+            yield fly(new_run_id(), asked, subject, load_prompts(prompts), Silence())
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["wired", "configured"])
+def test_each_server_is_struck_and_its_client_sees_it(flight: Flight, place: int) -> None:
+    episode = flight.summary.episodes[place].episode
+    events = [event for event in flight.record.events if getattr(event, "episode", None) == episode]
+    [ended] = [event for event in events if isinstance(event, AttemptEnded)]
+    saw = json.loads(ended.response)
+    assert {name: became for name, (_, *became) in saw.items()} == SAW
+    assert [tools > 0 for tools, *_ in saw.values()] == [True, True, False]
+    met = [fault for event in events if isinstance(event, Exchange) for fault in event.faults]
+    assert sorted(fault.id for fault in met if fault.injected) == sorted(str(entry["id"]) for entry in FAULTS)
+    made = [event for event in events if isinstance(event, Exchange) and event.tool == "create_directory"]
+    assert [each.forwarded for each in made] == [False, True]
+
+
+def test_the_server_of_files_did_what_it_was_told(flight: Flight, folder: Path) -> None:
+    assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"wired", "mcp"}

@@ -1,0 +1,110 @@
+"""A server of MCP that ``windtunnel exec`` sees for the first time: its own faults strike it undeclared."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_exec import Ran, port_link
+from tests.examples.serving import served
+from tests.mcp.environments import command
+from tests.mcp.http_server import sdk_server
+from windtunnel.history.events import Exchange, RunStarted
+from windtunnel.judging.summary import summarise
+from windtunnel.links.wiring import load_wiring
+
+pytestmark = pytest.mark.slow
+
+FAULTS = {
+    "faults": [
+        {"fault": "tool_error", "only": {"tool": "weather"}},
+        {"fault": "unavailable", "links": "tools", "only": {"tool": "fine"}, "when": {"first": 1}},
+    ]
+}
+AGENT = """
+import json, sys, urllib.error, urllib.request
+
+def post(path, method, **params):
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    request = urllib.request.Request(sys.argv[1] + path, json.dumps(message).encode())
+    request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return str(error.code)
+
+post("/mcp", "initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "c"})
+for tool in ("weather", "fine", "fine"):
+    print(tool, post("/mcp", "tools/call", name=tool, arguments={}))
+print("rpc", post("/rpc", "weather", name="weather"))
+"""
+
+
+def plain(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    """Thirty lines of MCP at /mcp, and a service that speaks JSON-RPC, but not MCP, beside it."""
+    message = json.load(environ["wsgi.input"])
+    result: dict[str, Any] = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
+    if environ["PATH_INFO"] == "/rpc":
+        result = {"content": [], "done": message["method"]}
+    elif message["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": "sunny"}]}
+    start("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()]
+
+
+@pytest.fixture(params=["namespace", "proxy"])
+def tap(request: pytest.FixtureRequest) -> str:
+    if request.param == "namespace":
+        request.getfixturevalue("namespaces")
+    return str(request.param)
+
+
+def flown(folder: Path, tap: str, *words: str) -> Ran:
+    options = ["--tap", tap, "--toxiproxy", "embedded", "--no-charts", "--faults", json.dumps(FAULTS)]
+    return Ran(folder, *options, "--record", str(folder / "found.yaml"), "--", *words)
+
+
+def struck(exchanges: list[Exchange]) -> list[str]:
+    return [fault.kind for exchange in exchanges for fault in exchange.faults if fault.injected]
+
+
+def test_its_calls_are_struck_and_nothing_beside_them(tmp_path: Path, tap: str) -> None:
+    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+    with served(plain) as server:
+        ran = flown(tmp_path, tap, sys.executable, str(tmp_path / "agent.py"), server.url)
+    link = port_link(server)
+    exchanges = ran.exchanges(link)
+    assert [(each.dialect, each.tool) for each in exchanges] == [
+        ("mcp", ""),
+        ("mcp", "weather"),
+        ("mcp", "fine"),
+        ("mcp", "fine"),
+        ("http", ""),
+    ], ran.stderr
+    assert struck(exchanges) == ["tool_error", "unavailable"]
+    forwarded = [(each.method, each.target) for each in exchanges if each.forwarded]
+    assert forwarded == server.requests
+    assert "fine 503" in ran.stderr and '"isError": true' in ran.stderr and '"done": "weather"' in ran.stderr
+    rows = {row.entry: (row.eligible, row.injected) for row in summarise(ran.events()).faults}
+    assert rows == {"tool_error": (1, 1), "unavailable": (2, 1)}
+    assert load_wiring(tmp_path / "found.yaml").links[link].dialect == "mcp"
+    assert "(MCP)" in ran.stderr
+
+
+def test_a_client_and_a_server_of_an_sdk_are_struck(tmp_path: Path, tap: str) -> None:
+    asked = {"limit_s": 20, "steps": ["weather", "fine", "fine"]}
+    with sdk_server() as url:
+        words = json.dumps({"url": url, **asked})
+        client = command("python_2.txt", "python_2.py")
+        ran = flown(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
+    told = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"step"')]
+    assert ["error" in told[0], "code" in told[1], told[2].get("text")] == [True, True, "fine"], ran.stderr
+    [started] = [event for event in ran.events() if isinstance(event, RunStarted)]
+    assert [link.dialect for link in started.wired] == ["mcp"]
+    assert struck(ran.exchanges(started.wired.names[0])) == ["tool_error", "unavailable"]
