@@ -10,6 +10,7 @@ from typing import Any
 from windtunnel.history.events import (
     LAB_MODEL,
     AttemptArmed,
+    EpisodeStarted,
     Event,
     ModelCall,
     PromptsSource,
@@ -53,6 +54,7 @@ class Summary:
     ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
     was; of others it is not known.
+    ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
     ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
@@ -68,6 +70,7 @@ class Summary:
     links: list[dict[str, Any]]
     completed: bool
     episodes: list[EpisodeJudgement]
+    oracles: int
     outcomes: dict[Outcome, int]
     success: Rate
     first_attempt: Rate
@@ -134,6 +137,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         links=started.links,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
+        oracles=sum(isinstance(e, EpisodeStarted) and e.expect is not None for e in events),
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=rate_of_first_attempts(started, judgement.episodes),

@@ -8,6 +8,7 @@ import requests
 
 from windtunnel.history.events import Level
 from windtunnel.judging.prompts import Prompts, check_turns
+from windtunnel.judging.remarks import ended_early
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.topology import Topology
 from windtunnel.runner.record import RunRecord
@@ -33,7 +34,7 @@ class Flight:
         """Why the lab, not the subject, failed; empty for a run that a working lab carried to its end."""
         summary = self.summary
         if not self.record.completed:
-            return f"the run ended early: {self.record.reason}"
+            return ended_early(self.record.reason)
         if summary.episodes and all(episode.outcome == "invalid" for episode in summary.episodes):
             return f"the lab failed in every episode: {summary.episodes[-1].why}"
         if summary.invalid_because:
