@@ -16,6 +16,7 @@ from windtunnel.history.events import (
     PromptsSource,
     ToolCallRefused,
     ToolTry,
+    WentPastLab,
 )
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.findings.finding import Finding
@@ -57,6 +58,7 @@ class Summary:
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
+    ``went_past``: the connections that were seen to go past the lab.
     ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
     """
 
@@ -88,6 +90,7 @@ class Summary:
     not_reproducible_because: list[str]
     remarks: list[str]
     differences: list[str]
+    went_past: list[WentPastLab]
     findings: list[Finding]
 
     @property
@@ -108,6 +111,7 @@ class Summary:
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "model_usage": asdict(self.model_usage),
+            "went_past": [asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
             "reproducible": self.reproducible,
         }
@@ -155,6 +159,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
         differences=judgement.differences,
+        went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=findings_in(events),
     )
 

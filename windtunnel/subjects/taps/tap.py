@@ -20,14 +20,18 @@ PROXY_VARIABLES = tuple(
 class Tap:
     """How a subject's connections come to the front.
 
-    ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more,
-    and ``escapes`` what it does not catch. ``wrap`` does what ``words`` says. ``variables`` replace those
-    of the environment, ``removed`` are taken out, ``appended`` are put behind what is there, after a space.
+    ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more.
+    ``watched``: what goes past it is looked for. ``escapes`` says what does so where nobody looks, and
+    ``not_kept`` what it does not keep of what was asked of it. ``wrap`` does what ``words`` says.
+    ``variables`` replace those of the environment, ``removed`` are taken out, ``appended`` are put behind
+    what is there, after a space.
     """
 
     kind: Literal["namespace", "proxy"] | None = None
     reason: str = ""
+    watched: bool = False
     escapes: str = ""
+    not_kept: str = ""
     wrap: Callable[[Sequence[str], Sequence[int]], list[str]] = field(
         default=lambda words, _doors: list(words)
     )
@@ -61,7 +65,7 @@ class Tap:
             return []
         why = f", since there is no namespace tap: {self.reason}" if self.reason else ""
         said: list[tuple[Level, str]] = [("warning" if why else "info", f"tap: {self.kind}{why}")]
-        return [*said, ("warning", f"tap: {self.kind}: {self.escapes}")] if self.escapes else said
+        return said + [("warning", text) for text in (self.escapes, self.not_kept) if text]
 
 
 NO_TAP = Tap()
