@@ -132,11 +132,16 @@ def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path 
     if flown.code:
         return flown.code
     of_subject = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
-    if of_subject or any(e.ended_by == "exception" for e in events if isinstance(e, AttemptEnded)):
+    if of_subject or any(map(_failed_by_itself, events)):
         return DEVIATED
     if armed and not met:
         return UNKNOWN
     return DEVIATED if summary.findings else 0
+
+
+def _failed_by_itself(event: Event) -> bool:
+    """Whether it is the end of an attempt that the command, and not the lab, failed in."""
+    return isinstance(event, AttemptEnded) and event.ended_by == "exception" and event.error_class != "none"
 
 
 def _write_wiring(

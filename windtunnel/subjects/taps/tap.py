@@ -32,20 +32,29 @@ class Tap:
     watched: bool = False
     escapes: str = ""
     not_kept: str = ""
-    wrap: Callable[[Sequence[str], Sequence[int]], list[str]] = field(
-        default=lambda words, _doors: list(words)
+    wrap: Callable[[Sequence[str], Sequence[int], int | None], list[str]] = field(
+        default=lambda words, _doors, _entered: list(words)
     )
     variables: Mapping[str, str] = field(default_factory=dict)
     appended: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
 
-    def words(self, command: Sequence[str], doors: Sequence[int] = ()) -> list[str]:
+    def words(
+        self, command: Sequence[str], doors: Sequence[int] = (), entered: int | None = None
+    ) -> list[str]:
         """The command that runs that one behind the tap.
 
         ``doors``: descriptors of bound sockets, inherited by it. Where the command listens at such a socket's
         address in a network of its own (``has_doors``), it is reached through the socket from outside.
+        ``entered``: an inherited descriptor that gets a byte just before the command is run, where something
+        else runs first (``must_be_entered``).
         """
-        return self.wrap(command, doors)
+        return self.wrap(command, doors, entered)
+
+    @property
+    def must_be_entered(self) -> bool:
+        """Whether something of the lab runs before the command, and may fail in its place."""
+        return self.kind == "namespace"
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The environment of a command behind the tap."""
