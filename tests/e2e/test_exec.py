@@ -13,7 +13,7 @@ import pytest
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
 from tests.support import RUN_PATIENCE_S
-from windtunnel.history.events import Event, Exchange, LinkOpened
+from windtunnel.history.events import Event, Exchange, LinkOpened, WentPastLab
 from windtunnel.history.reader import latest_run, read_history
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,18 @@ said = ask("https://api.openai.com/v1/chat/completions",
 print("model:", said["choices"][0]["message"]["content"])
 print("shop:", ask(shop + "/orders", {"item": "honey", "count": 1, "customer": words}))
 print("mine:", os.environ.get("SEED"), os.environ.get("MODEL"), os.environ.get("LOGS_DIR"))
+"""
+# It asks without a proxy, and leaves its connection open for as long as many looks take.
+PATIENT = """
+import socket, sys
+from urllib.parse import urlsplit
+shop = urlsplit(sys.argv[1])
+with socket.create_connection((shop.hostname, shop.port)) as connection:
+    connection.settimeout(0.5)
+    try:
+        connection.recv(1)
+    except TimeoutError:
+        pass
 """
 FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"first": 1}}
 
@@ -123,6 +135,22 @@ def test_a_command_that_meets_no_fault_is_no_success(tmp_path: Path) -> None:
     assert ran.code == 2
     assert "nothing to do" in ran.stderr and "nothing was met" in ran.stderr
     assert "it called no server" in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a connection is")
+@pytest.mark.parametrize(("faults", "code"), [("lost-replies", 2), ("", 1)])
+def test_what_goes_past_the_lab_is_seen_and_no_success(tmp_path: Path, faults: str, code: int) -> None:
+    with shop(tmp_path / "shop.db") as record:
+        command = [sys.executable, "-c", PATIENT, record.url]
+        ran = Ran(tmp_path, "--tap", "proxy", "--faults", faults, "--json", "--", *command)
+    assert ran.code == code, ran.stderr
+    place = record.url.removeprefix("http://")
+    [seen] = [event for event in ran.events() if isinstance(event, WentPastLab)]
+    assert (f"{seen.host}:{seen.port}", seen.program[:6]) == (place, "python")
+    summary = json.loads(ran.stdout.splitlines()[-1])
+    assert [past["port"] for past in summary["went_past"]] == [seen.port]
+    assert [finding["rule"] for finding in summary["findings"]] == ["past_the_lab"]
+    assert f"it went past the lab: {seen.program} to {place}" in " ".join(ran.stderr.split())
 
 
 def test_a_command_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:

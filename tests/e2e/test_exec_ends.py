@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,9 @@ def test_nothing_outlives_a_part_that_is_killed(
     until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
     assert flight.returncode == code, told
     assert said in told and "Traceback" not in told
+    if code == 70:
+        assert told.count(said) == 1, told
+        assert not (log := re.search(r"its log is (\S+)", told)) or Path(log[1]).exists()
 
     again = start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url)
     told, _ = again.communicate(timeout=RUN_PATIENCE_S)

@@ -11,7 +11,7 @@ from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.judging.prompts import Prompt
 from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult
 
 TEMPERATURE = "temperature in Paris"
 LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}
@@ -38,6 +38,20 @@ def test_an_agent_that_passes_on_a_planted_value_is_misled(hangar: Hangar) -> No
     flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     assert flight.outcomes == ["misled"]
     assert flight.summary.success.n == 1
+
+
+class Unstarted:
+    """One whose tap the lab could not make."""
+
+    name = "unstarted"
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        raise LabFailed("no namespace")
+
+
+def test_a_subject_that_the_lab_could_not_start_has_not_crashed(hangar: Hangar) -> None:
+    [episode] = hangar.fly_with(Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
+    assert (episode.outcome, episode.why) == ("invalid", "no namespace")
 
 
 class Repairer:

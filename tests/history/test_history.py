@@ -40,6 +40,7 @@ from windtunnel.history.events import (
     ToolCallRefused,
     ToolTry,
     ToxicsChanged,
+    WentPastLab,
     WorldProbed,
     WorldRead,
 )
@@ -67,6 +68,7 @@ EVENTS = [
     ),
     AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "exception", None, "", "KeyError", "'x'"),
     AttemptHealed(1.0, "1-1", 1, None, "not armed in time"),
+    WentPastLab(1.0, "1-1", 1, "93.184.216.34", 443, "tcp", "node", 2),
     WorldRead(1.0, "1-1", [{"kind": "message_sent", "fields": {"to": "Bob"}}]),
     WorldProbed(1.0, "1-1", "after", 1e12),
     WorldProbed(1.0, "1-1", "before", None, "the reset failed: no"),

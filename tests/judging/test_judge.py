@@ -5,6 +5,7 @@ import pytest
 
 from tests.judging.oracle.histories import (
     ASK_BOB,
+    EPISODE,
     armed,
     called,
     ended,
@@ -20,6 +21,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
+from windtunnel.history.events import ConnectionEnded
 from windtunnel.history.reader import read_run
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.judging.judge import judge_episode, judge_run
@@ -61,6 +63,16 @@ def test_each_outcome(events, expect, expected):
     assert outcome(*events, expect=expect) == expected
 
 
+def refused(**more):
+    """A connection to a host that the subject called for the first time, which was not led anywhere."""
+    given = {
+        **{"t": 104.0, "link": "", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 9.0},
+        **{"first_byte_ms": None, "sent": 0, "received": 0, "ended_by": "proxy", "how": "refused"},
+        **{"tls": False, "host": "shop.example", "port": 80, "way": "proxy"},
+    }
+    return ConnectionEnded(**{**given, "why": "the link could not be opened", **more})
+
+
 @pytest.mark.parametrize(
     ("events", "why"),
     [
@@ -68,6 +80,10 @@ def test_each_outcome(events, expect, expected):
         ([started({}), armed()], "attempt 1 has no end"),
         ([started({}), armed(), healed()], "attempt 1 has no end"),
         ([started({}), armed(), ended(), world()], "attempt 1 has no end"),
+        (
+            [started({}), armed(), refused(lab_failed=True), ended("failed"), healed(), world()],
+            "shop.example:80 was refused: the link could not be opened",
+        ),
         ([started({}), healed(settled=None, invalid="not armed within 2 s")], "not armed within 2 s"),
     ],
 )

@@ -216,6 +216,12 @@ def test_the_headline_says_how_many_met_a_fault_and_how_these_fared():
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
+def test_without_any_oracle_nothing_is_said_of_success():
+    text = printed([run_started(), *episode(), run_finished()])
+    assert "nothing to judge it by" in text
+    assert "success" not in text and "interval" not in text
+
+
 def test_the_summary_of_nothing_says_no_data():
     text = printed([run_started(0), run_finished(toxics_left=None)])
     assert "no data: none of 0 could be judged" in text

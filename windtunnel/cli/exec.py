@@ -20,6 +20,7 @@ from windtunnel.core.user_errors import InputError
 from windtunnel.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from windtunnel.history.reader import read_history
 from windtunnel.judging.calls import calls_by_link
+from windtunnel.judging.findings.past_the_lab import PAST_THE_LAB
 from windtunnel.judging.summary import summarise
 from windtunnel.links.recorded_wiring import recorded_wiring
 from windtunnel.links.subject_spec import PROMPT, CommandSpec
@@ -121,6 +122,7 @@ def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path 
     rows = calls_by_link(events)
     summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
+    missed |= dict.fromkeys(f"it went past the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
     plain_console(stderr=True).print(calls_table(rows, missed, nothing_met=armed and not met))
@@ -129,9 +131,17 @@ def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path 
         _write_wiring(record, events, intercept, wiring.subject)
     if flown.code:
         return flown.code
-    if summary.findings or any(e.ended_by == "exception" for e in events if isinstance(e, AttemptEnded)):
+    of_subject = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
+    if of_subject or any(map(_failed_by_itself, events)):
         return DEVIATED
-    return UNKNOWN if armed and not met else 0
+    if armed and not met:
+        return UNKNOWN
+    return DEVIATED if summary.findings else 0
+
+
+def _failed_by_itself(event: Event) -> bool:
+    """Whether it is the end of an attempt that the command, and not the lab, failed in."""
+    return isinstance(event, AttemptEnded) and event.ended_by == "exception" and event.error_class != "none"
 
 
 def _write_wiring(

@@ -26,7 +26,7 @@ from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import fly
-from windtunnel.runner.interruption import InterruptibleSubject, interrupt_once
+from windtunnel.runner.interruption import InterruptibleSubject, LabLost, interrupt_once
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
@@ -94,6 +94,8 @@ def _run_in_lab_that_is_up(
             raise_again()
             opened = InterruptibleSubject(opened, raise_again)
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
+    except LabLost:  # before anything was flown: the launcher tells of it
+        sys.exit(LAB_FAILED)
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))
         sys.exit(USAGE)
@@ -124,7 +126,7 @@ def _run(
             configuration.wiring.links,
             name,
         )
-        print_summary(console, summary, repeat)
+        print_summary(console, summary, repeat, said=[flight.failure])
         console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
         if as_json:
             sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
@@ -134,7 +136,7 @@ def _run(
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
         return LAB_FAILED
-    if flight.failure:
+    if flight.failure and not flight.record.launcher_tells:
         _complain(logs, flight.failure)
     if flight.record.interrupted:
         return INTERRUPTED

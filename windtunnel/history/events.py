@@ -37,6 +37,7 @@ from windtunnel.history.run_events import (
     RunSealed,
     RunStarted,
     SealedFile,
+    WentPastLab,
     WorldProbed,
     WorldRead,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "ToolTry",
     "ToxicsAction",
     "ToxicsChanged",
+    "WentPastLab",
     "WorldProbed",
     "WorldRead",
 ]
@@ -87,6 +89,7 @@ Event = (
     | ToolCalled
     | ToolCallRefused
     | AttemptEnded
+    | WentPastLab
     | AttemptHealed
     | WorldRead
     | WorldProbed

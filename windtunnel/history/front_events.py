@@ -25,7 +25,7 @@ class ConnectionEnded:
     byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``way`` is the tap
     that it came by. ``link`` is empty where it crossed none; ``tunnelled``: it was carried past the gateway,
     so that nothing else is known of it. ``why``: what made it go past the lab or be refused, as a part of a
-    sentence, where that was no fault.
+    sentence, where that was no fault. ``lab_failed``: the lab could not carry it, as it should have.
     """
 
     t: float
@@ -45,6 +45,7 @@ class ConnectionEnded:
     way: TapKind
     tunnelled: bool = False
     why: str = ""
+    lab_failed: bool = False
     event: Literal["connection_ended"] = "connection_ended"
 
     @property

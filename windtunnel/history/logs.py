@@ -21,6 +21,7 @@ from windtunnel.history.events import (
     ToolCalled,
     ToolCallRefused,
     ToolTry,
+    WentPastLab,
 )
 
 # Bidirectional overrides reorder a line, and no console can encode surrogates: they go too.
@@ -89,6 +90,9 @@ class Logs:
                     **_fields(event, "episode attempt ended_by error_type error_class"),
                     duration=round(event.ms / 1000, 4),
                 )
+            case WentPastLab():
+                fields = _fields(event, "episode attempt host port protocol program count")
+                self.line("warning", f"it went past the lab: {event.text}", event.t, **fields)
             case FaultsSet():
                 fields = _fields(event, "episode attempt number faults")
                 self.line("faults_set", faults_set_message(event), event.t, **fields)

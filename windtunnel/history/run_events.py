@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from windtunnel.core.sockets import Address
 from windtunnel.history.caller_events import Report
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
@@ -134,6 +135,31 @@ class AttemptEnded:
     error_class: ErrorClass = "none"
     answers: list[str] = field(default_factory=list)
     event: Literal["attempt_ended"] = "attempt_ended"
+
+
+@dataclass(frozen=True)
+class WentPastLab:
+    """In this attempt ``count`` connections of a program of the subject's were seen that no link carried.
+
+    They led to ``host``, an address, and ``port``. What was open only between two looks was not seen.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    host: str
+    port: int
+    protocol: Literal["tcp", "udp"]
+    program: str
+    count: int
+    event: Literal["went_past_lab"] = "went_past_lab"
+
+    @property
+    def text(self) -> str:
+        """What went where, as a part of a sentence."""
+        udp = " by UDP" if self.protocol == "udp" else ""
+        often = f" ({self.count} connections)" if self.count > 1 else ""
+        return f"{self.program} to {Address(self.host, self.port)}{udp}{often}"
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,16 @@ def _end(finished: RunFinished | None) -> Iterator[str]:
         yield "the run has no end in its history: still going, or killed"
         return
     if not finished.completed:
-        yield f"the run ended early: {finished.reason}"
+        yield ended_early(finished.reason)
     if finished.toxics_left is None:
         yield "not known whether toxics were left behind"
     elif finished.toxics_left:
         yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
+
+
+def ended_early(reason: str) -> str:
+    """What is said of a run that did not come to its end."""
+    return f"the run ended early: {reason}"
 
 
 def counted(count: int, singular: str, plural: str) -> str:

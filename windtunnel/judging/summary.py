@@ -10,11 +10,13 @@ from typing import Any
 from windtunnel.history.events import (
     LAB_MODEL,
     AttemptArmed,
+    EpisodeStarted,
     Event,
     ModelCall,
     PromptsSource,
     ToolCallRefused,
     ToolTry,
+    WentPastLab,
 )
 from windtunnel.judging.account import FaultAccount, account
 from windtunnel.judging.findings.finding import Finding
@@ -53,8 +55,10 @@ class Summary:
     ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
     was; of others it is not known.
+    ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: where the verdicts are not those that were recorded.
     ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
+    ``went_past``: the connections that were seen to go past the lab.
     ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
     """
 
@@ -68,6 +72,7 @@ class Summary:
     links: list[dict[str, Any]]
     completed: bool
     episodes: list[EpisodeJudgement]
+    oracles: int
     outcomes: dict[Outcome, int]
     success: Rate
     first_attempt: Rate
@@ -85,6 +90,7 @@ class Summary:
     not_reproducible_because: list[str]
     remarks: list[str]
     differences: list[str]
+    went_past: list[WentPastLab]
     findings: list[Finding]
 
     @property
@@ -114,6 +120,7 @@ class Summary:
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "model_usage": asdict(self.model_usage),
+            "went_past": [asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
             "reproducible": self.reproducible,
         }
@@ -143,6 +150,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         links=started.links,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
+        oracles=sum(isinstance(e, EpisodeStarted) and e.expect is not None for e in events),
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=rate_of_first_attempts(started, judgement.episodes),
@@ -160,6 +168,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         not_reproducible_because=obstacles(judgement, events),
         remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
         differences=judgement.differences,
+        went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=findings_in(events),
     )
 

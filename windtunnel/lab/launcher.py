@@ -257,8 +257,9 @@ class Lab:
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 words = process.last_words()
-                log = f"; its log is {process.log.path}" if process.log else ""
-                raise LabError(f"{process.name} {how}", log + (f"\n{words}" if words else ""))
+                # an empty log is not kept
+                log = f"; its log is {process.log.path}\n{words}" if process.log and words else ""
+                raise LabError(f"{process.name} {how}", log)
 
     def leave_reason(self, lost: LabError) -> None:
         """Writes why the processes are about to be ended, for those that record it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
@@ -132,16 +132,20 @@ def _clip(text: str, width: int) -> str:
     return set_cell_size(text, max(width - 3, 0)).rstrip() + "..."
 
 
-def print_summary(console: Console, summary: Summary, reproduce: str = "") -> None:
+def print_summary(
+    console: Console, summary: Summary, reproduce: str = "", said: Collection[str] = ()
+) -> None:
     """Prints ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken: to be copied."""
-    console.print(summary_table(summary))
+    console.print(summary_table(summary, said))
     if reproduce:
         console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
-def summary_table(summary: Summary) -> RenderableType:
-    """The summary for people."""
-    blocks: list[RenderableType] = [_head(summary), _outcomes(summary), headline(summary)]
+def summary_table(summary: Summary, said: Collection[str] = ()) -> RenderableType:
+    """The summary for people, without the remarks in ``said``, which the user hears of otherwise."""
+    blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
+    if summary.oracles or not summary.episodes:
+        blocks.append(headline(summary))
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
@@ -149,7 +153,7 @@ def summary_table(summary: Summary) -> RenderableType:
         blocks.append(findings_table(summary.findings, summary.run_id))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
-    last = [_facts(summary), *(_remark(text) for text in summary.remarks)]
+    last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in said)]
     return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
 
 

@@ -16,7 +16,7 @@ from windtunnel.settings.settings import Settings
 from windtunnel.settings.toxic_plan import plan_attempt
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.subjects.crash import crash_of
-from windtunnel.subjects.subject import AttemptContext, Subject
+from windtunnel.subjects.subject import AttemptContext, LabFailed, Subject, crashed
 
 
 class AttemptRunner:
@@ -53,9 +53,10 @@ class AttemptRunner:
         self.not_armed = 0
         emit = self._recorder.emit
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration))
-        ended = emit(self._fly(settings, attempt, prompt))
+        failures: list[str] = []
+        ended = emit(self._fly(settings, attempt, prompt, failures))
         healed = self._manager.finish(armed.attempt_id, settings)
-        reasons = list(healed.disturbed)
+        reasons = [*failures, *healed.disturbed]
         if healed.state != "healed":
             reasons.append(f"not healed: its state is {healed.state}")
         emit(AttemptHealed(time.time(), episode, attempt, healed.settled, "; ".join(reasons) or None))
@@ -67,12 +68,16 @@ class AttemptRunner:
         self.not_armed += 1
         self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
 
-    def _fly(self, settings: Settings, attempt: int, prompt: Prompt) -> AttemptEnded:
+    def _fly(self, settings: Settings, attempt: int, prompt: Prompt, failures: list[str]) -> AttemptEnded:
+        """How the subject's work ended; what the lab failed in goes into ``failures``."""
         identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
         context = AttemptContext(identity, settings, self._topology, self._recorder.emit, prompt.turns)
         start, clock = time.time(), time.perf_counter()
         try:
             result = self._subject(prompt.text, context)
+        except LabFailed as failure:
+            failures.append(str(failure))
+            result = crashed("LabFailed", str(failure), "none")
         except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
             result = crash_of(error)
         return AttemptEnded(

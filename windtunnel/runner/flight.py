@@ -8,6 +8,7 @@ import requests
 
 from windtunnel.history.events import Level
 from windtunnel.judging.prompts import Prompts, check_turns
+from windtunnel.judging.remarks import ended_early
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.topology import Topology
 from windtunnel.runner.record import RunRecord
@@ -32,7 +33,7 @@ class Flight:
     def failure(self) -> str:
         """Why the lab, not the subject, failed; empty for a run that a working lab carried to its end."""
         if not self.record.completed:
-            return f"the run ended early: {self.record.reason}"
+            return ended_early(self.record.reason)
         return self.summary.lab_failed_because
 
 

@@ -15,28 +15,31 @@ from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 _LAUNCHER_ENDED = "the launcher ended"
 
 
+class LabLost(KeyboardInterrupt):
+    """The launcher lost the part of the lab that the text names, and says so to the user by itself."""
+
+
 def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
     """From now on the first SIGINT or SIGTERM raises ``KeyboardInterrupt``, and later ones are ignored.
 
-    The exception's text says why the launcher ended this process, or that the launcher itself is gone. It
-    is empty when a person interrupted the run. The end of the launcher's lifeline counts as a SIGTERM.
+    It is a ``LabLost`` if the launcher gives a reason for its SIGTERM. Its text is empty when a person
+    interrupted the run, and says so if the launcher itself is gone: its end counts as a SIGTERM.
 
     An exception that a signal raises can get lost: Python ignores it in a destructor or a callback of its
     import system, and other people's code catches it. The function that is returned raises it once more.
     """
     orphaned = threading.Event()
-    reasons: list[str] = []
+    ends: list[KeyboardInterrupt] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
         for ending_signal in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending_signal, signal.SIG_IGN)
-        told = number == signal.SIGTERM
-        reasons.append((_LAUNCHER_ENDED if orphaned.is_set() else lifeline.reason_to_end(environ)) * told)
-        raise KeyboardInterrupt(reasons[0])
+        ends.append(_end_by(number, environ, orphaned=orphaned.is_set()))
+        raise ends[0]
 
     def raise_again() -> None:
-        if reasons:
-            raise KeyboardInterrupt(reasons[0])
+        if ends:
+            raise ends[0]
 
     def end_as_orphan() -> None:
         orphaned.set()
@@ -46,6 +49,13 @@ def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
         signal.signal(number, handle)
     lifeline.watch(environ, end_as_orphan)
     return raise_again
+
+
+def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> KeyboardInterrupt:
+    if number == signal.SIGTERM and orphaned:
+        return KeyboardInterrupt(_LAUNCHER_ENDED)
+    reason = lifeline.reason_to_end(environ) if number == signal.SIGTERM else ""
+    return LabLost(reason) if reason else KeyboardInterrupt()
 
 
 class InterruptibleSubject:

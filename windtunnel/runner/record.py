@@ -32,7 +32,8 @@ _EventT = TypeVar("_EventT", bound=Event)
 class RunRecord:
     """What the run left in memory, for its summary; the same is in its history.
 
-    ``reason``: why it is not ``completed``; ``interrupted``: a person ended it.
+    ``reason``: why it is not ``completed``; ``interrupted``: a person ended it; ``launcher_tells``: the
+    launcher, which lost a part of the lab, says it to the user by itself.
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class RunRecord:
     completed: bool = False
     reason: str = ""
     interrupted: bool = False
+    launcher_tells: bool = False
     toxics_left: int | None = None
 
 

@@ -20,9 +20,11 @@ from windtunnel.history.events import (
 )
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt, Prompts
+from windtunnel.judging.remarks import ended_early
 from windtunnel.links.world_spec import WorldSpec
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
+from windtunnel.runner.interruption import LabLost
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
 from windtunnel.runner.world_probe import WorldProbe
@@ -91,6 +93,8 @@ class Runner:
             record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
         except OSError as error:
             record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
+        except LabLost as lost:
+            record.reason, record.launcher_tells = str(lost), True
         except KeyboardInterrupt as end:
             record.interrupted = not str(end)
             record.reason = str(end) or INTERRUPTED_LINE
@@ -164,7 +168,7 @@ class Runner:
         record = self._record
         try:
             if record.reason:
-                self.note("error", f"the run ended early: {record.reason}")
+                self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
             self._recorder.finish(
                 RunFinished(time.time(), record.completed, record.reason, record.toxics_left)

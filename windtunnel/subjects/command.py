@@ -14,8 +14,9 @@ from windtunnel.subjects.json_path import last_object, value_at
 from windtunnel.subjects.kept_output import KEPT_BYTES, Printed
 from windtunnel.subjects.process_group import ProcessGroup, exit_words
 from windtunnel.subjects.report_text import result_of
-from windtunnel.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
+from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult, crashed, limit_reached
 from windtunnel.subjects.surroundings import AttemptFiles, Surroundings
+from windtunnel.subjects.taps.entry import Entry
 from windtunnel.subjects.variables import attempt_environ
 
 
@@ -39,15 +40,18 @@ class CommandSubject:
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
-        process = self._start(prompt, folder, context)
-        try:
-            in_time = process.wait(context.settings.attempt_time)
-        finally:
-            process.close()
-            said, complained = process.stdout.take(), process.stderr.take()
-            files.keep("stdout.txt", said)
-            files.keep("stderr.txt", complained)
-            files.remove_if_empty()
+        with Entry(self.tap) as entry:
+            process = self._start(prompt, folder, context, entry.told)
+            try:
+                in_time = process.wait(context.settings.attempt_time)
+            finally:
+                process.close()
+                said, complained = process.stdout.take(), process.stderr.take()
+                files.keep("stdout.txt", said)
+                files.keep("stderr.txt", complained)
+                files.remove_if_empty()
+            if not entry.was_made():
+                raise LabFailed(f"the command could not be started: {complained.last_statement()}")
         if not in_time:
             return limit_reached(context.settings.attempt_time)
         if process.exit_code:
@@ -56,7 +60,7 @@ class CommandSubject:
             return crashed("ExitCode", error, error_class_in(statement))
         return self._answer(said, answer)
 
-    def _start(self, prompt: str, folder: Path, context: AttemptContext) -> ProcessGroup:
+    def _start(self, prompt: str, folder: Path, context: AttemptContext, entered: int | None) -> ProcessGroup:
         way, given = self._spec.prompt, ""
         environ = {**self._surroundings.environ, **attempt_environ(context.identity)}
         if isinstance(way, InVariable):
@@ -68,7 +72,9 @@ class CommandSubject:
         elif way != "none" and not any(PROMPT in word for word in self._words):
             given = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        return ProcessGroup(self.tap.words(words), environ, folder, given, shown=self._spec.show)
+        words = self.tap.words(words, entered=entered)
+        inherited = [] if entered is None else [entered]
+        return ProcessGroup(words, environ, folder, given, inherited, self._spec.show)
 
     def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
         if self._spec.prompt == "none" and not said.end and file is None:

@@ -19,6 +19,7 @@ from windtunnel.subjects.subject import Subject
 from windtunnel.subjects.surroundings import surroundings_of
 from windtunnel.subjects.taps.opening import open_tap
 from windtunnel.subjects.taps.tap import NO_TAP, Tap
+from windtunnel.subjects.taps.watch import WatchedSubject, allowed
 
 
 def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
@@ -36,7 +37,10 @@ def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
     runs_already = isinstance(wiring.subject, HttpSpec)  # and has opened its connections elsewhere
     opening = nullcontext(NO_TAP) if runs_already else open_tap(wiring, configuration)
     with opening as tap, _opened(wiring, configuration, tap) as subject:
-        yield subject
+        if wiring.intercept is not None and tap.watched:
+            yield WatchedSubject(subject, allowed(configuration.topology, wiring.intercept))
+        else:
+            yield subject
 
 
 def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractContextManager[Subject]:

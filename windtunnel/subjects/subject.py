@@ -14,6 +14,10 @@ from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
 
 
+class LabFailed(Exception):
+    """The lab, not the subject, failed while the subject worked on a prompt; the message says how."""
+
+
 @dataclass(frozen=True)
 class AttemptContext:
     """One attempt as the subject sees it.
@@ -48,7 +52,7 @@ class SubjectResult:
 
 
 class Subject(Protocol):
-    """A callable that works on one prompt. An exception that it raises counts as its crash.
+    """A callable that works on one prompt. What it raises counts as its crash, except ``LabFailed``.
 
     One that records each of its calls and tries has an attribute ``keeps_record`` that is true. Of any other
     the gateway keeps what it sends and gets, and what nobody recorded is unknown.

@@ -16,7 +16,9 @@ from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
+from windtunnel.core.private_files import private_folder
 from windtunnel.core.sockets import address_of, bind
+from windtunnel.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +50,11 @@ with behind(Address.parse(front), Path(topology), Path(folder)).opened(yaml) as 
 """
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "private"))
+
+
 @pytest.fixture(params=["namespace", "proxy"])
 def tap(request: pytest.FixtureRequest) -> str:
     if request.param == "namespace":
@@ -68,6 +75,15 @@ def test_a_command(wired: Wired, tap: str) -> None:
     with wired.opened(yaml({"command": [sys.executable, "-c", GET + "print(get())"]}, tap)) as subject:
         assert json.loads(subject("", wired.context()).response) == ANSWER
         assert subject.tap.kind == tap
+
+
+def test_a_command_whose_tap_fails_is_the_lab_s_failure(wired: Wired, namespaces: None) -> None:
+    with wired.opened(yaml({"command": ["sh", "-c", "exit 126"]}, "namespace")) as subject:
+        assert subject("", wired.context()).error_type == "ExitCode"
+        [setup] = private_folder().glob("tap-*/namespace.json")
+        setup.unlink()
+        with pytest.raises(LabFailed, match="the command could not be started: the namespace tap: No such"):
+            subject("", wired.context(2))
 
 
 def test_a_callable(wired: Wired, tap: str) -> None:

@@ -35,13 +35,19 @@ class Road:
 
 
 class Refused(Exception):
-    """Nothing was dialled, or nobody answered; the message is for the client, ``status`` its reply's."""
+    """Nothing was dialled, or nobody answered; the message is for the client, ``status`` its reply's.
 
-    def __init__(self, status: int, message: str, link: str = "", why: str = "") -> None:
+    ``link``, ``why`` and ``lab_failed`` as ``ConnectionEnded`` has them.
+    """
+
+    def __init__(
+        self, status: int, message: str, link: str = "", why: str = "", *, lab_failed: bool = False
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.link = link
         self.why = why
+        self.lab_failed = lab_failed
 
 
 class Guide:
@@ -111,7 +117,7 @@ class Guide:
         except TooManyLinks:
             return await self._tunnel(arrival, f"{MOST_FOUND} other hosts have links already")
         except (NoLink, sqlite3.Error, SettingsError) as error:
-            raise Refused(502, str(error), why=str(error)) from None
+            raise Refused(502, str(error), why=str(error), lab_failed=True) from None
         return await self._dial(route)
 
     async def _listen(self, arrival: Arrival) -> Spoken | Road:

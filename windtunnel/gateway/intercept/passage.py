@@ -49,6 +49,7 @@ class Passage:
             way=arrival.way,
             tunnelled=isinstance(led, Road) and led.tunnelled,
             why=led.why,
+            lab_failed=isinstance(led, Refused) and led.lab_failed,
         )
 
 

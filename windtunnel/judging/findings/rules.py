@@ -14,6 +14,7 @@ from windtunnel.judging.findings.layered_retries import LAYERED_RETRIES
 from windtunnel.judging.findings.lost_write import WRITE_REPEATED
 from windtunnel.judging.findings.no_time_limit import NO_TIME_LIMIT
 from windtunnel.judging.findings.open_stream import OPEN_STREAM
+from windtunnel.judging.findings.past_the_lab import PAST_THE_LAB
 from windtunnel.judging.findings.trace import EpisodeTrace, traces
 from windtunnel.judging.findings.useless_retry import USELESS_RETRY
 
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     USELESS_RETRY,
     LAYERED_RETRIES,
     ASKED_AGAIN,
+    PAST_THE_LAB,
 )
 
 

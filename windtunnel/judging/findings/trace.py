@@ -20,6 +20,7 @@ from windtunnel.history.events import (
     ToolCalled,
     ToolTry,
     ToxicsChanged,
+    WentPastLab,
 )
 from windtunnel.judging.findings.sent import Sent
 from windtunnel.links.links import Links
@@ -43,7 +44,7 @@ class Identified(Generic[_EventT]):
 class EpisodeTrace:
     """An episode's requests by their start, its logical tool calls, and the ends of its attempts.
 
-    ``attempt_seconds``: how long the run lets an attempt last.
+    ``attempt_seconds``: how long the run lets an attempt last. ``went_past``: what no link has carried.
     """
 
     episode: str
@@ -52,6 +53,7 @@ class EpisodeTrace:
     calls: Sequence[Identified[ToolCalled]] = ()
     ends: Sequence[Identified[AttemptEnded]] = ()
     attempt_seconds: float = 0.0
+    went_past: Sequence[Identified[WentPastLab]] = ()
 
     @cached_property
     def repeated(self) -> Sequence[Sequence[Sent]]:
@@ -85,6 +87,7 @@ class _Episode:
     ends: list[Identified[AttemptEnded]] = field(default_factory=list)
     armed: list[AttemptArmed] = field(default_factory=list)
     toxics_changed: list[ToxicsChanged] = field(default_factory=list)
+    went_past: list[Identified[WentPastLab]] = field(default_factory=list)
 
 
 def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
@@ -107,13 +110,16 @@ def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
                 episodes[event.episode].armed.append(event)
             case ToxicsChanged():
                 episodes[event.episode].toxics_changed.append(event)
+            case WentPastLab():
+                episodes[event.episode].went_past.append(Identified(id, event))
     if not episodes:
         return  # reading the lab's wiring file takes time
     links = started.wired if started else lab_links()
     limit = float(started.settings.get("attempt_time", 0.0)) if started else 0.0
     for name, episode in episodes.items():
         calls = sorted(episode.calls, key=lambda call: call.event.t)
-        yield EpisodeTrace(name, links, _all_sent(episode, links), calls, episode.ends, limit)
+        sent = _all_sent(episode, links)
+        yield EpisodeTrace(name, links, sent, calls, episode.ends, limit, episode.went_past)
 
 
 def _all_sent(episode: _Episode, links: Links) -> list[Sent]:

@@ -1,6 +1,7 @@
 """What makes an episode invalid: that the lab, the model or a tool's server failed by itself. Pure.
 
-A world that could not be reset or read (``oracle_failed``) is the lab's failure, too.
+A connection that the lab could not carry, since no link could be opened for it, is the lab's failure; a
+world that could not be reset or read (``oracle_failed``) is the lab's failure, too.
 
 The gateway marks what an upstream did by itself (``Exchange.unavailable``). It does not count
 
@@ -18,6 +19,7 @@ from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
+    ConnectionEnded,
     Event,
     Exchange,
     ToolTry,
@@ -33,6 +35,8 @@ def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
     exchanges = [event for event in events if isinstance(event, Exchange)]
     if any(exchange.identity == "mismatch" for exchange in exchanges):
         reasons.append("a request named another attempt than the one in progress")
+    connections = [event for event in events if isinstance(event, ConnectionEnded)]
+    reasons += [ended.not_intercepted for ended in connections if ended.lab_failed]
     reasons += [f"oracle_failed: {e.error}" for e in events if isinstance(e, WorldProbed) and e.error]
     reasons += [_upstream_failure(exchange) for exchange in _unanswered(events, exchanges)]
     return "; ".join(dict.fromkeys(reasons))

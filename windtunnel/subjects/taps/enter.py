@@ -1,10 +1,11 @@
-"""``python -IS enter.py SETUP DOORS COMMAND ...``: turns its namespaces into a tap, runs the command.
+"""``python -IS enter.py SETUP DOORS ENTERED COMMAND ...``: turns its namespaces into a tap, runs the command.
 
 ``unshare`` starts it in new mount and network namespaces. In there every TCP connection is redirected to one
 listening socket, and every name is asked of one other; both go to the front, which works outside. A helper
 (``helper.py``) stays inside for what only a process in there can do. ``SETUP`` is a JSON file: see
 ``namespace.py``, which writes it. ``DOORS`` are descriptors of bound sockets of the outer network, with
-commas between, by which others reach the server that the command is. Without a command it is a trial.
+commas between, by which others reach the server that the command is. ``ENTERED`` is empty, or a descriptor
+that gets a byte once all is done and the command is about to run. Without a command it is a trial.
 Standard library only, since it starts with each attempt.
 """
 
@@ -32,7 +33,7 @@ _ANSWER_BYTES, _ANSWER_BOUND_S = 1024, 30.0
 
 
 def main() -> int:
-    setup_file, doors, *command = sys.argv[1:]
+    setup_file, doors, entered, *command = sys.argv[1:]
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
     try:
         with open(setup_file, encoding="utf-8") as file:  # noqa: PTH123 - pathlib doubles the time of the start
@@ -48,6 +49,9 @@ def main() -> int:
     if not command:
         return 0
     words = [*setup["restore"], *command]
+    if entered:
+        os.write(int(entered), b".")
+        os.close(int(entered))
     try:
         os.execvp(words[0], words)
     except OSError as error:

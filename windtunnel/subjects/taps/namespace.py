@@ -67,8 +67,10 @@ def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str,
     )
 
 
-def _wrapped(prefix: Sequence[str], words: Sequence[str], doors: Sequence[int]) -> list[str]:
-    return [*prefix, ",".join(map(str, doors)), *words]
+def _wrapped(
+    prefix: Sequence[str], words: Sequence[str], doors: Sequence[int], entered: int | None
+) -> list[str]:
+    return [*prefix, ",".join(map(str, doors)), "" if entered is None else str(entered), *words]
 
 
 def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
@@ -96,7 +98,11 @@ def with_bundle(original: Path, changed: Path, bundle: Path) -> Path:
 def _try(prefix: Sequence[str]) -> None:
     try:
         trial = subprocess.run(
-            _wrapped(prefix, (), ()), capture_output=True, text=True, timeout=_TRIAL_BOUND_S, check=False
+            _wrapped(prefix, (), (), None),
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_BOUND_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoNamespaceError(str(error)) from None

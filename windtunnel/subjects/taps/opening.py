@@ -15,11 +15,13 @@ import requests
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, front_file
 from windtunnel.core.private_files import make_private_folder
 from windtunnel.core.sockets import Address
+from windtunnel.links.intercept_spec import InterceptSpec
 from windtunnel.links.wiring import Wiring
 from windtunnel.settings.configuration import Configuration, running_lab
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.taps.namespace import NoNamespaceError, namespace_tap
 from windtunnel.subjects.taps.proxy import proxy_tap
+from windtunnel.subjects.taps.system_sockets import can_be_told
 from windtunnel.subjects.taps.tap import NO_TAP, Tap
 from windtunnel.subjects.taps.trust import Trust, write_trust
 
@@ -41,22 +43,22 @@ def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
     authority = authority_of(configuration.topology.control)
     with _folder() as folder:
         trust = write_trust(folder, authority, configuration.environ)
-        yield _best(wiring.intercept.tap, wiring.file, folder, front, trust, configuration)
+        yield _best(wiring.intercept, wiring.file, folder, front, trust, configuration)
 
 
 def _best(
-    wanted: str, where: str, folder: Path, front: Address, trust: Trust, configuration: Configuration
+    spec: InterceptSpec, where: str, folder: Path, front: Address, trust: Trust, configuration: Configuration
 ) -> Tap:
-    if wanted == "proxy":
-        return proxy_tap(front, trust)
+    if spec.tap == "proxy":
+        return proxy_tap(front, trust, watched=can_be_told(), offline=spec.offline)
     try:
         return namespace_tap(folder, _front_socket(configuration), trust, configuration.environ)
     except NoNamespaceError as error:
-        if wanted == "namespace":
+        if spec.tap == "namespace":
             raise SettingsError(
                 f"{where or 'the command line'}: tap: namespace: {error}; tap: proxy needs no namespaces"
             ) from None
-        return proxy_tap(front, trust, str(error))
+        return proxy_tap(front, trust, str(error), watched=can_be_told(), offline=spec.offline)
 
 
 def _front_socket(configuration: Configuration) -> Path:

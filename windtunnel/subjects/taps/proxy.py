@@ -15,10 +15,17 @@ _ESCAPES = (
     "what ignores proxy variables goes past the lab: Python's raw urllib3 and aiohttp by default, Go to"
     " loopback addresses, servers that MCP clients start"
 )
+_UNWATCHED = "; this system does not tell whether anything does"
+_NOT_OFFLINE = "--offline does not hold for what goes past the lab: only the namespace tap keeps that back"
 
 
-def proxy_tap(front: Address, trust: Trust, reason: str = "") -> Tap:
-    """A tap for the front at that address. ``reason``: why not the namespace tap; empty if asked for."""
+def proxy_tap(
+    front: Address, trust: Trust, reason: str = "", *, watched: bool = False, offline: bool = False
+) -> Tap:
+    """A tap for the front at that address. ``reason``: why not the namespace tap; empty if asked for.
+
+    ``watched``: somebody looks for what goes past it. ``offline``: the subject is to reach nothing outside.
+    """
     java = (
         f"-Dhttp.proxyHost={front.host} -Dhttp.proxyPort={front.port}"
         f" -Dhttps.proxyHost={front.host} -Dhttps.proxyPort={front.port} -Dhttp.nonProxyHosts="
@@ -26,7 +33,9 @@ def proxy_tap(front: Address, trust: Trust, reason: str = "") -> Tap:
     return Tap(
         kind="proxy",
         reason=reason,
-        escapes=_ESCAPES,
+        watched=watched,
+        escapes="" if watched else _ESCAPES + _UNWATCHED,
+        not_kept=_NOT_OFFLINE if offline else "",
         variables={**dict.fromkeys(_SET, front.url), **trust.variables, _FRONT_VARIABLE: str(front)},
         appended={
             "NODE_OPTIONS": f"--require {quoted(PRELOAD)}",

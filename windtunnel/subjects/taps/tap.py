@@ -20,28 +20,41 @@ PROXY_VARIABLES = tuple(
 class Tap:
     """How a subject's connections come to the front.
 
-    ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more,
-    and ``escapes`` what it does not catch. ``wrap`` does what ``words`` says. ``variables`` replace those
-    of the environment, ``removed`` are taken out, ``appended`` are put behind what is there, after a space.
+    ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more.
+    ``watched``: what goes past it is looked for. ``escapes`` says what does so where nobody looks, and
+    ``not_kept`` what it does not keep of what was asked of it. ``wrap`` does what ``words`` says.
+    ``variables`` replace those of the environment, ``removed`` are taken out, ``appended`` are put behind
+    what is there, after a space.
     """
 
     kind: Literal["namespace", "proxy"] | None = None
     reason: str = ""
+    watched: bool = False
     escapes: str = ""
-    wrap: Callable[[Sequence[str], Sequence[int]], list[str]] = field(
-        default=lambda words, _doors: list(words)
+    not_kept: str = ""
+    wrap: Callable[[Sequence[str], Sequence[int], int | None], list[str]] = field(
+        default=lambda words, _doors, _entered: list(words)
     )
     variables: Mapping[str, str] = field(default_factory=dict)
     appended: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
 
-    def words(self, command: Sequence[str], doors: Sequence[int] = ()) -> list[str]:
+    def words(
+        self, command: Sequence[str], doors: Sequence[int] = (), entered: int | None = None
+    ) -> list[str]:
         """The command that runs that one behind the tap.
 
         ``doors``: descriptors of bound sockets, inherited by it. Where the command listens at such a socket's
         address in a network of its own (``has_doors``), it is reached through the socket from outside.
+        ``entered``: an inherited descriptor that gets a byte just before the command is run, where something
+        else runs first (``must_be_entered``).
         """
-        return self.wrap(command, doors)
+        return self.wrap(command, doors, entered)
+
+    @property
+    def must_be_entered(self) -> bool:
+        """Whether something of the lab runs before the command, and may fail in its place."""
+        return self.kind == "namespace"
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The environment of a command behind the tap."""
@@ -61,7 +74,7 @@ class Tap:
             return []
         why = f", since there is no namespace tap: {self.reason}" if self.reason else ""
         said: list[tuple[Level, str]] = [("warning" if why else "info", f"tap: {self.kind}{why}")]
-        return [*said, ("warning", f"tap: {self.kind}: {self.escapes}")] if self.escapes else said
+        return said + [("warning", text) for text in (self.escapes, self.not_kept) if text]
 
 
 NO_TAP = Tap()
