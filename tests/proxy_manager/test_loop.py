@@ -54,9 +54,11 @@ def beating(plane: Plane) -> Iterator[None]:
 
     thread = threading.Thread(target=beat)
     thread.start()
-    yield
-    stop.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.fixture
@@ -202,8 +204,9 @@ def test_a_loop_without_progress_is_stuck_unless_it_may_take_that_long(real_time
 def test_the_lane_of_a_run_that_died_is_healed_and_freed(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
-        attempt_id = real_time.request()
-        until(lambda: real_time.attempt(attempt_id).state == "armed")
+        with beating(real_time):  # it does not die before the manager, however busy, has come to arm it
+            attempt_id = real_time.request()
+            until(lambda: real_time.attempt(attempt_id).state == "armed")
         assert real_time.toxics() == ARMED
         until(lambda: real_time.state.run("run-1").status == "expired", "expired")
         until(lambda: real_time.attempt(attempt_id).state == "abandoned")
