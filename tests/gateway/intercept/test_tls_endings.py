@@ -89,6 +89,28 @@ def test_a_client_that_says_that_it_sends_no_more_still_gets_its_reply(
         assert client.told_end
 
 
+@pytest.mark.parametrize("by_tcp", [False, True])
+def test_one_that_has_its_reply_already_is_told_of_the_end_too(
+    lab: Lab, service: ScriptedUpstream, by_tcp: bool
+) -> None:
+    with secure(lab) as client:
+        client.sendall(GET)
+        assert read_all(client, len(service.reply)) == service.reply
+        client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
+        assert read_all(client) == b""
+        assert client.told_end
+
+
+@pytest.mark.parametrize("by_tcp", [False, True])
+def test_one_that_gives_a_hanging_reply_up_is_not_told_that_it_was_whole(lab: Lab, by_tcp: bool) -> None:
+    lab.begin(faults=armed("hang"))
+    with secure(lab) as client:
+        client.sendall(GET)
+        client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
+        assert read_all(client) == b""
+        assert not client.told_end
+
+
 def test_a_handshake_in_pieces_of_a_byte(lab: Lab, service: ScriptedUpstream) -> None:
     class Slow(socket.socket):
         def sendall(self, data: bytes, flags: int = 0) -> None:

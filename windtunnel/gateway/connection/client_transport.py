@@ -151,16 +151,21 @@ class ClientTransport:
         self.stop_timer()
         self.start_timer(seconds, self._transport.abort)
 
+    def break_off(self) -> None:
+        """The reply will not be whole: however the connection is closed, TLS must not say that it is."""
+        if self._secure is not None:
+            self._secure.break_off()
+
     def close(self, *, unread: bool = False, cut: bool = False) -> None:
         """Closes after what was written has gone out. ``unread``: the client is still sending. ``cut``: its
-        reply is not whole, so that TLS must not say that it is.
+        reply is not whole.
 
         With bytes still to come, a plain close would reset the connection and the client could lose what
         was written: then the rest is read and thrown away, for a second at most.
         """
         self.closing = True
-        if cut and self._secure is not None:
-            self._secure.break_off()
+        if cut:
+            self.break_off()
         if not unread:
             self._transport.close()
             return

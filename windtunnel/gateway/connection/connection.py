@@ -75,6 +75,8 @@ class ClientConnection(asyncio.Protocol):
         self.client.half_closed = True
         self.relay.note_client_eof()
         if self.client.closing or self.relay.reply.hanging or not self._client_wants_reply():
+            if self.relay.request is not None:
+                self.client.break_off()
             return False
         self.relay.pass_on_eof()
         return True

@@ -63,8 +63,8 @@ class TlsConnection(asyncio.Protocol):
         self._flush()
         if plain:
             self._protocol.data_received(plain)
-        if ended and not self.eof_received():
-            self.close()
+        if ended:
+            self.eof_received()
 
     def _read(self) -> tuple[bytes, bool]:
         """All plain bytes that have come whole, and whether the client says that it sends no more."""
@@ -92,10 +92,16 @@ class TlsConnection(asyncio.Protocol):
             self._on_failed((error.reason or str(error)).replace("_", " ").lower())
 
     def eof_received(self) -> bool:
-        """The client ends its side: by close_notify, by TCP, or by the one after the other."""
+        """The client ends its side: by close_notify, by TCP, or by the one after the other.
+
+        If nothing is left to be sent, this side ends in order, too: to a client that has closed TCP one way
+        alone, an end without close_notify would look like a cut.
+        """
         if not self._client_ended:
             self._client_ended = True
             self._stays_open = bool(self._protocol.eof_received())
+            if not self._stays_open:
+                self.close()
         return self._stays_open
 
     def connection_lost(self, error: Exception | None) -> None:
