@@ -13,6 +13,8 @@ import pytest
 
 from tests.lab.demos import environ_in
 from tests.support import ROOT, RUN_PATIENCE_S, until
+from windtunnel.experiments.saved import load_saved
+from windtunnel.judging.summary import summarise
 
 pytestmark = pytest.mark.slow
 
@@ -86,8 +88,9 @@ def test_what_they_show_is_kept(flown: dict[str, dict[str, Any]], folder: Path) 
         kept = folder / "logs" / "experiments" / shown["experiment"]
         assert json.loads((kept / "verdict.json").read_text()) == shown
         for arm in shown["arms"]:
-            assert (folder / "logs" / "runs" / arm["run_id"]).is_dir()
-            assert arm["run_id"] in (kept / f"{arm['arm']}.txt").read_text()
+            [run_id] = arm["run_ids"]
+            assert (folder / "logs" / "runs" / run_id).is_dir()
+            assert run_id in (kept / f"{run_id}.txt").read_text()
 
 
 def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str, Any]], folder: Path) -> None:
@@ -95,6 +98,29 @@ def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str,
     counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]
     checks = [[check["verdict"] for check in shown["checks"]] for shown in flown.values()]
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
+
+
+def fates(logs: Path, experiment: str) -> dict[tuple[str, str], Any]:
+    """What became of each episode of each arm, and which faults it met."""
+    saved = load_saved(logs, experiment, {"LOGS_DIR": str(logs)})
+    return {
+        (arm.name, episode.episode): (
+            episode.outcome,
+            [(fault.entry, fault.stage) for fault in episode.faults],
+        )
+        for arm in saved.plan.arms
+        for episode in summarise(saved.history_of(arm).events).episodes
+    }
+
+
+def test_workers_change_no_outcome_and_no_fault(flown: dict[str, dict[str, Any]], folder: Path) -> None:
+    name = "retries-do-not-write-twice"
+    done = run(folder, str(ROOT / "experiments" / f"{name}.yaml"), "--workers", "2", "--json")
+    shown = json.loads(done.stdout)
+    assert done.returncode == 0 and [len(arm["run_ids"]) for arm in shown["arms"]] == [2, 2, 2]
+    logs = folder / "logs"
+    alone = fates(logs, flown[name]["experiment"])
+    assert fates(logs, shown["experiment"]) == alone and len(alone) == 12
 
 
 def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.Mo
         ("--fail-fast",),
         ("x.yaml", "--prompt", "Hello"),
         ("x.yaml", "--subject", "lab"),
+        ("x.yaml", "--workers", "0"),
+        ("x.yaml", "--workers", "many"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(words: tuple[str, ...]) -> None:

@@ -50,15 +50,14 @@ def test_a_saved_plan_is_the_same_plan(plan: ExperimentPlan) -> None:
     assert again.configuration.wiring.subject == plan.configuration.wiring.subject
 
 
-def test_an_arm_that_is_flown_again_has_a_run_of_its_own(plan: ExperimentPlan) -> None:
+def test_each_run_of_an_arm_has_a_name_of_its_own(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
-    names = []
-    for _ in range(11):
-        names.append(saved.next_run_id(late))
-        (plan.configuration.logs / "runs" / names[-1]).mkdir(parents=True)
-    assert names[:2] == ["e1-2-late", "e1-2-late.2"] and names[-1] == "e1-2-late.11"
-    assert saved.flown()["late"].run_id == "e1-2-late.11"  # the last one counts, not the last by name
-    assert "its history cannot be read" in saved.flown()["late"].failure
+    assert saved.next_run_ids(late, 2) == ["e1-2-late", "e1-2-late.2"]
+    for name in saved.next_run_ids(late, 10):
+        (plan.configuration.logs / "runs" / name).mkdir(parents=True)
+    assert saved.next_run_ids(late, 1) == ["e1-2-late.11"]
+    assert saved.run_ids(late)[-2:] == ["e1-2-late.9", "e1-2-late.10"]  # by number, not by name
+    assert "the history of e1-2-late cannot be read" in saved.arm_as_flown(late).failure
 
 
 def test_what_is_not_there_or_not_whole_is_said(plan: ExperimentPlan) -> None:

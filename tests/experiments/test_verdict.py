@@ -15,7 +15,7 @@ STRUCK = {"success_rate": Bounds(0.9, 0.9), "duplicate": exactly(0), "faults_del
 def arm(name: str, bounds: dict[str, Bounds], *hypothesis: str, failure: str = "") -> FlownArm:
     measures = {key: Measure(value, "shown", ("e1",)) for key, value in bounds.items()}
     measures["p95"] = Measure(None, "no data")
-    return FlownArm(name, f"run-{name}", hypothesis or ("success_rate >= 1",), measures, failure)
+    return FlownArm(name, (f"run-{name}",), hypothesis or ("success_rate >= 1",), measures, failure)
 
 
 CONTROL, AFTER = arm("control", FINE), arm("control-after", FINE)

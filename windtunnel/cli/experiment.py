@@ -19,10 +19,12 @@ from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.user_errors import InputError, UserError
 from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
 from windtunnel.experiments.experiment_file import files_meant, load_experiment
-from windtunnel.experiments.flying import FlownExperiment, fly_experiment
+from windtunnel.experiments.flying import Cockpit, FlownExperiment, fly_experiment
 from windtunnel.experiments.saved import SavedExperiment, load_saved, save
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
+from windtunnel.links.subject_spec import ServiceSpec
+from windtunnel.links.wiring import Wiring
 from windtunnel.report.experiment import arm_line, junit, print_verdict
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.run import new_run_id
@@ -93,13 +95,30 @@ def fly_and_show(saved: SavedExperiment, options: ExperimentOptions) -> FlownExp
     with _told_of_files():
         flight = fly_experiment(
             saved,
-            choice,
-            print_to_stderr,
-            lambda arm: console.print(arm_line(arm)),
-            verbose=options.verbose,
+            Cockpit(
+                choice,
+                print_to_stderr,
+                lambda arm: console.print(arm_line(arm)),
+                workers_for(configuration.wiring, options.workers),
+                options.verbose,
+            ),
         )
     show_verdict(console, flight, options.out)
     return flight
+
+
+def workers_for(wiring: Wiring, asked: str) -> int:
+    """How many episodes are flown side by side. Raises ``InputError`` for more than the wiring can bear."""
+    alone = ""
+    if isinstance(wiring.subject, ServiceSpec):
+        alone = "its subject is a service, which listens on one port"
+    elif wiring.world is not None:
+        alone = "its world is one, which episodes side by side would change for each other"
+    if asked == "auto":
+        return 1 if alone else os.cpu_count() or 1
+    if alone and asked != "1":
+        raise InputError(f"--workers {asked}: {alone}; fly it with --workers 1")
+    return int(asked)
 
 
 def show_verdict(console: Console, flight: FlownExperiment, out: Path | None) -> None:

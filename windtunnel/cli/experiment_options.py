@@ -11,6 +11,8 @@ import click
 
 from windtunnel.core.user_errors import InputError
 
+_MOST_WORKERS = 64
+
 
 @dataclass(frozen=True)
 class ExperimentOptions:
@@ -23,6 +25,22 @@ class ExperimentOptions:
     junit: Path | None = None
     verbose: bool = False
     fail_fast: bool = False
+    workers: str = "1"
+
+
+def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value != "auto" and not (value.isdecimal() and 1 <= int(value) <= _MOST_WORKERS):
+        raise click.BadParameter(f"must be auto or 1 to {_MOST_WORKERS}, not {value}")
+    return value
+
+
+_workers = click.option(
+    "--workers",
+    default="1",
+    show_default=True,
+    callback=_checked_workers,
+    help="so many episodes side by side; auto: one a processor, where the wiring bears it",
+)
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,15 +69,17 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         junit: Path | None,
         verbose: bool,
         fail_fast: bool,
+        workers: str,
         **others: Any,
     ) -> Any:
-        said = ExperimentOptions(changes, toxiproxy or "auto", out, False, junit, verbose, fail_fast)
+        said = ExperimentOptions(changes, toxiproxy or "auto", out, False, junit, verbose, fail_fast, workers)
         return command(experiment=None if said == ExperimentOptions({}) else said, **others)
 
     return change_options(
         _with_options(
             with_experiment,
             command,
+            _workers,
             click.option("--fail-fast", is_flag=True, help="after one that has not held fly no other"),
             click.option("--verbose", "-v", is_flag=True, help="show each arm's run as it goes"),
             click.option(
@@ -84,6 +104,7 @@ def _with_options(
 def flying_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How an experiment is flown that was saved."""
     for option in (
+        _workers,
         click.option("--verbose", "-v", is_flag=True, help="show each arm's run as it goes"),
         click.option("--out", type=click.Path(path_type=Path), help="folder of its state/ and logs/"),
         click.option(

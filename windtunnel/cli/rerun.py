@@ -14,8 +14,8 @@ from windtunnel.cli.experiment_options import ExperimentOptions, flying_options
 @click.command("rerun")
 @flying_options
 @click.argument("experiment", metavar="ID|latest")
-def rerun_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool) -> None:
+def rerun_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool, workers: str) -> None:
     """Fly an experiment again from its saved plan: the same arms, prompts, seed and settings."""
     saved = saved_experiment(experiment, out)
-    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose)
+    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose, workers=workers)
     sys.exit(fly_and_show(saved_anew(saved), options).code)

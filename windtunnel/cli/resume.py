@@ -14,8 +14,8 @@ from windtunnel.cli.experiment_options import ExperimentOptions, flying_options
 @click.command("resume")
 @flying_options
 @click.argument("experiment", metavar="ID|latest")
-def resume_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool) -> None:
+def resume_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool, workers: str) -> None:
     """Go on with an experiment that was broken off: what it has flown to its end stays as it is."""
     saved = saved_experiment(experiment, out)
-    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose)
+    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose, workers=workers)
     sys.exit(fly_and_show(saved, options).code)

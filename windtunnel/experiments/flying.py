@@ -1,16 +1,17 @@
-"""Flies an experiment: its arms one after the other in one lab, each a run of its own with a history."""
+"""Flies an experiment: its arms one after the other in one lab, episodes side by side on lanes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from windtunnel.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from windtunnel.core.interrupts import INTERRUPTED
-from windtunnel.experiments.arms import ExperimentPlan
-from windtunnel.experiments.saved import SavedExperiment, flown_arm
+from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
+from windtunnel.experiments.saved import SavedExperiment
 from windtunnel.experiments.verdict import ExperimentVerdict, FlownArm, Judged, judge_experiment
 from windtunnel.lab.demo import Airspace, in_own_lab
 from windtunnel.lab.process import ProcessLog
@@ -46,7 +47,7 @@ class FlownExperiment:
             "arms": [
                 {
                     "arm": arm.name,
-                    "run_id": arm.run_id,
+                    "run_ids": list(arm.run_ids),
                     "failure": arm.failure,
                     "measures": {name: measure.shown for name, measure in arm.measures.items()},
                 }
@@ -57,48 +58,69 @@ class FlownExperiment:
 
 def judged_again(saved: SavedExperiment) -> FlownExperiment:
     """An experiment as its histories show it, nothing flown."""
-    arms = list(saved.flown().values())
-    judged = judge_experiment(arms) if saved.is_done(arms) else None
+    arms = [saved.arm_as_flown(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
+    done = saved.is_done(arms) and not any(arm.failure for arm in arms)
+    judged = judge_experiment(arms) if done else None
     return FlownExperiment(saved, arms, judged, _CODES[judged.verdict] if judged else UNKNOWN)
 
 
-def fly_experiment(
-    saved: SavedExperiment,
-    toxiproxy: Choice,
-    say: Callable[[str], None],
-    arm_flown: Callable[[FlownArm], None],
-    *,
-    verbose: bool = False,
-) -> FlownExperiment:
-    """Flies the arms that have not come to their end yet, and judges all of them.
+@dataclass(frozen=True)
+class Cockpit:
+    """How an experiment is flown. ``workers``: so many episodes side by side, each on a lane.
 
-    The control that is not in its steady state is the last one flown. What each arm prints lies beside the
-    plan; ``verbose`` has it on the console instead. Raises ``OSError`` if it cannot be written.
+    ``say`` takes sentences for people; ``verbose`` has the runs print on the console, not into files.
+    """
+
+    toxiproxy: Choice
+    say: Callable[[str], None]
+    arm_flown: Callable[[FlownArm], None]
+    workers: int = 1
+    verbose: bool = False
+
+
+def fly_experiment(saved: SavedExperiment, how: Cockpit) -> FlownExperiment:
+    """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
+
+    The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
+    cannot be written.
     """
     flight = FlownExperiment(saved)
-    plan, before = saved.plan, saved.flown()
+    lanes = min(how.workers, len(saved.plan.prompts))
 
     def fly(lab: Airspace) -> int:
-        for arm in plan.arms:
-            flown = before.get(arm.name)
-            if flown is None or flown.failure:
-                run_id, began = saved.next_run_id(arm), time.monotonic()
-                say(f"{arm.name}: {len(plan.prompts)} episodes")
-                log = (
-                    None if verbose else ProcessLog(plan.configuration.logs, saved.folder / f"{arm.name}.txt")
-                )
-                configuration = replace(plan.configuration, settings=arm.settings, prompts=saved.prompts)
-                if lab.run(configuration, [f"--run-id={run_id}"], log) == INTERRUPTED:
-                    return INTERRUPTED
-                flown = flown_arm(plan, arm, run_id)
-                say(f"{arm.name}: {time.monotonic() - began:.1f} s")
-            flight.arms.append(flown)
-            arm_flown(flown)
+        for arm in saved.plan.arms:
+            began = time.monotonic()
+            if _fly_arm(lab, saved, arm, how, lanes) == INTERRUPTED:
+                return INTERRUPTED
+            flight.arms.append(saved.arm_as_flown(arm))
+            how.arm_flown(flight.arms[-1])
+            how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
             if saved.is_done(flight.arms):
                 break
         flight.judged = judge_experiment(flight.arms)
         return _CODES[flight.judged.verdict]
 
-    flight.code = in_own_lab(plan.configuration, toxiproxy, say, fly)
+    flight.code = in_own_lab(saved.plan.configuration, how.toxiproxy, how.say, fly, lanes)
     saved.write_verdict(flight.as_json())
     return flight
+
+
+def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, lanes: int) -> int:
+    """Deals what is left of the arm out to the lanes, a run each; the gravest of their exit codes."""
+    plan, flown = saved.plan, saved.history_of(arm).flown
+    left = [prompt for prompt in plan.prompts if prompt.key not in flown]
+    hands = [left[lane::lanes] for lane in range(lanes) if left[lane::lanes]]
+    if not hands:
+        return 0
+    how.say(f"{arm.name}: {len(left)} episodes" + (f", {len(hands)} at a time" if len(hands) > 1 else ""))
+    run_ids = saved.next_run_ids(arm, len(hands))
+
+    def fly_hand(lane: int) -> int:
+        prompts = saved.write_prompts(hands[lane], run_ids[lane])
+        log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_ids[lane]}.txt")
+        configuration = replace(plan.configuration, settings=arm.settings, prompts=prompts)
+        words = [f"--run-id={run_ids[lane]}"]
+        return lab.run(configuration, words, None if how.verbose else log, lane)
+
+    with ThreadPoolExecutor(len(hands)) as pool:
+        return max(pool.map(fly_hand, range(len(hands))))

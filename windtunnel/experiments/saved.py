@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arm_history import ArmHistory, read_arm
 from windtunnel.experiments.arms import ExperimentPlan, PlannedArm, dump_prompts
 from windtunnel.experiments.experiment import CONTROL, Experiment
 from windtunnel.experiments.measures import measures_of
 from windtunnel.experiments.verdict import FlownArm, judge_experiment
-from windtunnel.history.events import RunFinished
-from windtunnel.history.reader import HistoryError, read_history
-from windtunnel.judging.prompts import load_prompts
+from windtunnel.judging.prompts import Prompt, load_prompts
 from windtunnel.judging.summary import summarise
 from windtunnel.links.wiring import lab_wiring, wiring_of
 from windtunnel.settings.configuration import load_configuration
@@ -38,20 +37,34 @@ class SavedExperiment:
     def experiment_id(self) -> str:
         return self.folder.name
 
-    @property
-    def prompts(self) -> Path:
-        return self.folder / _PROMPTS
+    def run_ids(self, arm: PlannedArm) -> list[str]:
+        """Of the runs that have flown some of that arm, in their order."""
+        first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
+        again = [run for run in runs.glob(f"{first}.*") if run.name[len(first) + 1 :].isdecimal()]
+        again.sort(key=lambda run: int(run.name[len(first) + 1 :]))
+        return [run.name for run in (runs / first, *again) if run.is_dir()]
 
-    def next_run_id(self, arm: PlannedArm) -> str:
-        """Of a run of that arm that is still to be flown."""
-        first = self._first_run_id(arm)
-        count = len(self._runs_of(arm))
-        return first if not count else f"{first}.{count + 1}"
+    def next_run_ids(self, arm: PlannedArm, count: int) -> list[str]:
+        """Of so many runs of that arm that are still to be flown."""
+        first, before = self._first_run_id(arm), len(self.run_ids(arm))
+        numbers = range(before + 1, before + count + 1)
+        return [first if number == 1 else f"{first}.{number}" for number in numbers]
 
-    def flown(self) -> dict[str, FlownArm]:
-        """By name the arms that have a run, as their last runs show them."""
-        runs = {arm: self._runs_of(arm) for arm in self.plan.arms}
-        return {arm.name: flown_arm(self.plan, arm, found[-1]) for arm, found in runs.items() if found}
+    def history_of(self, arm: PlannedArm) -> ArmHistory:
+        """What its runs have left until now."""
+        return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.plan.prompts))
+
+    def arm_as_flown(self, arm: PlannedArm) -> FlownArm:
+        """What its runs show."""
+        history, runs = self.history_of(arm), tuple(self.run_ids(arm))
+        if not history.events:
+            return FlownArm(arm.name, runs, arm.hypothesis, {}, "; ".join(history.problems))
+        summary = summarise(history.events)
+        missing = len(self.plan.prompts) - len(history.flown)
+        failure = summary.lab_failed_because
+        if missing:
+            failure = f"{missing} episodes were not flown: {'; '.join(history.problems)}"
+        return FlownArm(arm.name, runs, arm.hypothesis, measures_of(summary, history.events), failure)
 
     def is_done(self, flown: Sequence[FlownArm]) -> bool:
         """Whether no other arm is to be flown: all were, or the control is not in its steady state."""
@@ -59,24 +72,24 @@ class SavedExperiment:
             return True
         return [arm.name for arm in flown] == [CONTROL] and judge_experiment(flown).verdict != "held"
 
+    def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
+        """A prompts file for one run, named after it. Raises ``OSError``."""
+        path = self.folder / f"{run_id}.json"
+        path.write_text(dump_prompts(prompts), encoding="utf-8")
+        return path
+
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
         _write_json(self.folder / _VERDICT, verdict)
 
     def _first_run_id(self, arm: PlannedArm) -> str:
         return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
 
-    def _runs_of(self, arm: PlannedArm) -> list[str]:
-        first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
-        again = [run for run in runs.glob(f"{first}.*") if run.name[len(first) + 1 :].isdecimal()]
-        again.sort(key=lambda run: int(run.name[len(first) + 1 :]))
-        return [run.name for run in (runs / first, *again) if run.is_dir()]
-
 
 def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
     """Writes what is planned. Raises ``OSError``."""
     saved = SavedExperiment(plan.configuration.logs / "experiments" / experiment_id, plan)
     saved.folder.mkdir(parents=True)
-    saved.prompts.write_text(dump_prompts(plan.prompts), encoding="utf-8")
+    (saved.folder / _PROMPTS).write_text(dump_prompts(plan.prompts), encoding="utf-8")
     arms = [
         {"arm": arm.name, "settings": arm.settings.model_dump(), "hypothesis": arm.hypothesis}
         for arm in plan.arms
@@ -131,20 +144,6 @@ def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
     except (OSError, ValueError, KeyError, TypeError):  # it was killed before it wrote, or while it did
         verdict = None
     return str(verdict or "none yet"), title
-
-
-def flown_arm(plan: ExperimentPlan, arm: PlannedArm, run_id: str) -> FlownArm:
-    """What the history of its run shows."""
-    try:
-        events = read_history(plan.configuration.logs, run_id).events()
-        summary = summarise(events)
-    except (HistoryError, ValueError, OSError) as error:
-        return FlownArm(arm.name, run_id, arm.hypothesis, {}, f"its history cannot be read: {error}")
-    finished = next((event for event in events if isinstance(event, RunFinished)), None)
-    failure = summary.lab_failed_because
-    if finished is None or not finished.completed:
-        failure = f"its run ended early: {finished.reason if finished else 'it was killed'}"
-    return FlownArm(arm.name, run_id, arm.hypothesis, measures_of(summary, events), failure)
 
 
 def _write_json(path: Path, value: Any) -> None:

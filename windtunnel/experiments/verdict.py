@@ -34,10 +34,10 @@ class Check:
 
 @dataclass(frozen=True)
 class FlownArm:
-    """An arm that was flown. ``failure``: why its run shows nothing, empty if it does."""
+    """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does."""
 
     name: str
-    run_id: str
+    run_ids: tuple[str, ...]
     hypothesis: tuple[str, ...]
     measures: Mapping[str, Measure]
     failure: str = ""

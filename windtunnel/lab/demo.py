@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from threading import Event
+from threading import Event, Lock
 
 from windtunnel.core.exit_codes import LAB_FAILED
 from windtunnel.core.interrupts import INTERRUPTED
@@ -18,23 +18,29 @@ _RUN_STOP_BOUND_S = 12.0
 
 
 class Airspace:
-    """A lab that is up, in which one run is flown after the other."""
+    """A lab that is up, in which runs are flown."""
 
     def __init__(self, lab: Lab, interrupted: Event, say: Callable[[str], None]) -> None:
         self._lab = lab
         self._interrupted = interrupted
         self._say = say
+        self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
 
     def run(
-        self, configuration: Configuration, arguments: Sequence[str], log: ProcessLog | None = None
+        self,
+        configuration: Configuration,
+        arguments: Sequence[str],
+        log: ProcessLog | None = None,
+        lane: int = 0,
     ) -> int:
-        """``windtunnel run`` with these settings, prompts and arguments; its exit code.
+        """``windtunnel run`` with these settings, prompts and arguments on that lane; its exit code.
 
-        What it prints goes into the ``log``, else to the console. Raises ``LabError``.
+        Runs of several lanes may be flown at once, by threads. What it prints goes into the ``log``, else to
+        the console. Raises ``LabError``.
         """
         lab = self._lab
         settings = configuration.settings.model_dump_json()
-        environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)})
+        environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)}, lane)
         agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], log)
         try:
             while (code := agent.poll()) is None:
@@ -43,7 +49,8 @@ class Airspace:
                     _end(agent)
                     return INTERRUPTED
                 try:
-                    lab.check()
+                    with self._looking:
+                        lab.check()
                 except LabError as error:
                     lab.leave_reason(error)
                     _end(agent)
@@ -63,12 +70,13 @@ def in_own_lab(
     toxiproxy: Choice,
     say: Callable[[str], None],
     fly: Callable[[Airspace], int],
+    lanes: int = 1,
 ) -> int:
-    """Starts the lab, flies in it, takes it down; the exit code."""
+    """Starts the lab with so many lanes, flies in it, takes it down; the exit code."""
     with interruptible() as interrupted:
         started = time.monotonic()
         try:
-            with Lab(configuration, toxiproxy, interrupted.is_set) as lab:
+            with Lab(configuration, toxiproxy, interrupted.is_set, lanes) as lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
                 return fly(Airspace(lab, interrupted, say))
