@@ -123,6 +123,15 @@ def test_workers_change_no_outcome_and_no_fault(flown: dict[str, dict[str, Any]]
     assert fates(logs, shown["experiment"]) == alone and len(alone) == 12
 
 
+def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
+    file = str(ROOT / "experiments" / "an-invented-answer-is-found-out.yaml")
+    words = ["--levels", "0.25,1", "--iterations", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
+    done = windtunnel(folder, "stress", file, *words)
+    shown = json.loads(done.stdout)
+    assert done.returncode == 1 and "method: the hypothesis holds at none of these levels" in done.stderr
+    assert [row["level"] for row in shown["levels"]] == [0.25, 1.0]
+
+
 def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     """What it had flown stays; the arm in which it was killed is flown anew, to the same verdict."""
     experiment = tmp_path / "exp.yaml"

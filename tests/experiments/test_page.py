@@ -68,3 +68,8 @@ def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.Mo
 )
 def test_options_that_do_not_fit_are_refused(words: tuple[str, ...]) -> None:
     assert CliRunner().invoke(main, ["run", *words]).exit_code == 64
+
+
+@pytest.mark.parametrize("levels", ["", "0", "-1", "1,many", "101", "nan"])
+def test_levels_that_are_none_are_refused(levels: str) -> None:
+    assert CliRunner().invoke(main, ["stress", "x.yaml", "--levels", levels]).exit_code == 64

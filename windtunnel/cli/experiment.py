@@ -40,10 +40,10 @@ def saved_experiment(experiment: str, out: Path | None) -> SavedExperiment:
     return load_saved(Path(environ.get("LOGS_DIR") or "logs"), experiment, environ)
 
 
-def saved_anew(saved: SavedExperiment) -> SavedExperiment:
-    """The same plan under an id of its own, nothing of it flown yet. Raises ``UserError``."""
+def saved_anew(plan: ExperimentPlan) -> SavedExperiment:
+    """The plan under an id of its own, nothing of it flown yet. Raises ``UserError``."""
     with _told_of_files():
-        return save(saved.plan, new_run_id())
+        return save(plan, new_run_id())
 
 
 def environ_of(out: Path | None) -> dict[str, str]:
@@ -72,8 +72,7 @@ def run_experiments(targets: Sequence[Path], options: ExperimentOptions) -> int:
         raise InputError(f"--junit {options.junit}: there is no folder {options.junit.parent}")
     flights: list[FlownExperiment] = []
     for plan in plans:
-        with _told_of_files():
-            flights.append(fly_and_show(save(plan, new_run_id()), options))
+        flights.append(fly_and_show(saved_anew(plan), options))
         if flights[-1].code == INTERRUPTED or (options.fail_fast and flights[-1].code):
             break
     if options.as_json:

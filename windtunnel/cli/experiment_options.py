@@ -115,6 +115,11 @@ def flying_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+only_option = click.option(
+    "--only", metavar="ID|N", multiple=True, help="this prompt alone; may be given several times"
+)
+
+
 def prompts_picked(only: Sequence[str]) -> dict[str, Any]:
     """The change that leaves these prompts alone; none if nothing is picked."""
     return {"only": list(only)} if only else {}

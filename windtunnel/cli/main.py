@@ -18,6 +18,7 @@ COMMANDS = {
     "exec": "Run a command unchanged, break what it calls, and tell what it did about it.",
     "run": "Fly experiments to their verdict; or, without any, the prompts through the lab that is up.",
     "plan": "Show what experiments will fly: arms, episodes, what must hold, the toxics drawn. Runs nothing.",
+    "stress": "Fly an experiment's faults at several levels, and show up to which one its hypothesis holds.",
     "resume": "Go on with an experiment that was broken off: what it has flown to its end stays as it is.",
     "rerun": "Fly an experiment again from its saved plan: the same arms, prompts, seed and settings.",
     "report": "Judge an experiment again from its histories, and show what held. Flies nothing.",

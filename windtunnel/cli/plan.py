@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from windtunnel.cli.experiment import plans_of
-from windtunnel.cli.experiment_options import ExperimentOptions, change_options, prompts_picked
+from windtunnel.cli.experiment_options import ExperimentOptions, change_options, only_option, prompts_picked
 from windtunnel.report.experiment import print_plan
 from windtunnel.report.terminal import plain_console
 
 
 @click.command("plan")
 @click.argument("targets", metavar="FILE|DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--only", metavar="ID|N", multiple=True, help="this prompt alone; may be repeated")
+@only_option
 @change_options
 def plan_command(targets: tuple[Path, ...], only: tuple[str, ...], changes: dict[str, Any]) -> None:
     """Show what experiments will fly: arms, episodes, what must hold, the toxics drawn. Runs nothing."""

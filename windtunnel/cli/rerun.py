@@ -18,4 +18,4 @@ def rerun_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bo
     """Fly an experiment again from its saved plan: the same arms, prompts, seed and settings."""
     saved = saved_experiment(experiment, out)
     options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose, workers=workers)
-    sys.exit(fly_and_show(saved_anew(saved), options).code)
+    sys.exit(fly_and_show(saved_anew(saved.plan), options).code)

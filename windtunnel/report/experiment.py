@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -10,11 +11,13 @@ from rich.text import Text
 
 from windtunnel.experiments.arms import ExperimentPlan
 from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.stress import Level, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
 from windtunnel.report.tables import new_table, one_line
 
 _STYLES: Mapping[ExperimentVerdict, str] = {"held": "green", "deviated": "bold red", "unknown": "yellow"}
 _MOST_EPISODES = 5
+_OF_LEVELS = ("success_rate", "faults_delivered", "p50", "p95")
 
 
 def arm_line(arm: FlownArm) -> Text:
@@ -69,6 +72,37 @@ def print_plan(console: Console, plan: ExperimentPlan) -> None:
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
         table.add_row(Text(arm.name), Text(one_line("; ".join(arm.hypothesis))), Text(toxics or "none"))
     console.print(table)
+
+
+def level_rows(levels: Sequence[Level], flight: FlownExperiment) -> list[dict[str, Any]]:
+    """What each level has shown, those left out that were not flown."""
+    flown = {arm.name: arm for arm in flight.arms}
+    return [
+        {
+            "arm": level.arm,
+            "level": level.level,
+            "capped": list(level.capped),
+            **{name: flown[level.planned.name].measures[name].shown for name in _OF_LEVELS},
+        }
+        for level in levels
+        if level.planned.name in flown and not flown[level.planned.name].failure
+    ]
+
+
+def print_levels(console: Console, levels: Sequence[Level], flight: FlownExperiment) -> None:
+    """A row per level, and how far the hypothesis holds."""
+    table = new_table("arm", "level", *_OF_LEVELS, "always", text_columns=(0, 2, 6))
+    table.columns[-1].no_wrap = False
+    for row in level_rows(levels, flight):
+        figures = (str(row[name]) for name in _OF_LEVELS)
+        table.add_row(Text(row["arm"]), f"{row['level']:g}", *figures, Text(", ".join(row["capped"])))
+    console.print(table)
+    if flight.judged is None:
+        return
+    for arm in dict.fromkeys(level.arm for level in levels):
+        highest = holds_up_to([level for level in levels if level.arm == arm], flight.judged)
+        holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
+        console.print(Text(f"{arm}: the hypothesis holds {holds}"))
 
 
 def junit(flights: list[FlownExperiment]) -> str:

@@ -1,0 +1,75 @@
+"""Doses of an experiment's faults, and how far its hypothesis holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.experiments.stress import holds_up_to, levels_of, stressed
+from windtunnel.experiments.verdict import Check, ExperimentVerdict, Judged
+from windtunnel.faults.sets.canonical import read_canonical
+
+SET = {
+    "faults": [
+        {"fault": "reset", "links": "tools", "when": {"probability": 0.4}},
+        {"fault": "hang", "links": "tools", "when": {"probability": 0.2}},
+    ],
+    "toxics": [{"toxic": "latency", "links": "tools", "when": {"probability": 0.6}}],
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> ExperimentPlan:
+    data = {
+        "title": "x",
+        "seed": 1,
+        "method": {"faults": SET, "settings": {"error_prob": 0.3}},
+        "hypothesis": ["no crash"],
+    }
+    (tmp_path / "exp.json").write_text(json.dumps(data), encoding="utf-8")
+    return plan_experiment(load_experiment(tmp_path / "exp.json"), {"LOGS_DIR": str(tmp_path)})
+
+
+def test_every_chance_is_scaled_and_what_is_capped_is_named(plan: ExperimentPlan) -> None:
+    half, twice, most = levels_of(plan, [0.5, 2, 4])
+    sets = [read_canonical(level.planned.settings.faults) for level in (half, twice, most)]
+    assert [[entry.when.probability for entry in faults.faults] for faults in sets] == [
+        [0.2, 0.1],
+        [0.8, 0.4],
+        [1.0, 0.8],
+    ]
+    assert [faults.toxics[0].probability for faults in sets] == [0.3, 1.0, 1.0]
+    assert [level.planned.settings.error_prob for level in (half, twice, most)] == [0.15, 0.6, 1.0]
+    assert (half.capped, twice.capped) == ((), ("latency",))
+    assert most.capped == ("reset", "latency", "error_prob")
+
+
+def test_the_levels_stand_between_the_controls(plan: ExperimentPlan) -> None:
+    arms = stressed(plan, levels_of(plan, [0.5, 2])).arms
+    assert [arm.name for arm in arms] == ["control", "method-x0.5", "method-x2", "control-after"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "highest"),
+    [
+        (("held", "held", "held"), 2.0),
+        (("held", "deviated", "held"), 0.5),
+        (("unknown", "held", "deviated"), 1.0),
+        (("held", "held", "unknown"), 1.0),
+        (("deviated", "held", "held"), None),
+        (("unknown", "unknown", "unknown"), None),
+    ],
+)
+def test_it_holds_up_to_the_highest_level_below_which_nothing_deviated(
+    plan: ExperimentPlan, verdicts: tuple[ExperimentVerdict, ...], highest: float | None
+) -> None:
+    levels = levels_of(plan, [0.5, 1, 2])
+    checks = [
+        Check(level.planned.name, "no crash", verdict)
+        for level, verdict in zip(levels, verdicts, strict=True)
+    ]
+    assert holds_up_to(levels, Judged("held", "", checks)) == highest

@@ -1,0 +1,73 @@
+"""An experiment's faults at several doses: the same prompts and draws, more or less of all that strikes.
+
+The draws are keyed, so that what strikes at a level strikes at every higher one, too: levels are compared on
+the same luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
+from windtunnel.experiments.verdict import Judged
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.faults.sets.chaos_level import capped, scaled
+
+_CHANCES = ("toxic_prob", "error_prob")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A dose of one arm. ``capped``: what it would strike with a chance above 1, and strikes always."""
+
+    arm: str
+    level: float
+    planned: PlannedArm
+    capped: tuple[str, ...]
+
+
+def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[Level]:
+    """Each arm with faults at each of these levels, 1 as written; in the order of the levels."""
+    arms = [arm for arm in plan.arms if not arm.is_control]
+    return [level for arm in arms for level in _of_arm(arm, levels)]
+
+
+def stressed(plan: ExperimentPlan, levels: Sequence[Level]) -> ExperimentPlan:
+    """The plan with these arms between its controls."""
+    first, last = plan.arms[0], plan.arms[-1]
+    return replace(plan, arms=(first, *(level.planned for level in levels), last))
+
+
+def holds_up_to(levels: Sequence[Level], judged: Judged) -> float | None:
+    """The highest of one arm's levels at which all statements held, below which none deviated; or None.
+
+    A low level may strike nothing, and so show nothing.
+    """
+    verdicts = {
+        level.level: {check.verdict for check in judged.checks if check.arm == level.planned.name}
+        for level in levels
+    }
+    highest = None
+    for level in sorted(verdicts):
+        if "deviated" in verdicts[level]:
+            break
+        highest = level if verdicts[level] == {"held"} else highest
+    return highest
+
+
+def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[Level]:
+    faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
+    for level in levels:
+        chances = {name: getattr(arm.settings, name) * level for name in _CHANCES}
+        over = [*capped(faults, level), *(name for name, chance in chances.items() if chance > 1)]
+        stronger = scaled(faults, level)
+        settings = arm.settings.model_copy(
+            update={
+                "faults": stronger.dump() if stronger.faults or stronger.toxics else "",
+                "chaos_level": 1.0,
+                **{name: min(1.0, chance) for name, chance in chances.items()},
+            }
+        )
+        name = f"{arm.name}-x{level:g}"
+        yield Level(arm.name, level, replace(arm, name=name, settings=settings), tuple(over))
