@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 import tempfile
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from bench import ways
+from bench.bare_server import bare_server
+from bench.connecting import Visit, Visits, visit
 from bench.load import load, load_average
 from windtunnel.core.sockets import Address
 from windtunnel.gateway.intercept.authority import Authority
 
-_CLIENTS = 4
+_CLIENTS = 2
 _CERTIFICATES = 200
-_HOST = "bench.example"
 
 
 def measure_tls(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
     """``p50_us``: of a request on one connection that is kept alive. ``new_per_second``: connections that are
-    made, used once and closed, by four clients in one process; ``gateway_ms`` is the gateway's own work for
-    one of them (processor time), which does not depend on how fast the clients are. ``resumed``: by clients
-    that come back with their session. Each is the median over the rounds, in which the ways take turns; a
-    ratio is that of TLS to plain. Of a certificate: ms until it is made, and until TLS can be spoken with it.
+    made, used once and closed by two clients, each a Python process with blocking sockets that verifies
+    nothing. ``gateway_ms`` is the gateway's processor time for one of them and ``client_ms`` the client's, so
+    that it can be seen which of them the rate is of. ``resumed``: by clients that come back with their
+    session. ``bare``: the same of a server that only answers, whose TLS is uvloop's. Each is the median over
+    the rounds, in which the ways take turns; a ratio is TLS over plain. Of a certificate: ms until it is
+    made, and until TLS can be spoken with it.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(ways.upstream())
@@ -46,15 +46,24 @@ def measure_tls(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
         # the same process, which takes both
         new = _in_turn(
             rounds,
-            plain=lambda: _new_connections(secure, pid, seconds, None, resume=False),
-            tls=lambda: _new_connections(secure, pid, seconds, _context(), resume=False),
-            resumed=lambda: _new_connections(secure, pid, seconds, _context(), resume=True),
+            plain=lambda: _new_connections(secure, pid, seconds, "plain"),
+            tls=lambda: _new_connections(secure, pid, seconds, "tls"),
+            resumed=lambda: _new_connections(secure, pid, seconds, "resumed"),
+        )
+        bare, bare_tls = (stack.enter_context(bare_server(speaking)) for speaking in ("plain", "tls"))
+        alone = _in_turn(
+            rounds,
+            plain=lambda: _new_connections(bare[1], bare[0], seconds, "plain"),
+            tls=lambda: _new_connections(bare_tls[1], bare_tls[0], seconds, "tls"),
         )
     return {
         "load_average": load_average(),
         "p50_us": _medians(p50, lambda figure: figure),
-        "new_per_second": _medians(new, lambda figure: figure[0]),
+        "new_per_second": _medians(new, lambda figure: figure[0].per_second),
         "gateway_ms": _medians(new, lambda figure: figure[1]),
+        "client_ms": _medians(new, lambda figure: figure[0].client_ms),
+        "bare_per_second": _medians(alone, lambda figure: figure[0].per_second),
+        "bare_ms": _medians(alone, lambda figure: figure[1]),
         "certificate": _certificates(),
     }
 
@@ -83,41 +92,12 @@ def _medians(by_way: dict[str, list[Any]], figure: Callable[[Any], float]) -> di
 
 
 def _new_connections(
-    address: Address, pid: int, seconds: int, tls: ssl.SSLContext | None, *, resume: bool
-) -> tuple[float, float]:
-    """Connections a second, and the gateway's processor time for one in ms."""
-    over, worked = threading.Event(), _processor_s(pid)
-
-    def client(number: int) -> int:
-        session, done = None, 0
-        while not over.is_set():
-            session = _ask_once(address, tls, session if resume else None, number * 500 + done % 500)
-            done += 1
-        return done
-
-    with ThreadPoolExecutor(_CLIENTS) as pool:
-        began = time.perf_counter()
-        clients = [pool.submit(client, number) for number in range(_CLIENTS)]
-        over.wait(seconds)
-        over.set()
-        done = sum(work.result() for work in clients)
-        took = time.perf_counter() - began
-    return done / took, (_processor_s(pid) - worked) * 1000 / done
-
-
-def _ask_once(
-    address: Address, tls: ssl.SSLContext | None, session: ssl.SSLSession | None, number: int
-) -> ssl.SSLSession | None:
-    connection = socket.create_connection((address.host, address.port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if tls is not None:
-        connection = tls.wrap_socket(connection, server_hostname=_HOST, session=session)
-    with closing(connection):
-        connection.sendall(ways.REQUEST % number)
-        got = 0
-        while got < len(ways.REPLY):
-            got += len(connection.recv(65536))
-        return connection.session if isinstance(connection, ssl.SSLSocket) else None
+    address: Address, pid: int, seconds: int, speaking: Literal["plain", "tls", "resumed"]
+) -> tuple[Visits, float]:
+    """What the clients did, and the server's processor time for one connection in ms."""
+    worked = _processor_s(pid)
+    visits = visit(Visit(address, ways.REQUEST.decode(), speaking=speaking), _CLIENTS, seconds)
+    return visits, (_processor_s(pid) - worked) * 1000 / visits.count
 
 
 def _processor_s(pid: int) -> float:

@@ -205,7 +205,9 @@ def until_open(address: Address) -> None:
             time.sleep(0.01)
 
 
-class _Answer(asyncio.Protocol):
+class Answer(asyncio.Protocol):
+    """Answers every header block with ``REPLY``."""
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
 
@@ -217,7 +219,7 @@ class _Answer(asyncio.Protocol):
 async def _serve_upstream() -> None:
     listener = bind(FREE)
     print(address_of(listener).port, flush=True)
-    server = await asyncio.get_running_loop().create_server(_Answer, sock=listener)
+    server = await asyncio.get_running_loop().create_server(Answer, sock=listener)
     await server.serve_forever()
 
 
