@@ -19,7 +19,7 @@ PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
 # Every preset applies: each has faults of the model, or of tools, and a server of MCP that is found is one.
 # By preset the seed with which it strikes within one flight, and where: at that server, or at the model.
 STRUCK = {
-    "bad-network": (2, LINK),
+    "bad-network": (7, LINK),
     "broken-model": (4, "model"),
     "heavy": (6, LINK),
     "light": (2, LINK),

@@ -23,6 +23,7 @@ from windtunnel.faults.sets.triggers import When, Window
 from windtunnel.links.wiring import lab_links
 from windtunnel.report.dialect_table import dialect_columns, dialect_rows
 from windtunnel.report.fields import default_of, range_of
+from windtunnel.report.mcp_table import read_mcp_seen, told_by_clients
 
 SEEN = Path("docs/faults_seen.json")
 FAMILIES = {
@@ -124,9 +125,17 @@ def _contents() -> Iterator[str]:
 
 def _families() -> Iterator[str]:
     for family, title in FAMILIES.items():
-        pages = [fault_page(kind, 3).rstrip() for kind in FAULTS if kind.family == family]
+        pages = [_with_clients(kind) for kind in FAULTS if kind.family == family]
         if pages:
             yield from (f"## {title}", *pages)
+
+
+def _with_clients(kind: type[Fault]) -> str:
+    """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
+    page = fault_page(kind, 3).rstrip()
+    told = list(told_by_clients(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
+    heading = "What [clients of MCP](mcp.md#what-clients-make-of-it) made of it over HTTP:"
+    return "\n\n".join([page, heading, "\n".join(told)]) if told else page
 
 
 def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

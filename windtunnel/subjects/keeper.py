@@ -68,10 +68,18 @@ def _wait(child: int, lifeline: int, woken: int) -> int:
             number = os.read(lifeline, 1)
             if not number:
                 return 128 + signal.SIGKILL
-            with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
-                os.killpg(child, number[0])
+            _signal(child, number[0])
         if woken in ready:
             os.read(woken, 64)
+
+
+def _signal(child: int, number: int) -> None:
+    """To the child's group; to the child alone where it has come too early for that one to be there."""
+    with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+        try:
+            os.killpg(child, number)
+        except ProcessLookupError:
+            os.kill(child, number)
 
 
 def _ended() -> Iterator[tuple[int, int]]:

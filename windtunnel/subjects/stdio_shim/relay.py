@@ -50,6 +50,7 @@ class Relay:
         self._parent = os.getppid()
         self._happened: set[_Event] = set()
         self._ends_at: list[tuple[float, int]] = []
+        self._lab_ended_at = 0.0
         self._exit_code = 0
         self._signalled = False
 
@@ -79,10 +80,8 @@ class Relay:
         self._happened.add(event)
         if event is _Event.LAB_ENDED:
             _close_output()
+            self._lab_ended_at = self._clock()
             if _Event.CLIENT_DEAF in self._happened:
-                self._end_server()
-            elif _Event.SERVER_SILENT not in self._happened:
-                self._say("the connection through the lab has ended, and so its server ends")
                 self._end_server()
         elif event is _Event.SERVER_TO_END:
             self._server.end_input()
@@ -106,9 +105,23 @@ class Relay:
         """Ends the server step by step; begins to when the client is gone that would do it."""
         if not self._ends_at and _Event.CLIENT_ENDED in self._happened and self._client_is_gone():
             self._end_server()
+        if not self._ends_at and self._lost_by_lab():
+            self._say("the connection through the lab has ended, and so its server ends")
+            self._end_server()
         if self._ends_at and self._clock() >= self._ends_at[0][0]:
             _, number = self._ends_at.pop(0)
             self._server.signal(number)
+
+    def _lost_by_lab(self) -> bool:
+        """Whether the lab has ended the connection while the server spoke, and no fault kills the server.
+
+        A fault says so on the server's connection, which another thread reads: whoever ended the server's
+        input at once would let it end in order, and no death would be one.
+        """
+        happened = self._happened
+        if _Event.LAB_ENDED not in happened or happened & {_Event.SERVER_SILENT, _Event.SERVER_TO_DIE}:
+            return False
+        return _Event.SERVER_TO_END in happened or self._clock() >= self._lab_ended_at + _GRACE_S
 
     def _say(self, what: str) -> None:
         with suppress(OSError):
@@ -152,9 +165,13 @@ class Relay:
         self._events.put(end)
 
     def _from_server(self) -> None:
-        with suppress(OSError):
+        try:
             while data := os.read(self._server.stdout.fileno(), _SIZE):
                 self._way.server_side.sendall(data)
+        except ConnectionResetError:  # told to whoever uses the connection first, and once
+            self._events.put(_Event.SERVER_TO_DIE)
+        except OSError:
+            pass
         self._events.put(_Event.SERVER_SILENT)
         _shut(self._way.server_side, socket.SHUT_WR)
 

@@ -53,8 +53,12 @@ class ServerDeath(Fault):
 
     It counts the logical calls that it may strike, by link and episode: the first finds its connection closed
     (the server has done it, if ``executed``), the next ``down`` ones find nobody there, and the ``forgets``
-    ones after them are told that their session is unknown, unless they begin a new one or need none. Over
-    stdio the first ends the server, which no SDK starts again by itself.
+    ones after them are told that their session is unknown, unless they begin a new one or need none.
+
+    Over stdio the first kills the server, and the client reads the end of its output. A server is started
+    anew when the client starts it, as after any death: the session ended with the stream, and one that was
+    started behind the client's back would be silent where it died, and not know that it was initialised. No
+    SDK starts one by itself. In each of the ``down`` calls a server that was started anew is killed, too.
     """
 
     name = "server_death"

@@ -1,0 +1,31 @@
+"""A server over stdio that a fault has killed, and the client that starts it anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.stdio.lines_lab import faults, stdio_lab
+from tests.mcp.shim_lab import Client
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_client_that_starts_its_server_anew_finds_it_up_in_the_end(tmp_path: Path) -> None:
+    with stdio_lab(tmp_path) as lab:
+        # no Toxiproxy here: the link's proxy is its gateway
+        file = tmp_path / "lab.json"
+        replace(lab.topology, proxies=lab.topology.gateways).dump(file)
+        lab.begin(faults=faults({"fault": "server_death", "with": {"down": 1}}))
+        for number in range(2):
+            client = Client("--lab", str(file))
+            client.send("pid", number)
+            assert client.stdout.readline() == b""
+            code, _, said = client.end()
+            assert code == 137, said
+            assert "a fault has killed the server" in said
+        anew = Client("--lab", str(file))
+        assert anew.call("pid").isdecimal()
+        assert anew.end()[0] == 0
