@@ -112,15 +112,21 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
     Raises ``SettingsError`` if there is no such program.
     """
     program, *arguments = words
+    if problem := program_problem(program, surroundings.folder, surroundings.environ):
+        raise SettingsError(f"{surroundings.where}: subject.{key}: {problem}")
     if os.sep in program:
         program = str(surroundings.folder / program)
-    if which(program, path=_search_path(surroundings.environ)) is None:
-        raise SettingsError(f"{surroundings.where}: subject.{key}: there is no program {words[0]!r}")
     return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
 
 
-def _search_path(environ: Mapping[str, str]) -> str:
-    return environ.get("PATH", os.defpath)
+def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """Why the program cannot be run in that folder, in words; empty if it can."""
+    named = str(folder / program) if os.sep in program else program
+    if which(named, path=environ.get("PATH", os.defpath)) is not None:
+        return ""
+    if (folder / program).is_file():
+        return f"{program!r} is a file and no program: name what runs it first, such as python or node"
+    return f"there is no program {program!r}"
 
 
 def _absolute(word: str, folder: Path) -> str:
