@@ -16,7 +16,7 @@ from windtunnel.subjects.process_group import ProcessGroup, exit_words
 from windtunnel.subjects.report_text import result_of
 from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult, crashed, limit_reached
 from windtunnel.subjects.surroundings import AttemptFiles, Surroundings
-from windtunnel.subjects.taps.entry import Entry
+from windtunnel.subjects.taps.entry import TapEntry
 from windtunnel.subjects.variables import attempt_environ
 
 
@@ -40,7 +40,7 @@ class CommandSubject:
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
-        with Entry(self.tap) as entry:
+        with TapEntry(self.tap) as entry:
             process = self._start(prompt, folder, context, entry.told)
             try:
                 in_time = process.wait(context.settings.attempt_time)
