@@ -12,6 +12,8 @@ from windtunnel.cli.main import main
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import NAMES, Settings
 
+FLY = ["fly", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -86,6 +88,19 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
     assert flown[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
+
+
+@pytest.mark.parametrize("command", [["demo"], FLY])
+def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda *_: 0)
+    (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
+    flown = call(*command)
+    assert flown.exit_code == 0
+    assert "warning: .env: no settings of Windtunnel's, and left alone: OPENAI_API_KEY" in flown.output
+    (folder / ".env").write_text("TOXIC_PRB=1\n", encoding="utf-8")
+    assert call(*command).exit_code == 64
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

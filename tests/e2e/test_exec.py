@@ -172,9 +172,13 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
         (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "there is no program 'no-such-program'"),
+        (["--", "agent.py"], "'agent.py' is a file and no program: name what runs it first"),
+        (["--record", "no/such/found.yaml", "--", "true"], "no/such/found.yaml: there is no such folder"),
         ([], "Missing argument"),
     ],
 )
 def test_a_mistake_is_said_before_anything_starts(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "agent.py").write_text("print('hello')", encoding="utf-8")
     ran = Ran(tmp_path, *words)
     assert ran.code == 64 and said in ran.stderr and "Traceback" not in ran.stderr
+    assert "ready" not in ran.stderr

@@ -14,6 +14,7 @@ from windtunnel.settings.settings import NAMES, Settings, SettingsError, load_fr
 from windtunnel.settings.sources import (
     INSTALLATION_VARIABLES,
     Source,
+    dotenv_remarks,
     from_dotenv,
     from_environment,
     merge_sources,
@@ -158,6 +159,17 @@ def test_every_variable_of_the_installation_may_stand_in_dotenv(tmp_path, name):
 def test_no_dotenv_file_says_nothing(tmp_path):
     source, others = from_dotenv(tmp_path / ".env")
     assert (source.values, others) == ({}, {})
+
+
+def test_names_of_others_in_dotenv_are_left_alone_and_told(tmp_path):
+    names = ("OPENAI_API_KEY", "DATABASE_URL", "LOG_LEVEL", "OPENAI_BASE_URL", "PORT", "DEBUG")
+    source, others = dotenv(tmp_path, "SEED=1\n" + "".join(f"{name}=secret\n" for name in names))
+    assert (source.values, others) == ({"seed": "1"}, {})
+    [remark] = dotenv_remarks(tmp_path / ".env")
+    assert "OPENAI_API_KEY, DATABASE_URL, LOG_LEVEL, OPENAI_BASE_URL, PORT and 1 more" in remark
+    assert "secret" not in remark and "SEED" not in remark
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY is no setting"):
+        from_dotenv(tmp_path / ".env", of_lab=True)
 
 
 @pytest.mark.parametrize(

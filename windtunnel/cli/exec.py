@@ -29,6 +29,7 @@ from windtunnel.links.wiring_file import WiringFile
 from windtunnel.report.calls import calls_table
 from windtunnel.report.reproduce import EXEC
 from windtunnel.report.terminal import plain_console
+from windtunnel.subjects.command import program_problem
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 # The lab's own chances would strike besides the faults that are asked for, and its own agent needs less time.
@@ -86,10 +87,15 @@ def exec_command(
     """Run a command unchanged, break what it calls, and tell what it did about it.
 
     COMMAND, after --, is run once, or once for each prompt. It needs no change and no variable: whatever it
-    calls is found. Exit codes: 0 nothing to tell, 1 findings or a command that failed, 2 no fault was met.
+    calls is found. Its standard input is the prompt, unless {prompt} stands in COMMAND, and is else empty.
+    Exit codes: 0 nothing to tell, 1 findings or a command that failed, 2 no fault was met.
     """
     if record is not None and record.exists():
         raise InputError(f"--record {record}: there is such a file; name another, or remove it")
+    if record is not None and not record.absolute().parent.is_dir():
+        raise InputError(f"--record {record}: there is no such folder")
+    if command[0] and (problem := program_problem(command[0], Path(), os.environ)):
+        raise InputError(problem)
     asks = bool(texts or file)
     intercept: dict[str, Any] = {"tap": tap, "offline": offline, "models": "scripted" if scripted else "own"}
     intercept |= {"only": list(only), "pass": list(passed), "refuse": list(refuse)}

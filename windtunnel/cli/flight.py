@@ -22,6 +22,7 @@ from windtunnel.links.wiring import Wiring
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
+from windtunnel.settings.sources import dotenv_remarks
 from windtunnel.state.state import check_version
 from windtunnel.subjects.python import split_subject_name
 from windtunnel.subjects.variables import ORIGINAL_VARIABLE, original_of
@@ -65,6 +66,9 @@ def fly_in_own_lab(
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
         raise  # the console shows it, which is enough if the log cannot be written
+    if wiring.intercept is None:  # else .env is not read; the run, which has its settings already, does not
+        for remark in dotenv_remarks(Path(".env")):
+            print_to_stderr(f"warning: {remark}")
     level = configuration.settings.chaos_level
     if configuration.settings.faults and level != 1:
         print_to_stderr(f"the fault set at chaos level {level:g}:")

@@ -37,7 +37,9 @@ def settings_page() -> str:
         " [`agent/config.json`](files.md#agentconfigjson) (in lower case) and an option of `windtunnel demo`"
         " (`TOXIC_PROB` is `--toxic-prob`). The first of command line, environment, `.env`, `config.json` and"
         " default counts. Something unknown or out of range is an error that names it, before anything"
-        " starts. The defaults are the same for `make run`, `windtunnel demo`, `windtunnel run` and Compose,"
+        " starts; of names in `.env`, which may be another program's, too, only those that are one of these"
+        " but for a slip, and a warning lists the others. The defaults are the same for `make run`,"
+        " `windtunnel demo`, `windtunnel run` and Compose,"
         " with `FAULTS` too: the set's faults alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
     )
     return _page("Settings", intro, *rows)

@@ -25,7 +25,7 @@ def main(project: str, group: int = _GROUP) -> int:
     os.chdir(project)
     os.umask(0)
     try:
-        from_dotenv(Path(".env"))
+        from_dotenv(Path(".env"), of_lab=True)
         owner = Path().stat().st_uid
         for name in ("state", "logs"):
             share(Path(name), owner, group)

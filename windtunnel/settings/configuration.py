@@ -17,7 +17,7 @@ from windtunnel.links.topology import Topology, default_topology, topology_from
 from windtunnel.links.wiring import Wiring, lab_wiring, wiring_of
 from windtunnel.settings.config_file import ConfigFile, read_config_file
 from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.settings.sources import Source, from_dotenv, from_environment, merge_sources
+from windtunnel.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
 
 # All settings of a run as JSON, by which a launcher hands them to the runner that it starts.
 SETTINGS_VARIABLE = "WINDTUNNEL_SETTINGS"
@@ -95,7 +95,10 @@ def load_configuration(
         state=state,
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
         ports=config.listening_ports(config_path),
-        remarks=config.remarks(config_path),
+        remarks=(
+            *config.remarks(config_path),
+            *(dotenv_remarks(Path(".env")) if from_surroundings else ()),
+        ),
         wiring=wiring,
     )
 

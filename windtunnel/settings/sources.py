@@ -10,6 +10,7 @@ import io
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
     SUBJECT_FOLDER SUBJECT_IMAGE SUBJECT_COMMAND
     """.split()  # noqa: SIM905
 )
+
+
+_KNOWN = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
+# how like a known name, from 0 to 1, one is that was meant to be it
+_SLIP = 0.88
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -110,22 +117,46 @@ def from_environment(environ: Mapping[str, str]) -> Source:
     return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
 
 
-def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
+def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, str]]:
     """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
 
-    Raises ``SettingsError`` for a name that is neither, and for what cannot be read.
+    Other names are left out, since the file may be another program's, too (``dotenv_remarks`` tells of them).
+    Raises ``SettingsError`` for one that is a known one but for a slip, in a file that is ``of_lab`` alone
+    for any, and for what cannot be read.
     """
     settings: dict[str, str] = {}
     others: dict[str, str] = {}
     for name, value in _dotenv_values(path).items():
         if name.lower() in NAMES:
             settings[name.lower()] = value or ""
-        elif name in INSTALLATION_VARIABLES or name.startswith(("COMPOSE_", "DOCKER_")):
+        elif _is_of_installation(name):
             others[name] = value or ""
-        else:
-            known = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
-            raise SettingsError(f"{path}: {name} is no setting{nearest(name, known)}")
+        elif of_lab or _is_slip(name):
+            raise SettingsError(f"{path}: {name} is no setting{nearest(name, _KNOWN)}")
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
+
+
+def dotenv_remarks(path: Path) -> tuple[str, ...]:
+    """That a ``.env`` file has names which are not Windtunnel's, in a sentence; none without any.
+
+    Raises ``SettingsError`` for what cannot be read.
+    """
+    names = [
+        name for name in _dotenv_values(path) if name.lower() not in NAMES and not _is_of_installation(name)
+    ]
+    if not names:
+        return ()
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (f"{path}: no settings of Windtunnel's, and left alone: {', '.join(names[:_MOST_NAMED])}{more}",)
+
+
+def _is_of_installation(name: str) -> bool:
+    return name in INSTALLATION_VARIABLES or name.startswith(("COMPOSE_", "DOCKER_"))
+
+
+def _is_slip(name: str) -> bool:
+    """Whether a known name was meant: ``TOXIC_PRB`` is one, ``OPENAI_API_KEY`` or ``LOG_LEVEL`` is not."""
+    return bool(get_close_matches(name, _KNOWN, n=1, cutoff=_SLIP))
 
 
 def _dotenv_values(path: Path) -> dict[str, str | None]:

@@ -16,7 +16,7 @@ from windtunnel.subjects.process_group import ProcessGroup, exit_words
 from windtunnel.subjects.report_text import result_of
 from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult, crashed, limit_reached
 from windtunnel.subjects.surroundings import AttemptFiles, Surroundings
-from windtunnel.subjects.taps.entry import Entry
+from windtunnel.subjects.taps.entry import TapEntry
 from windtunnel.subjects.variables import attempt_environ
 
 
@@ -40,7 +40,7 @@ class CommandSubject:
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
-        with Entry(self.tap) as entry:
+        with TapEntry(self.tap) as entry:
             process = self._start(prompt, folder, context, entry.told)
             try:
                 in_time = process.wait(context.settings.attempt_time)
@@ -112,15 +112,21 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
     Raises ``SettingsError`` if there is no such program.
     """
     program, *arguments = words
+    if problem := program_problem(program, surroundings.folder, surroundings.environ):
+        raise SettingsError(f"{surroundings.where}: subject.{key}: {problem}")
     if os.sep in program:
         program = str(surroundings.folder / program)
-    if which(program, path=_search_path(surroundings.environ)) is None:
-        raise SettingsError(f"{surroundings.where}: subject.{key}: there is no program {words[0]!r}")
     return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
 
 
-def _search_path(environ: Mapping[str, str]) -> str:
-    return environ.get("PATH", os.defpath)
+def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """Why the program cannot be run in that folder, in words; empty if it can."""
+    named = str(folder / program) if os.sep in program else program
+    if which(named, path=environ.get("PATH", os.defpath)) is not None:
+        return ""
+    if (folder / program).is_file():
+        return f"{program!r} is a file and no program: name what runs it first, such as python or node"
+    return f"there is no program {program!r}"
 
 
 def _absolute(word: str, folder: Path) -> str:

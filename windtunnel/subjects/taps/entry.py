@@ -8,7 +8,7 @@ from types import TracebackType
 from windtunnel.subjects.taps.tap import Tap
 
 
-class Entry:
+class TapEntry:
     """One start of a command. ``told``: the descriptor that the tap is handed, None if it needs none.
 
     A context manager that closes what it has opened.
@@ -21,7 +21,7 @@ class Entry:
             self._heard, self.told = os.pipe()
             os.set_blocking(self._heard, False)
 
-    def __enter__(self) -> Entry:
+    def __enter__(self) -> TapEntry:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:

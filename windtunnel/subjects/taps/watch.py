@@ -94,8 +94,8 @@ def _watching(sightings: Sightings, failures: list[str]) -> Iterator[None]:
 def allowed(topology: Topology, spec: InterceptSpec) -> Callable[[Address], bool]:
     """Tells of an address whether a part of the lab listens there, or whether it is to pass."""
     parts = [topology.front, topology.egress, topology.manager, topology.control]
-    of_lab = {end for part in (*parts, *topology.proxies.values(), *topology.gateways.values()) if part
-              for end in _ends(part)}  # fmt: skip
+    parts += [*topology.proxies.values(), *topology.gateways.values()]
+    of_lab = {end for part in parts if part is not None for end in _ends(part)}
 
     def may_be(address: Address) -> bool:
         end = ("" if is_loopback(address.host) else address.host, address.port)
