@@ -51,7 +51,7 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
-	@WINDTUNNEL_REQUIRE=frameworks $(PYTEST) -n auto tests/frameworks $(ARGS)
+	@WINDTUNNEL_REQUIRE=frameworks,every-preset $(PYTEST) -n auto tests/frameworks $(ARGS)
 
 findings: setup  ## the same agents under one fault each, and docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)

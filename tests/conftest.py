@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how long something takes is the machine's affair, and no test's
-settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("lab", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
 settings.load_profile("lab")
 

@@ -82,4 +82,6 @@ def _wired(agent: InstalledAgent, links: Mapping[str, str]) -> Wiring:
 def _environ(agent: InstalledAgent) -> dict[str, str]:
     # a compiled module is kept, else every flight compiles its framework anew
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**own, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}
+    # the report of a framework on its use takes longer than its flight, and leaves no time for the faults
+    silent = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}
+    return {**own, **silent, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}

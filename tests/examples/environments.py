@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.findings.environments import install_python
 from tests.examples.serving import EXAMPLES
 from tests.package.installing import must
 from tests.support import ROOT, required
@@ -67,8 +68,6 @@ def _require_program(name: str) -> None:
 
 def _install(needs: str, home: Path, folder: Path) -> None:
     if needs == "requirements.txt":
-        must([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], home)
-        pip = [sys.executable, "-m", "pip", "--python", str(home / "venv" / "bin" / "python")]
-        must([*pip, "install", "--quiet", "-r", needs], folder)
+        install_python(home / "venv", [folder / needs])
     if needs == "package.json":
         must(["npm", "install", "--no-audit", "--no-fund", "--silent"], folder, PATH=os.environ["PATH"])

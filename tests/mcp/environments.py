@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.findings.environments import install_python
 from tests.package.installing import must
 from tests.support import ROOT, required
 
@@ -57,9 +58,7 @@ def _install(needs: Path, home: Path) -> None:
         shutil.copy(needs, home)
         must(["npm", "install", "--no-audit", "--no-fund", "--silent"], home, PATH=os.environ["PATH"])
         return
-    must([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], home)
-    pip = [sys.executable, "-m", "pip", "--python", str(home / "venv" / "bin" / "python")]
-    must([*pip, "install", "--quiet", "-r", str(needs)], home)
+    install_python(home / "venv", [needs])
 
 
 def _require(program: str) -> None:

@@ -98,7 +98,7 @@ SAID = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(sorted(DIALECTS)))
 def test_no_input_breaks_a_fault(seed, request, reply, dialect):
     for fault in EVERY:
