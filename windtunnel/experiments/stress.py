@@ -18,7 +18,7 @@ _CHANCES = ("toxic_prob", "error_prob")
 
 
 @dataclass(frozen=True)
-class Dose:
+class StressLevel:
     """A dose of one arm. ``capped``: what it would strike with a chance above 1, and strikes always."""
 
     arm: str
@@ -27,19 +27,19 @@ class Dose:
     capped: tuple[str, ...]
 
 
-def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[Dose]:
+def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel]:
     """Each arm with faults at each of these levels, 1 as written; in the order of the levels."""
     arms = [arm for arm in plan.arms if not arm.is_control]
     return [level for arm in arms for level in _of_arm(arm, levels)]
 
 
-def stressed(plan: ExperimentPlan, levels: Sequence[Dose]) -> ExperimentPlan:
+def stressed(plan: ExperimentPlan, levels: Sequence[StressLevel]) -> ExperimentPlan:
     """The plan with these arms between its controls."""
     first, last = plan.arms[0], plan.arms[-1]
     return replace(plan, arms=(first, *(level.planned for level in levels), last))
 
 
-def holds_up_to(levels: Sequence[Dose], judged: Judged) -> float | None:
+def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
     """The highest of one arm's levels at which all statements held, below which none deviated; or None.
 
     A low level may strike nothing, and so show nothing.
@@ -56,7 +56,7 @@ def holds_up_to(levels: Sequence[Dose], judged: Judged) -> float | None:
     return highest
 
 
-def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[Dose]:
+def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[StressLevel]:
     faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
     for level in levels:
         chances = {name: getattr(arm.settings, name) * level for name in _CHANCES}
@@ -70,4 +70,4 @@ def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[Dose]:
             }
         )
         name = f"{arm.name}-x{level:g}"
-        yield Dose(arm.name, level, replace(arm, name=name, settings=settings), tuple(over))
+        yield StressLevel(arm.name, level, replace(arm, name=name, settings=settings), tuple(over))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from windtunnel.experiments.arms import ExperimentPlan
 from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.stress import Dose, holds_up_to
+from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
 from windtunnel.report.tables import new_table, one_line
 
@@ -74,7 +74,7 @@ def print_plan(console: Console, plan: ExperimentPlan) -> None:
     console.print(table)
 
 
-def level_rows(levels: Sequence[Dose], flight: FlownExperiment) -> list[dict[str, Any]]:
+def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
     """What each level has shown, those left out that were not flown."""
     flown = {arm.name: arm for arm in flight.arms}
     return [
@@ -89,7 +89,7 @@ def level_rows(levels: Sequence[Dose], flight: FlownExperiment) -> list[dict[str
     ]
 
 
-def print_levels(console: Console, levels: Sequence[Dose], flight: FlownExperiment) -> None:
+def print_levels(console: Console, levels: Sequence[StressLevel], flight: FlownExperiment) -> None:
     """A row per level, and how far the hypothesis holds."""
     table = new_table("arm", "level", *_OF_LEVELS, "always", text_columns=(0, 2, 6))
     table.columns[-1].no_wrap = False
