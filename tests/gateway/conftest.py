@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,9 +44,7 @@ def flask_upstream() -> Iterator[Address]:
     thread = threading.Thread(target=server.run)
     thread.start()
     yield address
-    server.close()
-    with socket.socket() as poke:  # wakes its select
-        poke.connect_ex((address.host, address.port))
+    server.trigger.pull_trigger(server.close)  # by its own thread, which may be about to wait for its sockets
     thread.join(PATIENCE_S)
 
 

@@ -12,7 +12,7 @@ _TRY_AGAIN_S = 0.05
 async def accept_all(
     listener: socket.socket, serve: Callable[[socket.socket], Coroutine[object, object, None]]
 ) -> None:
-    """Has every connection served until it is cancelled, which ends them all."""
+    """Has every connection served until it is cancelled, which ends them all before it returns."""
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
     tasks: set[asyncio.Task[None]] = set()
@@ -29,6 +29,8 @@ async def accept_all(
     finally:
         for task in tasks:
             task.cancel()
+        if tasks:
+            await asyncio.wait(tuple(tasks))
 
 
 async def readable(connection: socket.socket) -> None:
