@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,20 @@ def test_each_option_changes_the_plan(example: str) -> None:
     )
     refused = CliRunner().invoke(main, ["plan", example, "--set", "attempt_time=never"])
     assert refused.exit_code == 64 and "ATTEMPT_TIME" in refused.output
+
+
+def test_an_experiment_in_python_is_planned_as_one_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [program] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "checks.py").write_text(program, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    shown = planned("checks:orders", "--seed", "4", "--only", "1")
+    assert "A lost reply does not make my agent order twice" in shown and "3 episodes, seed 4" in shown
+    for name, said in [("checks:Arm", "must be a windtunnel"), ("nowhere:x", "cannot be imported")]:
+        refused = CliRunner().invoke(main, ["plan", name])
+        assert refused.exit_code == 64 and said in refused.output
 
 
 def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:

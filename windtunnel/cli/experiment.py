@@ -6,9 +6,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -18,7 +19,13 @@ from windtunnel.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.user_errors import InputError, UserError
 from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment_file import files_meant, load_experiment
+from windtunnel.experiments.experiment_file import (
+    ExperimentFile,
+    files_meant,
+    is_module_name,
+    load_experiment,
+    load_from_module,
+)
 from windtunnel.experiments.flying import Cockpit, FlownExperiment, fly_experiment
 from windtunnel.experiments.saved import SavedExperiment, load_saved, save
 from windtunnel.lab.process import print_to_stderr
@@ -60,9 +67,15 @@ def environ_of(out: Path | None) -> dict[str, str]:
 
 def plans_of(targets: Iterable[Path], options: ExperimentOptions) -> list[ExperimentPlan]:
     """All of them are read before any is flown. Raises ``UserError``."""
-    files = [file for target in targets for file in files_meant(target)]
     environ = environ_of(options.out)
-    return [plan_experiment(load_experiment(file, options.changes), environ) for file in files]
+    read = [each for target in targets for each in _read(target, options.changes)]
+    return [plan_experiment(each, environ) for each in read]
+
+
+def _read(target: Path, changes: Mapping[str, Any]) -> list[ExperimentFile]:
+    if is_module_name(target):
+        return [load_from_module(str(target), changes)]
+    return [load_experiment(file, changes) for file in files_meant(target)]
 
 
 def run_experiments(targets: Sequence[Path], options: ExperimentOptions) -> int:

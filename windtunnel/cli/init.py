@@ -13,7 +13,7 @@ _WRITTEN = """\
 the lab is in {folder}: all that runs there is yours to change.
   agent/         the agent, its tools, its prompts
   flask_tools/   its services          proxy_manager/  the control plane
-  experiments/   the fault sets        windtunnel/     the library
+  experiments/   experiments, sets     windtunnel/     the library
 next: {go}windtunnel demo        or, in containers: {go}docker compose up"""
 
 

@@ -14,7 +14,9 @@ from windtunnel.report.terminal import plain_console
 
 
 @click.command("plan")
-@click.argument("targets", metavar="FILE|DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "targets", metavar="FILE|DIR|MODULE:NAME", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @only_option
 @change_options
 def plan_command(targets: tuple[Path, ...], only: tuple[str, ...], changes: dict[str, Any]) -> None:

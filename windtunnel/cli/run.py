@@ -37,7 +37,7 @@ from windtunnel.subjects.subject import Subject
 
 
 @click.command("run")
-@click.argument("targets", metavar="[FILE|DIR]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("targets", metavar="[FILE|DIR|MODULE:NAME]...", nargs=-1, type=click.Path(path_type=Path))
 @experiment_options
 @subject_option
 @prompts_options

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,23 @@ def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> Exp
     return ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), path.parent, file)
 
 
+def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
+    """The ``Experiment`` of that ``module:name``, which may lie in this folder; paths are taken from here.
+
+    ``changes`` as of ``load_experiment``. Raises ``InputError``; ``WiringError`` for a bad change.
+    """
+    module_name, _, attribute = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        given = getattr(import_module(module_name), attribute, None)
+    except (ImportError, SyntaxError, ValueError) as error:
+        raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
+    if not isinstance(given, Experiment):
+        raise InputError(f"{name}: must be a windtunnel.experiments.experiment.Experiment, not {given!r:.60}")
+    file = _changed(WiringFile(name, given.model_dump(exclude_unset=True)), changes or {})
+    return ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), Path(), file)
+
+
 def _changed(file: WiringFile, changes: Mapping[str, Any]) -> WiringFile:
     settings = file.data.get("settings") or {}
     if isinstance(settings, dict) and "settings" in changes:
@@ -49,6 +68,12 @@ def _with_checked_arms(file: WiringFile) -> dict[str, Any]:
     if isinstance(variants, dict):
         data["variants"] = {name: file.check(Arm, ("variants", name), arm) for name, arm in variants.items()}
     return data
+
+
+def is_module_name(given: Path) -> bool:
+    """Whether it names an object of a module, not a file."""
+    module_name, colon, attribute = str(given).partition(":")
+    return bool(colon) and all(map(str.isidentifier, (*module_name.split("."), attribute)))
 
 
 def files_meant(given: Path) -> list[Path]:
