@@ -32,7 +32,8 @@ from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.links.subject_spec import ServiceSpec
 from windtunnel.links.wiring import Wiring
-from windtunnel.report.experiment import arm_line, junit, print_verdict
+from windtunnel.report.experiment import arm_line, print_verdict
+from windtunnel.report.junit import junit
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.run import new_run_id
 from windtunnel.state.state import check_version

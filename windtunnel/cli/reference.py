@@ -97,8 +97,9 @@ def findings_reference() -> str:
     """``docs/findings-rules.md``."""
     intro = (
         "After each run its summary says in words how the subject dealt with what went wrong, also for"
-        " prompts without an oracle. Findings change no outcome and no exit code. Each names the events that"
-        " show it by file and line: `windtunnel judge RUN --event gateway-0:17` prints one, as does"
+        " prompts without an oracle. Findings change no outcome, and no exit code but that of"
+        " `windtunnel exec`. Each names the events that show it by file and line:"
+        " `windtunnel judge RUN --event gateway-0:17` prints one, as does"
         " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
         " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
         " the history, so that `windtunnel judge RUN` gives them again. What a rule cannot know it does not"

@@ -10,7 +10,8 @@ import click
 
 from windtunnel.cli.experiment import saved_experiment, show_verdict
 from windtunnel.experiments.flying import judged_again
-from windtunnel.report.experiment import arm_line, junit
+from windtunnel.report.experiment import arm_line
+from windtunnel.report.junit import junit
 from windtunnel.report.terminal import plain_console
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.text import Text
@@ -38,14 +37,15 @@ def print_verdict(console: Console, flight: FlownExperiment) -> None:
     table.columns[1].no_wrap = table.columns[3].no_wrap = False
     for check in judged.checks:
         verdict = Text(check.verdict, style=_STYLES[check.verdict])
-        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(_measured(check)))
+        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(shown_measures(check)))
     console.print()
     console.print(table)
     console.print()
     console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
 
 
-def _measured(check: Check) -> str:
+def shown_measures(check: Check) -> str:
+    """What a statement was decided by, on one line."""
     return one_line("; ".join(_details(check)))
 
 
@@ -103,23 +103,3 @@ def print_levels(console: Console, levels: Sequence[StressLevel], flight: FlownE
         highest = holds_up_to([level for level in levels if level.arm == arm], flight.judged)
         holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
         console.print(Text(f"{arm}: the hypothesis holds {holds}"))
-
-
-def junit(flights: list[FlownExperiment]) -> str:
-    """JUnit's XML: a suite per experiment, a case per statement; an unknown one is an error, no pass."""
-    root = ElementTree.Element("testsuites")
-    for flight in flights:
-        checks = flight.judged.checks if flight.judged else []
-        suite = ElementTree.SubElement(root, "testsuite", name=flight.plan.experiment.title)
-        for check in checks:
-            case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
-            if check.verdict != "held":
-                tag = "failure" if check.verdict == "deviated" else "error"
-                ElementTree.SubElement(case, tag, message=_measured(check))
-        if flight.judged is None:
-            case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="flown to its end")
-            ElementTree.SubElement(case, "error", message="it was not")
-        for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("errors", ".//error")):
-            suite.set(name, str(len(suite.findall(tag))))
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
