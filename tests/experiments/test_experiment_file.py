@@ -45,7 +45,7 @@ def problem_of(folder: Path, text: str) -> str:
         ("seed: 3", "settings: {attempt_time: -1}", "ATTEMPT_TIME"),
         ("seed: 3", "settings: {attempt_time: true}", "exp.yaml:3: settings"),
         ("seed: 3", "repeats: 0", "exp.yaml:3: repeats: Input should be greater than or equal to 1, not 0"),
-        ("seed: 3", "prompts: nowhere.json", "nowhere.json: no such file"),
+        ("seed: 3", "prompts: nowhere.json", "exp.yaml:3: prompts: there is no file"),
         ("seed: 3", "wiring: nowhere.yaml", "nowhere.yaml: cannot be read"),
         ("seed: 3", "baseline: {settings: {error_prob: 1}}", "error_prob: a baseline cannot hold faults"),
         ("seed: 3", "baseline: {faults: heavy}", "exp.yaml:3: baseline.faults: no such key"),

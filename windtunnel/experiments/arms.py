@@ -120,8 +120,10 @@ def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Pr
     named, only = given.experiment.prompts, given.experiment.only
     links = configuration.wiring.links
     if isinstance(named, str):
-        usual = configuration.wiring.prompts or sample_prompts()
-        loaded = load_prompts(given.folder / named if named else usual, only, links=links)
+        path = given.folder / named if named else configuration.wiring.prompts or sample_prompts()
+        if not path.is_file():
+            raise given.file.error(("prompts",), f"there is no file {path}")
+        loaded = load_prompts(path, only, links=links)
     else:
         loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, links)
     if loaded.problems:
