@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -26,8 +27,10 @@ def planned(*words: str) -> str:
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    links = {"model": {"upstream": "scripted", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"}}
-    links["shop"] = {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}
+    links: dict[str, dict[str, Any]] = {
+        "model": {"upstream": "scripted", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"}
+    }
+    links["shop"] = {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL", "writes": ["POST /orders"]}
     wiring = {"links": links, "subject": {"command": ["python", "agent.py", "{prompt}"]}}
     (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     (tmp_path / "prompts.json").write_text('[{"prompt": "One"}, {"prompt": "Two"}]', encoding="utf-8")
@@ -37,6 +40,10 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_example_can_be_planned(example: str) -> None:
     assert "3 arms of 10 episodes each: 30 episodes, seed 7" in planned(example)
+
+
+def test_the_plan_tells_how_often_each_fault_acts(example: str) -> None:
+    assert re.search(r"method +lost-writes \(lose_reply\) +shop +50 % of tries", planned(example))
 
 
 def test_each_option_changes_the_plan(example: str) -> None:

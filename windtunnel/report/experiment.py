@@ -8,10 +8,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from windtunnel.experiments.arms import ExperimentPlan
+from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
 from windtunnel.experiments.flying import FlownExperiment
 from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.report.fault_catalogue import set_rows
 from windtunnel.report.tables import new_table, one_line
 
 _STYLES: Mapping[ExperimentVerdict, str] = {"held": "green", "deviated": "bold red", "unknown": "yellow"}
@@ -62,7 +64,7 @@ def _details(check: Check) -> Iterator[str]:
 
 
 def print_plan(console: Console, plan: ExperimentPlan) -> None:
-    """What would be flown, and the toxics that the seed draws; nothing is flown for it."""
+    """What would be flown, how often each arm's faults act, and the toxics that the seed draws."""
     console.print(Text(one_line(plan.experiment.title), style="bold"))
     each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
     console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
@@ -72,6 +74,27 @@ def print_plan(console: Console, plan: ExperimentPlan) -> None:
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
         table.add_row(Text(arm.name), Text(one_line("; ".join(arm.hypothesis))), Text(toxics or "none"))
     console.print(table)
+    rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
+    rates.columns[2].no_wrap = rates.columns[4].no_wrap = False
+    for arm in plan.arms:
+        for row in _rates_of(plan, arm):
+            rates.add_row(Text(arm.name), *map(Text, row))
+    console.print(rates)
+    console.print()
+
+
+def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
+    settings = arm.settings
+    faults = read_canonical(settings.faults, settings.chaos_level).on(plan.configuration.wiring.links)
+    yield from set_rows(faults)
+    if settings.error_prob:
+        yield "ERROR_PROB", "tools", f"{_percent(settings.error_prob)} of tries", "before all others"
+    if settings.toxic_prob:
+        yield "TOXIC_PROB", "tools", f"{_percent(settings.toxic_prob)} of attempts", settings.toxics
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
