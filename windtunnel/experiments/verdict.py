@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from windtunnel.experiments.bounds import exactly
 from windtunnel.experiments.experiment import AFTER, CONTROL
 from windtunnel.experiments.expression import parse_expression
 from windtunnel.experiments.measures import Measure, against_control
@@ -81,11 +80,10 @@ def _checks_of(arm: FlownArm, control: FlownArm) -> list[Check]:
 def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
     expression = parse_expression(text)
     measured = {name: measures[name].shown if name in measures else "no data" for name in expression.names}
-    bounds = {name: measures[name].bounds if name in measures else None for name in expression.names}
-    missing = [name for name, known in bounds.items() if known is None]
-    if missing:
+    bounds = {name: found for name, measure in measures.items() if (found := measure.bounds) is not None}
+    if missing := [name for name in expression.names if name not in bounds]:
         return Check(arm, text, "unknown", measured, f"no data for {', '.join(missing)}")
-    truth = expression.holds({name: known or exactly(0) for name, known in bounds.items()})
+    truth = expression.holds(bounds)
     if truth is None:
         return Check(arm, text, "unknown", measured, "what is not known of some episodes leaves it open")
     episodes = dict.fromkeys(key for name in expression.names for key in measures[name].episodes)
