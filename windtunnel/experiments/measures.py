@@ -62,7 +62,7 @@ def _count(arm: _Arm, outcome: Outcome) -> Measure:
     could = sum(e.outcome in undecided - {outcome} for e in arm.summary.episodes) + max(planned - flown, 0)
     bounds = Bounds(len(shows), len(shows) + could)
     known = wilson(len(shows), flown) if not could else None
-    interval = f" [{_percent(known[0])}, {_percent(known[1])}]" if known else ""
+    interval = f" [{percent_of(known[0])}, {percent_of(known[1])}]" if known else ""
     return Measure(bounds, f"{_number(bounds).shown} of {max(flown, planned)}{interval}", shows)
 
 
@@ -72,7 +72,7 @@ def _success_rate(arm: _Arm) -> Measure:
         return Measure(None, "no data")
     bounds = Bounds(success.worst, success.best)
     failed = tuple(e.episode for e in arm.summary.episodes if e.outcome != "success")
-    interval = "" if success.low is None else f" [{_percent(success.low)}, {_percent(success.high or 0)}]"
+    interval = "" if success.low is None else f" [{percent_of(success.low)}, {percent_of(success.high or 0)}]"
     return Measure(bounds, f"{_share(bounds)}{interval}", failed)
 
 
@@ -130,11 +130,12 @@ def _number(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
 def _share(bounds: Bounds | None) -> str:
     if bounds is None:
         return "no data"
-    low, high = _percent(bounds.low), _percent(bounds.high)
+    low, high = percent_of(bounds.low), percent_of(bounds.high)
     return low if low == high else f"{low} to {high}"
 
 
-def _percent(share: float) -> str:
+def percent_of(share: float) -> str:
+    """A share in words."""
     return f"{100 * share:.3g} %"
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
 from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.measures import percent_of
 from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
 from windtunnel.faults.sets.canonical import read_canonical
@@ -88,13 +89,9 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
     faults = read_canonical(settings.faults, settings.chaos_level).on(plan.configuration.wiring.links)
     yield from set_rows(faults)
     if settings.error_prob:
-        yield "ERROR_PROB", "tools", f"{_percent(settings.error_prob)} of tries", "before all others"
+        yield "ERROR_PROB", "tools", f"{percent_of(settings.error_prob)} of tries", "before all others"
     if settings.toxic_prob:
-        yield "TOXIC_PROB", "tools", f"{_percent(settings.toxic_prob)} of attempts", settings.toxics
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+        yield "TOXIC_PROB", "tools", f"{percent_of(settings.toxic_prob)} of attempts", settings.toxics
 
 
 def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
