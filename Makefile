@@ -8,7 +8,7 @@ WORKERS ?= 6
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance frameworks findings dist release-check lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance frameworks ray findings dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -52,6 +52,10 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
 	@WINDTUNNEL_REQUIRE=frameworks,every-preset $(PYTEST) -n auto tests/frameworks $(ARGS)
+
+ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
+	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"
+	@WINDTUNNEL_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
 
 findings: setup  ## the same agents under one fault each, and docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)

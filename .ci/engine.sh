@@ -5,6 +5,8 @@
 set -euo pipefail
 
 PATIENCE_S=60
+# by default an engine has thirty networks to give away, and six labs of five networks each run at once
+POOLS=(--default-address-pool base=172.16.0.0/12,size=24 --default-address-pool base=192.168.0.0/16,size=24)
 action=${1:?usage: engine.sh start|stop FOLDER} folder=${2:?usage: engine.sh start|stop FOLDER}
 pid_file=$folder/dockerd.pid log=$folder/dockerd.log
 
@@ -42,7 +44,7 @@ start() {
     if answers; then return; fi # the package may have started it
     if command -v cgroupfs-mount >/dev/null && ! mountpoint -q /sys/fs/cgroup; then cgroupfs-mount; fi
     remove_stale_pid_file
-    setsid dockerd >"$log" 2>&1 </dev/null &
+    setsid dockerd "${POOLS[@]}" >"$log" 2>&1 </dev/null &
     echo $! >"$pid_file"
     deadline=$((SECONDS + PATIENCE_S))
     until answers; do

@@ -27,7 +27,7 @@ REPORT = "Report"  # the model ends by this tool, which calls no service
 
 
 class Limits(AgentMiddleware[Any, Any]):
-    """Ends the attempt when it has used up its model calls, its tool calls or its time."""
+    """Ends the attempt when it has used up its model calls, its tool calls, its time or another budget."""
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -65,6 +65,8 @@ def _in_time() -> None:
     attempt = CURRENT_ATTEMPT.get()
     if attempt.seconds_left <= 0:
         raise LimitReached(f"{attempt.context.settings.attempt_time:g} s have passed (ATTEMPT_TIME)")
+    if spent := attempt.context.budget_spent():
+        raise LimitReached(spent)
 
 
 class CallIdentity(AgentMiddleware[Any, Any]):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import httpx
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_groq import ChatGroq
-from pydantic import SecretStr
+from pydantic import PrivateAttr, SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
 from windtunnel.core.digest import body_digest, body_hash
@@ -132,9 +134,24 @@ class _RecordedStream(httpx.SyncByteStream):
         self._tried.record()  # its reader did not want the rest
 
 
+class _ToolsFormattedOnce(ChatGroq):
+    """LangChain asks for the tools' JSON schemas before each request, which cost a fifth of an episode."""
+
+    _formatted: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(default_factory=dict)
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
+        """As the base class does it; each tool is formatted the first time that it is given."""
+        return super().bind_tools([self._format(tool) for tool in tools], **options)
+
+    def _format(self, tool: Any) -> dict[str, Any]:
+        if id(tool) not in self._formatted:  # the tool is kept beside, so that its id stays its own
+            self._formatted[id(tool)] = tool, convert_to_openai_tool(tool)
+        return self._formatted[id(tool)][1]
+
+
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
     """The model for the run. Whoever opened ``client`` closes it."""
-    return ChatGroq(
+    return _ToolsFormattedOnce(
         model_name=settings.model_name,
         api_key=SecretStr(key),
         base_url=topology.proxies["model"].url,

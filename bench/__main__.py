@@ -7,7 +7,19 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import delay, faults, front, gateway, lab, startup, startup_of_lab, tls, toxiproxy
+from bench import (
+    delay,
+    episodes,
+    faults,
+    front,
+    gateway,
+    lab,
+    reports,
+    startup,
+    startup_of_lab,
+    tls,
+    toxiproxy,
+)
 from windtunnel.lab.toxiproxy import Choice
 
 
@@ -37,6 +49,11 @@ def main() -> None:
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         figures["sample"] = sample
+    with tempfile.TemporaryDirectory() as name:
+        figures["episodes"] = flown = episodes.measure_episodes(Path(name))
+        figures["reports"] = read = reports.measure_reports(Path(name) / "logs")
+    print(f"episodes of three calls: {flown} (targets: per_second 60, history_bytes under 4000)")
+    print(f"figures of a large arm: {read} (target: kept_ms at most 0.1)")
     figures["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
     print(
         f"embedded Toxiproxy beside the real one: {beside} (targets: p50 at most 2, per_second at least 0.33)"

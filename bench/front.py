@@ -28,7 +28,7 @@ from windtunnel.core.sockets import Address
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.settings.configuration import load_configuration
 
 _HOST = "bench.test"
@@ -56,7 +56,7 @@ def measure_front(rounds: int = 5) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as folder, ways.upstream() as upstream:
         links = {"bench": {"upstream": upstream.url, "hosts": [_HOST]}}
-        wiring = build_wiring(WiringFile("bench", {"links": links, "intercept": {}}), Path(folder))
+        wiring = build_wiring(SpecFile("bench", {"links": links, "intercept": {}}), Path(folder))
         places = {
             "STATE_DB": f"{folder}/state/state.db",
             "EFFECTS_DB": f"{folder}/state/effects.db",

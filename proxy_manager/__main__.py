@@ -73,7 +73,8 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     gateway = GatewayControl(topology.control, topology.front)
 
     def make_reconciler(state: State) -> Reconciler:
-        return Reconciler(state, proxies, gateway, logs, topology.lab_id, topology.lane, time.time)
+        lab_id, lane = topology.lab_id, topology.lane
+        return Reconciler(state, proxies, gateway, logs, lab_id, lane, time.time, time.monotonic)
 
     token = api_token.token_of(state_path.parent)
 
@@ -82,7 +83,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
     loop = Loop(open_state, state_path, proxies, make_reconciler, topology.lab_id, topology.lane)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: loop.stop.set())
+        signal.signal(number, loop.told_to_end.set)
     orphaned = threading.Event()
 
     def on_launchers_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -51,6 +52,21 @@ class GatewayControl:
         """Puts the set in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "number": number, "faults": faults}
         self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
+
+    def expect_changes(self, attempt: AttemptRow, changes: Mapping[str, Sequence[int]]) -> None:
+        """Has the gateway hold these calls of each link until they are released."""
+        body = {"episode": attempt.episode, "attempt": attempt.attempt, "changes": changes}
+        self._call("PUT", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
+
+    def release(self, attempt: AttemptRow, link: str, call: int) -> None:
+        """The toxics are as that call is to meet them."""
+        body = {"episode": attempt.episode, "attempt": attempt.attempt, "link": link, "call": call}
+        self._call("POST", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
+
+    def begin_turn(self, attempt: AttemptRow) -> None:
+        """What comes from now on is of the user's turn that the attempt asks for."""
+        body = {"episode": attempt.episode, "attempt": attempt.attempt, "turn": attempt.turn}
+        self._call("PUT", f"/lanes/{attempt.lane}/turn", body, _TIMEOUT_S)
 
     def open_link(self, lane: int, link: Link) -> Address:
         """Has the gateway listen for a link that was found; where it does."""

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.manager_history import ManagerHistory
+from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies
 from windtunnel.state.state import State
 
 
 @dataclass(frozen=True)
 class LaneParts:
-    """``lab``: the lab's id and the lane's number. ``clock`` gives seconds since the epoch."""
+    """``lab``: the lab's id and the lane's number. ``clock`` gives seconds since the epoch.
+
+    ``outages``: which toxics of the attempt in progress stand.
+    """
 
     state: State
     proxies: LaneProxies
@@ -21,3 +25,4 @@ class LaneParts:
     history: ManagerHistory
     lab: tuple[str, int]
     clock: Callable[[], float]
+    outages: Outages

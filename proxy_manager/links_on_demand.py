@@ -7,6 +7,7 @@ from dataclasses import replace
 from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.lane_parts import LaneParts
+from proxy_manager.outages import calls_with_changes, standing_at_start
 from windtunnel.core.sockets import Address
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import LinkOpened
@@ -70,12 +71,23 @@ class LinksOnDemand:
         if attempt is not None and run is not None:
             plan = self._plan(link, attempt, run, latest)
             self._parts.state.toxics.add(attempt.id, plan)
-            self._parts.proxies.apply(self._parts.state.toxics.desired(attempt.id))
+            self._start_toxics(attempt, plan)
             self._parts.state.toxics.mark_armed(attempt.id, self._parts.clock())
             opened = replace(opened, episode=attempt.episode, attempt=attempt.attempt, toxics=plan)
         if run is not None:
             self._parts.history.write(run.run_id, opened)
         self._parts.state.found_links.mark_open(*self._parts.lab, link.name, str(gateway), str(proxy))
+
+    def _start_toxics(self, attempt: AttemptRow, plan: list[PlannedToxic]) -> None:
+        """Sets those of the new link that stand now; those that begin within the attempt are recorded."""
+        outages, begun = self._parts.outages, self._parts.clock()
+        outages.add(plan)
+        if changes := calls_with_changes(plan):
+            self._parts.gateway.expect_changes(attempt, changes)
+        change = outages.take_change()
+        observed = self._parts.proxies.apply(outages.standing)
+        if change is not None and (change.ended or change.started != standing_at_start(plan)):
+            self._parts.history.record_change(attempt, observed, change, begun)
 
     def _listen(self, link: Link) -> tuple[Address, Address]:
         """Where the gateway listens for it, and the address at which its proxy is dialled."""

@@ -28,7 +28,8 @@ from windtunnel.state.state import State
 _BOUND_S = 5.0
 _IDLE = (
     "no run is in progress: whatever crosses the links now is struck, whoever sends it, until a run takes the"
-    " lane; that has these faults too, if it has none of its own (FAULTS)"
+    " lane; that has these faults too, if it has none of its own (FAULTS). Toxics for a part of an attempt"
+    " (during, duration, turn) wait for such a run"
 )
 _KEYS = {"faults", "source", "chaos_level"}
 

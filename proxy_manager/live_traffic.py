@@ -84,11 +84,15 @@ class LiveTraffic:
         self._open = True
 
     def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
-        """Those of the set, drawn once for it. What was set by hand since the last set goes with that."""
+        """Those of the set that last an attempt, drawn once for it: what is open has no turns and no end.
+
+        What was set by hand since the last set goes with that.
+        """
         entries = read_canonical(latest.faults).on(links).toxics
-        plan = plan_toxics(
+        drawn = plan_toxics(
             0, 0.0, (), links.tool_names, _EPISODE, latest.number, entries, configuration=latest.number
         )
+        plan = [toxic for toxic in drawn if toxic.lasts_attempt]
         observed = self._parts.proxies.apply(plan)
         armed = AttemptArmed(self._parts.clock(), _EPISODE, _ATTEMPT, 0.0, plan, latest.number)
         self._parts.history.write(self.run_id, armed)

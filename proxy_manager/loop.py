@@ -14,6 +14,7 @@ from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
+from windtunnel.core.interrupts import SignalFlag
 from windtunnel.core.sockets import Address
 from windtunnel.state.state import HEARTBEAT_EVERY, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
@@ -38,6 +39,7 @@ class Loop:
         lane: int,
     ) -> None:
         self.stop = threading.Event()
+        self.told_to_end = SignalFlag()
         self.addresses: dict[str, Address] = {}
         self.reconciler: Reconciler | None = None
         self._open_state = open_state
@@ -62,11 +64,16 @@ class Loop:
         beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         beating.start()
         try:
-            while not self.stop.is_set():
+            while not self._is_to_end():
                 self._run_until_lost()
         finally:
             self._heal_last()
             beating.join(HEARTBEAT_EVERY)
+
+    def _is_to_end(self) -> bool:
+        if self.told_to_end.is_set():
+            self.stop.set()  # for the other threads
+        return self.stop.is_set()
 
     def _run_until_lost(self) -> None:
         """Works with one database and one Toxiproxy until it is stopped or either is lost."""
@@ -97,7 +104,7 @@ class Loop:
 
     def _steps(self, reconciler: Reconciler, state: State, inode: int) -> None:
         seen, watched = -1, time.monotonic()
-        while not self.stop.is_set():
+        while not self._is_to_end():
             version = state.data_version()
             if version != seen or reconciler.due:
                 seen = version

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proxy_manager.outages import ToxicsStep
 from windtunnel.history.events import Event, ToxicsAction, ToxicsChanged
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.state.state import AttemptRow
-from windtunnel.toxiproxy.planned import PlannedToxic
 
 
 class ManagerHistory:
@@ -30,12 +30,24 @@ class ManagerHistory:
         action: ToxicsAction,
         toxics: list[dict[str, Any]],
         detail: str = "",
-        ended: Sequence[PlannedToxic] = (),
-        begun: float = 0.0,
     ) -> None:
-        """``toxics``: those that were read back. ``begun``: when the manager began to end some."""
+        """``toxics``: those that were read back."""
+        event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
+        self.write(attempt.run_id, event)
+
+    def record_change(
+        self, attempt: AttemptRow, toxics: list[dict[str, Any]], change: ToxicsStep, begun: float
+    ) -> None:
+        """A planned one. ``begun``: when the manager began to carry it out."""
         event = ToxicsChanged(
-            self._clock(), attempt.episode, attempt.attempt, action, toxics, detail, list(ended), begun
+            self._clock(),
+            attempt.episode,
+            attempt.attempt,
+            "started" if change.started else "ended",
+            toxics,
+            ended=change.ended,
+            begun=begun,
+            started=change.started,
         )
         self.write(attempt.run_id, event)
 

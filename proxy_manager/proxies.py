@@ -112,10 +112,12 @@ class LaneProxies:
         kept = set()
         for state in proxy.toxics:
             planned = toxics.get(state.name)
-            if planned is not None and _is_planned(planned, state):
-                kept.add(state.name)
-            else:
+            if planned is None or not _is_same(planned, state):
                 self._client.remove_toxic(proxy.name, state.name)
+                continue
+            kept.add(state.name)
+            if not _is_planned(planned, state):  # changed in place, so that nothing passes without it
+                self._client.update_toxic(proxy.name, state.name, planned.attributes)
         for name, toxic in toxics.items():
             if name not in kept:
                 self._client.add_toxic(proxy.name, name, toxic.kind, toxic.stream, toxic.attributes)
@@ -132,11 +134,14 @@ class LaneProxies:
             self._client.delete_proxy(name)
 
 
+def _is_same(planned: PlannedToxic, state: ToxicState) -> bool:
+    """Whether it is that toxic, maybe with other attributes."""
+    return state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0
+
+
 def _is_planned(planned: PlannedToxic, state: ToxicState) -> bool:
     attributes = all(state.attributes.get(key) == value for key, value in planned.attributes.items())
-    return (
-        state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0 and attributes
-    )
+    return _is_same(planned, state) and attributes
 
 
 def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:

@@ -1,53 +1,34 @@
 """Desired against observed: one step at a time, from what ``state.db`` says now, never from a queue.
 
-A step leases the lane, arms what is requested, ends the toxics whose time is over, heals what is finished
-and watches what is armed.
+A step leases the lane, arms what is requested, starts and ends the toxics whose time has come, heals what is
+finished and watches what is armed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from proxy_manager import log
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.lane_lease import LaneLease
 from proxy_manager.lane_parts import LaneParts
-from proxy_manager.lease_age import LeaseAge
 from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
 from proxy_manager.manager_history import ManagerHistory
-from proxy_manager.outages import Outages
+from proxy_manager.manager_status import ManagerStatus
+from proxy_manager.outages import Outages, calls_with_changes, standing_at_start
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from windtunnel.settings.settings import load_frozen
-from windtunnel.state.run_lock import RunLock
-from windtunnel.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.state.state import AttemptRow, RunRow, State
 from windtunnel.toxiproxy.answers import ToxiproxyError
 
 
-@dataclass
-class ManagerStatus:
-    """What ``/status`` shows.
-
-    ``configuration`` is the number of the one that was set last, 0 where none was; ``in_force_from`` is where
-    in the run in progress it came into force, if it has. ``live`` is the run that traffic outside any run
-    belongs to, once it has begun.
-    """
-
-    run: str | None = None
-    episode: str | None = None
-    attempt: int | None = None
-    configuration: int = 0
-    in_force_from: str | None = None
-    live: str | None = None
-    desired: list[dict[str, Any]] = field(default_factory=list)
-    observed: list[dict[str, Any]] | None = None
-
-
 class Reconciler:
-    """The control plane of one lane. ``clock`` gives seconds since the epoch."""
+    """The control plane of one lane. ``clock`` gives seconds since the epoch; ``monotonic`` those by which
+    toxics start and end, which nobody sets."""
 
     def __init__(
         self,
@@ -58,6 +39,7 @@ class Reconciler:
         lab_id: str,
         lane: int,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self.state = state
         self.status = ManagerStatus()
@@ -65,15 +47,15 @@ class Reconciler:
         self._proxies = proxies
         self._gateway = gateway
         self._history = ManagerHistory(logs, lane, clock)
-        self._outages = Outages(clock)
+        self._outages = Outages(monotonic)
         self._lab_id = lab_id
         self._lane = lane
         self._clock = clock
         self._heal_needed = True
         self._given_up: set[int] = set()
         self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
-        self._lease_age = LeaseAge(clock)
-        parts = LaneParts(state, proxies, gateway, self._history, (lab_id, lane), clock)
+        self._lease = LaneLease(state, lab_id, lane, clock)
+        parts = LaneParts(state, proxies, gateway, self._history, (lab_id, lane), clock, self._outages)
         self._on_demand = LinksOnDemand(parts)
         self._live = LiveTraffic(parts)
 
@@ -82,7 +64,7 @@ class Reconciler:
 
     @property
     def due(self) -> bool:
-        """Whether a step is needed although the state has not changed: the time of a toxic is over."""
+        """Whether a step is needed although the state has not changed: the time of a toxic has come."""
         return self._outages.due
 
     def step(self) -> None:
@@ -90,10 +72,9 @@ class Reconciler:
 
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
-        leased = self._renew_lease()
-        self.status.run = (
-            leased.run_id if leased else None
-        )  # first, so that /status names whose toxics it shows
+        leased = self._lease.renew()
+        # first, so that /status names whose toxics it shows
+        self.status.run = leased.run_id if leased else None
         self._faults.read()
         current: AttemptRow | None = None
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -108,7 +89,7 @@ class Reconciler:
             if current.state == "requested":
                 self._arm(current, leased)
             else:
-                self._end_outages(current)
+                self._change_toxics(current)
                 self._faults.send(current, leased)
                 self._open_links(current, leased)
         elif self._heal_needed or self.state.toxics.left(self._lab_id, self._lane):
@@ -123,44 +104,17 @@ class Reconciler:
         self.status.configuration = self._faults.number
         self.status.in_force_from = self._faults.since(self.status.run or self.status.live)
 
-    # the lease
-
-    def _renew_lease(self) -> RunRow | None:
-        """The run that has the lane; frees it from a dead one and gives it to the next in line."""
-        leased = self.state.runs(self._lab_id, self._lane, "leased")
-        self._lease_age.note_step()
-        for run in leased:
-            if self._shows_life(run):
-                return run
-            silent_s = self._lease_age.of(run.heartbeat)
-            log.warning("run %s has shown no sign of life for %.1f s: healing", run.run_id, silent_s)
-            self._expire(run)
-        for run in self.state.runs(self._lab_id, self._lane, "waiting"):
-            if not self._shows_life(run):
-                self._expire(run)
-            elif self.state.move_run(run.run_id, "waiting", "leased"):
-                return self.state.run(run.run_id)
-        return None
-
-    def _expire(self, run: RunRow) -> None:
-        self.state.move_run(run.run_id, run.status, "expired")
-        self._lock_of(run).remove()
-
-    def _shows_life(self, run: RunRow) -> bool:
-        silent_s = self._lease_age.of(run.heartbeat)
-        return silent_s <= STALE_AFTER or (silent_s <= HUNG_AFTER and self._lock_of(run).is_held())
-
-    def _lock_of(self, run: RunRow) -> RunLock:
-        return RunLock(self.state.path.parent, run.run_id)
-
     # the life of an attempt
 
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
-        plan = self.state.toxics.desired(attempt.id)
+        plan = self.state.toxics.planned(attempt.id)
         self._heal_needed = True
         try:
-            observed = self._proxies.apply(plan)
+            observed = self._proxies.apply(standing_at_start(plan))
             self._gateway.begin(attempt, run.settings_hash)
+            changes = calls_with_changes(plan)
+            if changes:
+                self._gateway.expect_changes(attempt, changes)
             self._faults.forget()
             self._faults.send(attempt, run)
         except (ToxiproxyError, GatewayError) as error:
@@ -173,31 +127,44 @@ class Reconciler:
             self._end_at_gateway(attempt)
             return
         self.status.observed = observed
-        self._outages.begin(plan, armed_at)
+        self._outages.begin(plan)
+        self._show(attempt)
         self._history.record(attempt, "armed", observed)
 
     def _open_links(self, attempt: AttemptRow, run: RunRow) -> None:
         """Opens the links that the subject has called for the first time."""
         if self._on_demand.open_wanted(attempt, run, self._faults.latest):
-            self._outages.begin(self.state.toxics.desired(attempt.id), attempt.armed_at or self._clock())
             self._show(attempt)
 
     def restore_links(self) -> None:
         """Takes over the links that were found before this manager. Raises ``ToxiproxyError``."""
         self._on_demand.restore()
 
-    def _end_outages(self, attempt: AttemptRow) -> None:
-        """Removes the toxics whose time is over, which is no disturbance since the plan says so."""
-        over = self._outages.take_ended()
-        if not over:
+    def _change_toxics(self, attempt: AttemptRow) -> None:
+        """Starts and ends the toxics whose time, call or turn has come."""
+        self._carry_out_change(attempt)
+        if attempt.turn != attempt.armed_turn:
+            self._outages.note_turn(attempt.turn)
+            self._carry_out_change(attempt)
+            self._gateway.begin_turn(attempt)
+            self.state.arm_turn(attempt.id, attempt.turn)
+        for held in self.state.held_calls.of(attempt.run_id, attempt.episode, attempt.attempt):
+            self._outages.note_call(held.link, held.call)
+            self._carry_out_change(attempt)
+            self._gateway.release(attempt, held.link, held.call)
+            self.state.held_calls.remove(held)
+
+    def _carry_out_change(self, attempt: AttemptRow) -> None:
+        """Carries out what is due, which is no disturbance since the plan says so."""
+        if not self._outages.due:
             return
         self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
         begun = self._clock()
-        lasting = [toxic for toxic in self.state.toxics.desired(attempt.id) if toxic not in over]
-        self.status.observed = observed = self._proxies.apply(lasting)
-        self.state.toxics.mark_ended(attempt.id, max(toxic.seconds for toxic in over), self._clock())
-        self._history.record(attempt, "ended", observed, ended=over, begun=begun)
-        self._show(attempt)
+        change = self._outages.take_change()
+        if change is not None:
+            self.status.observed = observed = self._proxies.apply(change.standing)
+            self._history.record_change(attempt, observed, change, begun)
+            self._show(attempt)
 
     def _heal(self, attempt: AttemptRow, run: RunRow) -> None:
         if not attempt.disturbed:
@@ -264,12 +231,12 @@ class Reconciler:
                 self.heal()
                 self._live.yield_lane()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
-            self.status.observed = self._proxies.apply(self.state.toxics.desired(armed.id))
+            self.status.observed = self._proxies.apply(self._outages.standing)
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
         """Whether someone else changed the attempt's toxics; if so, notes it on the attempt."""
         observed = self._proxies.observe()
-        differing = self._proxies.differences(self.state.toxics.desired(attempt.id), observed)
+        differing = self._proxies.differences(self._outages.standing, observed)
         if not differing:
             return False
         reason = f"Toxiproxy was changed during the attempt: {'; '.join(differing)}"
@@ -280,5 +247,4 @@ class Reconciler:
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
-        desired = self.state.toxics.desired(attempt.id)
-        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in desired]
+        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self._outages.standing]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from werkzeug.serving import make_server
 
 from bench.findings.environments import EXAMPLES, ROOT
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.model_server.decide import Engine, Persona
+from windtunnel.model_server.decide import Persona, decide
 from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
 from windtunnel.model_server.server import create_app
 
@@ -88,10 +89,10 @@ def _recording(app: WsgiApp, record: RecordedServer) -> WsgiApp:
 @contextmanager
 def scripted_model() -> Iterator[Model]:
     """The scripted model on loopback, with the examples' playbooks."""
-    engine = Engine(load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
+    reply = partial(decide, load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
     listener = bind(Address(LOOPBACK, 0))
     model = Model(address_of(listener).url)
-    app = create_app(lambda messages, tools, _, *rest: engine.decide(messages, tools, model.persona, *rest))
+    app = create_app(lambda messages, tools, _, *rest: reply(messages, tools, model.persona, *rest))
 
     async def recorded(scope: Any, receive: Any, send: Any) -> None:
         model.requests.append((scope["method"], scope["raw_path"].decode()))

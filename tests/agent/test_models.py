@@ -109,6 +109,13 @@ def test_tools_are_strict_on_the_wire_too(fly: Fly) -> None:
     assert all(function["parameters"]["additionalProperties"] is False for function in lab_tools)
 
 
+def test_each_request_says_the_same_of_the_tools(fly: Fly) -> None:
+    _, server = fly(says(WEATHER), says(WEATHER), says(REPORT))
+    first, *others = [asked.json["tools"] for asked in server.asked]
+    assert len(first) == len(TOOLS) + 1  # and the report
+    assert others == [first, first]
+
+
 def test_neither_key_nor_identity_is_in_what_the_model_reads(fly: Fly) -> None:
     flown, server = fly(says(WEATHER), says(WEATHER), says(REPORT))
     for asked in server.asked:

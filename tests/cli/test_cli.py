@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windtunnel.cli.main import main
+from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.saved import SavedExperiment
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import NAMES, Settings
 
@@ -81,20 +83,27 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flown: list[Configuration] = []
-    monkeypatch.setattr(
-        "windtunnel.cli.flight.run_demo", lambda configuration, *_: flown.append(configuration)
-    )
+
+    def fly(saved: SavedExperiment, *_: object) -> FlownExperiment:
+        flown.append(saved.plan.configuration)
+        return FlownExperiment(saved, code=0)
+
+    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", fly)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
     assert flown[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
 
 
+def _fly_nothing(saved: SavedExperiment, *_: object) -> FlownExperiment:
+    return FlownExperiment(saved, code=0)
+
+
 @pytest.mark.parametrize("command", [["demo"], FLY])
 def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda *_: 0)
+    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", _fly_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     flown = call(*command)
     assert flown.exit_code == 0
@@ -104,8 +113,21 @@ def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda *_: 0)
-    monkeypatch.setattr("windtunnel.cli.flight_options.load_prompts", lambda *_: None)
+    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", _fly_nothing)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output
+
+
+def test_an_experiment_whose_subject_is_not_installed_starts_nothing(folder: Path) -> None:
+    links = {"shop": {"upstream": "http://127.0.0.1:9"}}
+    wiring = {"links": links, "subject": {"command": ["./not-installed", "{prompt}"]}}
+    told = {"wiring": "wiring.json", "prompts": [{"prompt": "x"}], "hypothesis": ["no crash"]}
+    told |= {"title": "x", "method": {"faults": {"faults": [{"fault": "hang"}]}}}
+    (folder / "wiring.json").write_text(json.dumps(wiring), encoding="utf-8")
+    (folder / "exp.json").write_text(json.dumps(told), encoding="utf-8")
+    result = call("run", "exp.json")
+    assert result.exit_code == 64
+    assert "wiring.json: subject.command: there is no program './not-installed'" in result.output
+    assert not (folder / "logs" / "experiments").exists()
+    assert call("plan", "exp.json").exit_code == 0

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from tests.judging.oracle.histories import episode, run_started
 from windtunnel.cli.main import main
+from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.saved import SavedExperiment
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.judging.prompts import load_prompts
 from windtunnel.settings.settings import Settings
@@ -41,7 +43,12 @@ def said(*arguments: str) -> str:
 
 def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
-    monkeypatch.setattr("windtunnel.cli.flight.run_demo", lambda _, __, words, ___: handed.extend(words) or 0)
+
+    def fly(saved: SavedExperiment, *_: object) -> FlownExperiment:
+        handed.extend(saved.plan.words or ())
+        return FlownExperiment(saved, code=0)
+
+    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", fly)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")

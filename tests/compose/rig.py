@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -38,6 +39,8 @@ from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))
+NO_CLIENTS_PORTS = (15000, 32000)
+ATTEMPTS_AT_A_PORT = 50
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )
@@ -59,8 +62,17 @@ def copy_clone(folder: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port that nothing has, from those that no client is given for its own end.
+
+    Compose takes the port some seconds later: a port that the system hands to clients may be gone by then.
+    """
+    for _ in range(ATTEMPTS_AT_A_PORT):
+        try:
+            with socket.create_server(("127.0.0.1", random.SystemRandom().randrange(*NO_CLIENTS_PORTS))) as listener:
+                return int(listener.getsockname()[1])
+        except OSError:
+            continue
+    raise RuntimeError(f"no free port among {ATTEMPTS_AT_A_PORT} of {NO_CLIENTS_PORTS}")
 
 
 def environment(name: str = "") -> dict[str, str]:

@@ -89,11 +89,13 @@ def test_stop_while_the_lab_starts(lab: Lab) -> None:
 def test_restart_toxiproxy_in_the_midst_of_a_run(flying: Lab) -> None:
     run = flying.runs()[-1]
     flying.compose("restart --timeout 1 toxiproxy")
+    assert flying.container("agent")["State"]["Running"]  # it was in the midst
     assert flying.wait() == 0
     summary = flying.last_run()
     assert summary.completed
     assert summary.run_id == run
-    assert 1 <= summary.outcomes.get("invalid", 0) <= 3
+    # none, if it was between two attempts that the old one ended and the new one was ready
+    assert summary.outcomes.get("invalid", 0) <= 3
     assert summary.episodes[-1].outcome != "invalid"
 
 

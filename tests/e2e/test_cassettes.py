@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from tests.e2e.flight import SAMPLES, Hangar, sample
 from tests.model_server.serving import serve
 from windtunnel.history.events import Exchange
-from windtunnel.model_server.decide import Engine
+from windtunnel.model_server.decide import decide
 from windtunnel.model_server.playbooks import load_playbooks
 from windtunnel.model_server.server import create_app
 
@@ -41,7 +42,7 @@ def with_random_ids(app: Any) -> Any:
 @contextmanager
 def real_model() -> Iterator[str]:
     """The address of a second server, which stands for a real model's."""
-    with serve(with_random_ids(create_app(Engine(load_playbooks()).decide))) as url:
+    with serve(with_random_ids(create_app(partial(decide, load_playbooks())))) as url:
         yield url + "/v1"
 
 

@@ -57,3 +57,34 @@ def test_one_draw_strikes_all_tool_links_alike_or_none(hangar: Hangar) -> None:
     plans = [armed.toxics for armed in flight.of(AttemptArmed)]
     assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(lab_links().tool_names)}
     assert all(len({(t.stream, str(t.attributes)) for t in plan}) == 1 for plan in plans if plan)
+
+
+def during(**outage: str) -> dict[str, Any]:
+    """The tools hang in that part of the attempt; the model is slow, so that no tool is called before."""
+    hanging = {"toxic": "timeout", "stream": "upstream", "with": {"timeout": 0}, "during": outage}
+    slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
+    return {"tool_limit": 4, "faults": {"toxics": [hanging, slow]}}
+
+
+def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(either: Hangar) -> None:
+    flight = either.fly(PROMPT, **during(start="1ms", duration="2s"))
+    assert flight.outcomes == ["success"]
+    assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
+    changes = flight.of(ToxicsChanged)
+    assert [change.action for change in changes] == ["armed", "started", "ended", "healed"]
+    kinds = [{row["kind"] for row in change.toxics} for change in changes]
+    assert kinds == [{"latency"}, {"timeout", "latency"}, {"latency"}, set()]
+    [episode] = flight.summary.episodes
+    assert episode.unexplained == ()
+    [link] = {tried.link for tried in flight.of(ToolTry)}
+    assert [fault.stage for fault in episode.faults if fault.link == link] == ["observed"]
+    assert flight.summary.not_reproducible_because == [
+        "timeout goes by the clock: it stands from 0.001 s on, for 2 s"
+    ]
+
+
+def test_one_whose_time_does_not_come_is_told_and_delivered_to_nobody(hangar: Hangar) -> None:
+    flight = hangar.fly(PROMPT, **during(start="600s"))
+    assert flight.outcomes == ["success"]
+    [row] = [row for row in flight.summary.faults if row.kind == "timeout"]
+    assert (row.drawn, row.armed, row.delivered, row.why_not) == (7, 0, 0, {"not_started": 7})

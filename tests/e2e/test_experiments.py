@@ -11,16 +11,18 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.experiments.fates import fates
 from tests.lab.demos import environ_in
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.experiments.saved import load_saved
-from windtunnel.judging.summary import summarise
 
 pytestmark = pytest.mark.slow
 
 VERDICTS = {
+    "a-flight-that-only-fails-is-ended": ("aborted", "error_rate > 80 %"),
     "a-lie-of-a-tool-misleads": ("held", "all of"),
     "an-invented-answer-is-found-out": ("deviated", "method: no false_success: false_success 4 of 4"),
+    "an-outage-is-sat-out": ("held", "all of"),
     "busy-tools-are-waited-for": ("held", "all of"),
     "retries-do-not-write-twice": ("held", "all of"),
     "what-does-not-work-is-not-judged": ("unknown", "it was not in its steady state before any fault"),
@@ -100,19 +102,6 @@ def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str,
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
 
 
-def fates(logs: Path, experiment: str) -> dict[tuple[str, str], Any]:
-    """What became of each episode of each arm, and which faults it met."""
-    saved = load_saved(logs, experiment, {"LOGS_DIR": str(logs)})
-    return {
-        (arm.name, episode.episode): (
-            episode.outcome,
-            [(fault.entry, fault.stage) for fault in episode.faults],
-        )
-        for arm in saved.plan.arms
-        for episode in summarise(saved.history_of(arm).events).episodes
-    }
-
-
 def test_workers_change_no_outcome_and_no_fault(flown: dict[str, dict[str, Any]], folder: Path) -> None:
     name = "retries-do-not-write-twice"
     done = run(folder, str(ROOT / "experiments" / f"{name}.yaml"), "--workers", "2", "--json")
@@ -154,3 +143,40 @@ def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
 def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:
     done = run(folder, "nowhere.yaml")
     assert (done.returncode, done.stdout) == (64, "") and "nowhere.yaml: cannot be read" in done.stderr
+
+
+def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path) -> None:
+    [talk] = (ROOT / "experiments" / "conversation").glob("a-*.yaml")
+    done = run(tmp_path, str(talk), "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["verdict"] == "held" and shown["arms"][1]["measures"]["faults_delivered"] == "2"
+
+
+def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) -> None:
+    calm = ("--only=1", "--only=2", "--only=3", "--seed=3", "--no-charts", "--json", "--toxiproxy=embedded")
+    alone, together = (windtunnel(tmp_path, "demo", *calm, f"--workers={count}") for count in (1, 2))
+    assert (alone.returncode, together.returncode) == (0, 0), alone.stderr + together.stderr
+    one, two = json.loads(alone.stdout), json.loads(together.stdout)
+    of_one, of_two = ({each["episode"]: each["outcome"] for each in run["episodes"]} for run in (one, two))
+    assert len(of_one) == 3 and of_one == of_two and one["faults"] == two["faults"]
+    listed = windtunnel(tmp_path, "list").stdout.splitlines()[1:]
+    assert [line.split()[1] for line in listed] == ["flown", "flown"]
+
+
+def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
+    slow = ("--only=1", "--only=2", "--seed=1", "--toxic-prob=1", "--toxics=latency:900", "--error-prob=0")
+    broken = start_windtunnel(tmp_path, "demo", *slow, "--no-charts", "--toxiproxy=embedded")
+    until(lambda: any(tmp_path.glob("logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
+    broken.kill()
+    broken.wait()
+    resumed = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    assert resumed.returncode == 0, resumed.stderr
+    [experiment] = (tmp_path / "logs" / "experiments").iterdir()
+    [arm] = (
+        saved := load_saved(tmp_path / "logs", experiment.name, {"LOGS_DIR": f"{tmp_path}/logs"})
+    ).plan.arms
+    assert {episode.episode for episode in saved.facts_of(arm).episodes} == {
+        prompt.key for prompt in saved.plan.prompts
+    }
+    assert f"windtunnel rerun {experiment.name}" in resumed.stdout

@@ -15,7 +15,7 @@ from typing import Any
 
 from werkzeug.serving import make_server
 
-from tests.model_server.conversations import ENGINE
+from tests.model_server.conversations import DECIDE
 from tests.model_server.serving import serve
 from tests.support import ROOT
 from windtunnel.model_server.server import create_app
@@ -76,7 +76,7 @@ def shop(database: Path) -> Iterator[Recorded]:
 @contextmanager
 def scripted_model() -> Iterator[Recorded]:
     """The scripted model as a server that is not the lab's."""
-    record, model = Recorded(""), create_app(ENGINE.decide)
+    record, model = Recorded(""), create_app(DECIDE)
 
     async def recording(scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True

@@ -1,44 +1,26 @@
-"""Runs put together: each episode once, from the run that judged it; one broken off is not flown."""
+"""The events of runs put together: each episode once, from the run that judged it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from tests.judging.oracle.histories import episode, run_finished, run_started
+from tests.experiments.recorded_runs import flown, invalid, write
+from tests.judging.oracle.histories import run_finished, run_started
 from windtunnel.experiments.arm_history import read_arm
-from windtunnel.history.events import EpisodeJudged, Event, RunFinished
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.judge import judge_episode
+from windtunnel.history.events import EpisodeJudged, RunFinished
 from windtunnel.judging.summary import summarise
-
-
-def flown(key: str, *, judged: bool = True) -> list[Event]:
-    events: list[Event] = [replace(event, episode=key) for event in episode(expect={})]
-    return [*events, judge_episode(events).as_event(time.time())] if judged else events[:2]
-
-
-def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:
-    path = history_file(logs, run_id, "agent", 0)
-    path.parent.mkdir(parents=True)
-    writer = Writer(path)
-    for event in events:
-        writer.write(event)
-    writer.close()
 
 
 def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
     write(tmp_path, "a", [run_started(3), *flown("one"), *flown("two", judged=False)])
     write(tmp_path, "a.2", [run_started(2), *flown("two"), *flown("three"), run_finished()])
     broken = read_arm(tmp_path, ["a"], 3)
-    assert broken.flown == {"one"} and broken.problems == ("the run a ended early: it was killed",)
+    assert broken.problems == ("the run a ended early: it was killed",)
     whole = read_arm(tmp_path, ["a", "a.2"], 3)
-    assert whole.flown == {"one", "two", "three"} and whole.problems == ()
     summary = summarise(whole.events)
     assert [judged.episode for judged in summary.episodes] == ["one", "two", "three"]
     assert (summary.completed, summary.success.k, summary.success.planned) == (True, 3, 3)
+    assert whole.problems == ()
 
 
 def test_runs_side_by_side_are_one(tmp_path: Path) -> None:
@@ -58,3 +40,11 @@ def test_no_episode_counts_twice(tmp_path: Path) -> None:
 def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert "the history of a cannot be read" in read_arm(tmp_path, ["a"], 1).problems[0]
     assert read_arm(tmp_path, [], 1).problems == ("it has no run",)
+
+
+def test_an_invalid_episode_counts_by_its_next_flight(tmp_path: Path) -> None:
+    write(tmp_path, "a", [run_started(2), *invalid("one"), *flown("two"), run_finished()])
+    write(tmp_path, "a.2", [run_started(1), *flown("one"), run_finished()])
+    events = read_arm(tmp_path, ["a", "a.2"], 2).events
+    assert sum(isinstance(event, EpisodeJudged) for event in events) == 2
+    assert summarise(events).success.k == 2

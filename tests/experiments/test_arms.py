@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from windtunnel.core.lab_files import sample_prompts
+from windtunnel.core.user_errors import InputError
 from windtunnel.experiments.arms import ExperimentPlan, dump_prompts, plan_experiment
 from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.judging.prompts import load_prompts
+from windtunnel.faults.sets.canonical import read_canonical
+from windtunnel.history.events import ShadowToxic
+from windtunnel.judging.prompts import PromptsError, load_prompts
+from windtunnel.links.wiring import lab_links
+from windtunnel.runner.attempts import shadow_toxics
+from windtunnel.settings.blast_radius import is_spared
+from windtunnel.settings.shadow import shadows_of
+from windtunnel.settings.toxic_plan import plan_attempt
 
 TWO = {
     "title": "x",
-    "prompts": [{"prompt": "Hello", "id": "hello"}, {"turns": ["One", "Two"], "expect": {}}],
+    "subject": "my_agent:open_subject",
+    "prompts": [
+        {"prompt": "Hello", "id": "hello", "next_turn": "user.py:more", "most_turns": 3},
+        {"turns": ["One", "Two"], "expect": {}},
+    ],
     "variants": {"cut": {"faults": "own.json"}, "err": {"settings": {"error_prob": 0.5}}},
     "hypothesis": ["no crash"],
 }
@@ -25,6 +38,7 @@ LATENCY = {"toxics": [{"toxic": "latency", "links": "tools", "when": {"probabili
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "own.json").write_text(json.dumps(LATENCY), encoding="utf-8")
+    (tmp_path / "user.py").write_text("def more(conversation): return None", encoding="utf-8")
     return tmp_path
 
 
@@ -48,6 +62,34 @@ def test_only_what_an_arm_names_strikes_it(folder: Path) -> None:
         "control-after": calm,
     }
     assert {arm.settings.chaos_level for arm in plan.arms} == {1.0}
+
+
+def test_the_control_has_the_other_arms_as_its_shadows(folder: Path) -> None:
+    control, cut, err, after = planned(folder).arms
+    shadows = shadows_of(control.settings)
+    assert (shadows["cut"].faults, shadows["err"].error_prob) == (cut.settings.faults, 0.5)
+    assert {arm.settings.shadow for arm in (cut, err, after)} == {""}
+
+
+@pytest.mark.parametrize("episode", ["a", "b", "c"])
+def test_the_toxics_of_a_shadow_are_those_that_the_arm_draws(folder: Path, episode: str) -> None:
+    control, cut, *_ = planned(folder, {"seed": 1}).arms
+    toxics = read_canonical(cut.settings.faults).on(lab_links()).toxics
+    drawn = plan_attempt(cut.settings, lab_links().tool_names, episode, 1, toxics, 0)
+    shadows = shadow_toxics(control.settings, lab_links(), episode, 1)
+    assert drawn and shadows == [ShadowToxic("cut", toxic) for toxic in drawn]
+
+
+def test_what_the_radius_spares_in_the_arm_has_no_shadow_in_the_control(folder: Path) -> None:
+    often = {"faults": {"toxics": [{"toxic": "latency", "links": "tools"}]}}
+    radius = {"safety": {"blast_radius": {"episodes": 0.25}}, "repeats": 2, "seed": 1}
+    plan = planned(folder, {"variants": {"late": often}, **radius})
+    late = plan.arms[1].settings
+    shadowed = [
+        bool(shadow_toxics(plan.arms[0].settings, lab_links(), prompt.key, 1)) for prompt in plan.prompts
+    ]
+    assert shadowed == [not is_spared(late, prompt.key) for prompt in plan.prompts]
+    assert shadowed.count(True) == 1
 
 
 def test_the_prompts_are_those_of_the_wiring_whatever_else_is_set(folder: Path) -> None:
@@ -79,10 +121,29 @@ def test_the_saved_prompts_are_the_same_prompts(folder: Path) -> None:
     plan = planned(folder, {"repeats": 2})
     saved = folder / "prompts.json"
     saved.write_text(dump_prompts(plan.prompts), encoding="utf-8")
-    same = [(prompt.key, prompt.text, prompt.turns, prompt.expect) for prompt in load_prompts(saved).entries]
-    assert same == [(prompt.key, prompt.text, prompt.turns, prompt.expect) for prompt in plan.prompts]
+    same = [replace(prompt, place=0) for prompt in load_prompts(saved).entries]
+    assert same == [replace(prompt, place=0) for prompt in plan.prompts]
 
 
 def test_settings_of_all_arms_can_be_changed(folder: Path) -> None:
     plan = planned(folder, {"settings": {"model_timeout": "7"}})
     assert {arm.settings.model_timeout for arm in plan.arms} == {7.0}
+
+
+def test_an_arm_of_an_own_wiring_has_no_persona_of_its_own(folder: Path) -> None:
+    links = {"model": {"upstream": "scripted", "dialect": "openai_chat"}}
+    wiring = {"links": links, "subject": {"command": ["true"]}}
+    (folder / "wiring.json").write_text(json.dumps(wiring), encoding="utf-8")
+    hang = {"faults": {"faults": [{"fault": "hang"}]}}
+    own = {"wiring": "wiring.json", "subject": "", "prompts": [{"prompt": "x"}], "variants": {"hang": hang}}
+    stubborn = {"settings": {"persona": "stubborn"}}
+    assert {arm.settings.persona for arm in planned(folder, {**own, **stubborn}).arms} == {"stubborn"}
+    with pytest.raises(InputError, match=r"variants.hang.settings.persona: one scripted model answers in"):
+        planned(folder, {**own, "variants": {"hang": {**hang, **stubborn}}})
+
+
+def test_a_conversation_with_a_subject_that_holds_none_is_refused_when_it_is_planned(folder: Path) -> None:
+    with pytest.raises(PromptsError, match="entry 1 has a next_turn, and this subject takes one prompt"):
+        planned(folder, {"subject": ""})
+    with pytest.raises(PromptsError, match="user:nowhere cannot be loaded: ModuleNotFoundError"):
+        planned(folder, {"prompts": [{"prompt": "x", "id": "x", "next_turn": "user:nowhere"}]})

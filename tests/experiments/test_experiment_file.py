@@ -47,12 +47,18 @@ def problem_of(folder: Path, text: str) -> str:
         ("seed: 3", "repeats: 0", "exp.yaml:3: repeats: Input should be greater than or equal to 1, not 0"),
         ("seed: 3", "prompts: nowhere.json", "exp.yaml:3: prompts: there is no file"),
         ("seed: 3", "wiring: nowhere.yaml", "nowhere.yaml: cannot be read"),
-        ("seed: 3", "baseline: {settings: {error_prob: 1}}", "error_prob: a baseline cannot hold faults"),
+        ("seed: 3", "baseline: {settings: {error_prob: 1}}", "error_prob: would strike the control"),
+        (
+            "seed: 3",
+            "settings: {toxic_prob: 0.5}",
+            "exp.yaml:3: settings: toxic_prob: would strike the control",
+        ),
         ("seed: 3", "baseline: {faults: heavy}", "exp.yaml:3: baseline.faults: no such key"),
         ("seed: 3", "steady_state: [degradation < 1]", "degradation is no measure"),
         ('["1"]', '["99"]', "no entry has this id"),
+        ("  faults: lost-replies", '  settings: {toxic_prob: "0"}', "method: has no fault: say `faults`"),
         ("method:\n  faults: lost-replies", "method: {}", "method: has no fault: say `faults`"),
-        ("method:\n  faults: lost-replies\n", "", "needs either `method`, or `variants`"),
+        ("method:\n  faults: lost-replies\n", "", "needs one of `method`, `variants`"),
         ("method:\n  faults:", "variants:\n  control:\n    faults:", "control: a name is"),
         ("hypothesis:\n  - success_rate >= 0.9\n", "", "method: has no hypothesis: say what must hold"),
         ("title: Lost replies", "- a list", "must be a mapping with `title` and `hypothesis`"),
@@ -84,3 +90,14 @@ def test_python_says_the_same() -> None:
     assert list(said.arms) == ["method"]
     with pytest.raises(ValueError, match="is no measure; did you mean 'duplicate'"):
         Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicat"])
+
+
+def more(conversation: object) -> None: ...
+
+
+def test_python_gives_a_function_that_has_a_name() -> None:
+    entry = {"prompt": "Hello", "id": "hello", "next_turn": more}
+    said = Experiment(title="x", prompts=[entry], method=Arm(faults="heavy"), hypothesis=["no crash"])
+    assert said.prompts == [{**entry, "next_turn": f"{__name__}:more"}]
+    with pytest.raises(ValueError, match="must be a function at the top of a module that can be imported"):
+        Experiment(title="x", prompts=[{**entry, "next_turn": lambda _: None}], method=Arm(faults="heavy"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 import pytest
@@ -9,39 +10,87 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.expression import ExpressionError, parse_expression
+from windtunnel.experiments.expression import _OPERATIONS, _SIGNS, ExpressionError, parse_expression
 
-MEASURED = {"rate": Bounds(0.85, 0.95), "p95": exactly(2.5), "duplicate": exactly(0), "lost": exactly(1)}
+MEASURED = {
+    "rate": Bounds(0.85, 0.95),
+    "p95": exactly(2.5),
+    "duplicate": exactly(0),
+    "lost": exactly(1),
+    "rarely": Bounds(0, 2),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("rate >= 0.8", True),
-        ("rate >= 80 %", True),
-        ("rate >= 0.9", None),
-        ("rate >= 0.96", False),
-        ("rate > 0.95", False),
-        ("rate < 0.85", False),
-        ("p95 <= 2500ms", True),
-        ("p95 < 2.5 s", False),
-        ("no duplicate", True),
-        ("no lost", False),
-        ("not no lost", True),
-        ("rate >= 0.9 or no duplicate", True),
-        ("rate >= 0.9 and no lost", False),
-        ("rate >= 0.9 and no duplicate", None),
-        ("0.8 <= rate <= 0.96", True),
-        ("1 - rate <= 0.2", True),
-        ("rate == 0.9", None),
-        ("rate != 0.5", True),
-        ("p95 == 2.5", True),
-        ("p95 / duplicate > 1", None),
-        ("p95 * 2 == 5 and p95 + 1 > 3 and -p95 < 0", True),
-    ],
-)
+ROWS = [
+    ("rate >= 0.8", True),
+    ("rate >= 80 %", True),
+    ("rate >= 0.9", None),
+    ("rate >= 0.96", False),
+    ("rate > 0.8", True),
+    ("rate > 0.9", None),
+    ("rate > 0.95", False),
+    ("rate < 0.96", True),
+    ("rate < 0.9", None),
+    ("rate < 0.85", False),
+    ("rate <= 0.95", True),
+    ("rate <= 0.9", None),
+    ("rate <= 0.84", False),
+    ("p95 <= 2500ms", True),
+    ("p95 < 2.5 s", False),
+    ("rate == 0.9", None),
+    ("rate == 0.96", False),
+    ("p95 == 2.5", True),
+    ("rate != 0.5", True),
+    ("rate != 0.9", None),
+    ("p95 != 2.5", False),
+    ("no duplicate", True),
+    ("no lost", False),
+    ("no rarely", None),
+    ("not no lost", True),
+    ("not no duplicate", False),
+    ("not no rarely", None),
+    ("rate >= 0.9 or no duplicate", True),
+    ("rate >= 0.96 or no lost", False),
+    ("rate >= 0.9 or no lost", None),
+    ("rate >= 0.8 and no duplicate", True),
+    ("rate >= 0.9 and no lost", False),
+    ("rate >= 0.9 and no duplicate", None),
+    ("0.8 <= rate <= 0.96", True),
+    ("0.8 <= rate <= 0.84", False),
+    ("0.8 <= rate <= 0.9", None),
+    ("rate + 0.1 >= 0.95", True),
+    ("rate + 0.1 >= 1", None),
+    ("rate + 0.1 >= 1.1", False),
+    ("1 - rate <= 0.2", True),
+    ("1 - rate <= 0.1", None),
+    ("1 - rate <= 0.01", False),
+    ("rate * 2 >= 1.7", True),
+    ("rate * 2 >= 1.8", None),
+    ("rate * 2 >= 2", False),
+    ("rate / 2 >= 0.4", True),
+    ("rate / 2 >= 0.45", None),
+    ("rate / 2 >= 0.5", False),
+    ("p95 / duplicate > 1", None),
+    ("-rate <= -0.8", True),
+    ("-rate <= -0.9", None),
+    ("-rate <= -0.96", False),
+    ("p95 * 2 == 5 and p95 + 1 > 3 and -p95 < 0", True),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ROWS)
 def test_a_statement_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
     assert parse_expression(text).holds(MEASURED) is expected
+
+
+def test_each_form_has_all_three_answers_here() -> None:
+    forms = (*_SIGNS, *_OPERATIONS, ast.And, ast.Or, ast.Not, ast.USub)
+    answers = {form: set[bool | None]() for form in forms}
+    for text, expected in ROWS:
+        for node in ast.walk(parse_expression(text)._tree):
+            if type(node) in answers:
+                answers[type(node)].add(expected)
+    assert [form.__name__ for form, given in answers.items() if len(given) < 3] == []
 
 
 @pytest.mark.parametrize(

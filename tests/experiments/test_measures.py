@@ -8,16 +8,17 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, met, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
+from windtunnel.experiments.arm_facts import facts_of_one
 from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.episode_facts import facts_of
 from windtunnel.experiments.measures import Measure, against_control, known_names, measures_of
-from windtunnel.judging.summary import summarise
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
 
 
-def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
-    events = run(*episodes, prompts=prompts)
-    return measures_of(summarise(events), events)
+def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dict[str, Measure]:
+    events = run(*episodes, prompts=prompts, **settings)
+    return measures_of(facts_of_one(facts_of("a", events)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,16 @@ from tests.support import ROOT
 from windtunnel.cli.main import main
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-[EXAMPLE] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+WHOLE = [block for block in BLOCKS if block.startswith("title:")]
+EXAMPLE = WHOLE[0]
+[SAFETY] = [block for block in BLOCKS if block.startswith("safety:")]
+
+
+@pytest.mark.parametrize("text", WHOLE[1:])
+def test_each_whole_experiment_of_the_page_can_be_planned(example: str, text: str) -> None:
+    Path("another.yaml").write_text(text, encoding="utf-8")
+    assert "control-after" in planned("another.yaml")
 
 
 def planned(*words: str) -> str:
@@ -40,6 +49,14 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_example_can_be_planned(example: str) -> None:
     assert "3 arms of 10 episodes each: 30 episodes, seed 7" in planned(example)
+
+
+def test_the_example_can_be_made_safe(example: str) -> None:
+    Path(example).write_text(EXAMPLE + SAFETY, encoding="utf-8")
+    shown = planned(example)
+    assert "method: 5 of 10 episodes are out of the blast radius" in shown
+    assert "aborted as soon as: error_rate > 50 %; time > 10min" in shown
+    assert "no episode begins after 1800 s" in shown
 
 
 def test_the_plan_tells_how_often_each_fault_acts(example: str) -> None:
@@ -77,9 +94,43 @@ def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.Mo
         )
 
 
+def test_experiments_are_picked_by_title_or_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert "Nothing is said of an agent" not in planned("experiments", "--filter", "HONESTY")
+    shown = planned("experiments", "--filter", "*write twice", "--filter", "no such tag")
+    assert shown.count(" episodes, seed") == 1 and "A lost reply does not" in shown
+    refused = CliRunner().invoke(main, ["plan", "experiments", "--filter", "nothing"])
+    assert refused.exit_code == 64 and "no experiment has such a title or tag; tags: " in refused.output
+
+
+def test_prompts_are_picked_by_a_pattern_of_their_ids(example: str) -> None:
+    Path("prompts.json").write_text('[{"prompt": "One", "id": "a-1"}, {"prompt": "Two", "id": "b-1"}]')
+    assert "3 arms of 5 episodes each" in planned(example, "--only", "a-*")
+    refused = CliRunner().invoke(main, ["plan", example, "--only", "c-*"])
+    assert refused.exit_code == 64 and "no prompt has such an id" in refused.output
+
+
+def test_a_dry_run_is_the_plan_and_flies_nothing(example: str) -> None:
+    done = CliRunner().invoke(main, ["run", example, "--dry-run"])
+    assert (done.exit_code, done.output) == (0, planned(example)) and not Path("logs").exists()
+
+
+def test_the_plan_guesses_no_time(example: str) -> None:
+    assert "it takes: unknown, since it has not been flown here" in planned(example)
+    flight = {"seconds": 20.0, "episodes": 10, "workers": 2}
+    folder = Path("logs/experiments/e1")
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    title = "A lost reply does not make my agent order twice"
+    (folder / "verdict.json").write_text(json.dumps({"title": title, "flight": flight}))
+    said = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
+    assert said in planned(example).replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        ("x.yaml", "--retry-invalid", "-1"),
         ("--set", "attempt_time", "x.yaml"),
         ("--fail-fast",),
         ("x.yaml", "--prompt", "Hello"),

@@ -44,8 +44,8 @@ def test_every_chance_is_scaled_and_what_is_capped_is_named(plan: ExperimentPlan
     ]
     assert [faults.toxics[0].probability for faults in sets] == [0.3, 1.0, 1.0]
     assert [level.planned.settings.error_prob for level in (half, twice, most)] == [0.15, 0.6, 1.0]
-    assert (half.capped, twice.capped) == ((), ("latency",))
-    assert most.capped == ("reset", "latency", "error_prob")
+    assert (half.planned.capped, twice.planned.capped) == ((), ("latency",))
+    assert most.planned.capped == ("reset", "latency", "error_prob")
 
 
 def test_the_levels_stand_between_the_controls(plan: ExperimentPlan) -> None:

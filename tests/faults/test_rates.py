@@ -144,7 +144,7 @@ def test_conditions_read_as_in_a_file():
         "empty", 0.5, when={"nth": "2-4", "of": "try"}, only={"method": "POST", "json": {"to": "Bob"}}
     )
     [one] = a_set(given).faults
-    assert conditions_of(one.when, one.only) == "nth 2-4, of try, method POST, json to=Bob"
+    assert conditions_of(one) == "nth 2-4, of try, method POST, json to=Bob"
     given = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
     [one] = a_set(given).faults
-    assert conditions_of(one.when, one.only) == "window end=3 ramp=1, persistent"
+    assert conditions_of(one) == "window end=3 ramp=1, persistent"

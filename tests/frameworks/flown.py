@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from functools import cache
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Protocol
 
 import pytest
@@ -11,12 +15,14 @@ import pytest
 from bench.findings.environments import InstalledAgent, agents, prepare_all
 from bench.findings.flying import ExampleLab, example_lab
 from bench.findings.trials import PROMPT
+from bench.findings.upstreams import Shop, shop_at
 from tests.examples.test_presets import SEEDS, stronger
 from tests.support import required
 from windtunnel.faults.sets.presets import preset
 from windtunnel.history.events import Exchange
 
 ATTEMPT_S = 180  # the first start of a large framework is slow on a busy machine
+SHOP_PORT = 9000  # it stands in the agents' code
 
 
 @cache
@@ -33,6 +39,15 @@ def installed(name: str) -> InstalledAgent:
     if reason := _missing().get(name):
         pytest.fail(f"examples/frameworks/{name} cannot be installed: {reason}")
     return next(agent for agent in agents() if agent.name == name)
+
+
+@contextmanager
+def shop_on_its_port(folder: Path) -> Iterator[Shop]:
+    """The shop where the agents look for it. Tests in other processes wait for their turn."""
+    with (Path(gettempdir()) / f"windtunnel-tests-{SHOP_PORT}.lock").open("w") as turn:
+        flock(turn, LOCK_EX)
+        with shop_at(folder / "shop.db", SHOP_PORT) as shop:
+            yield shop
 
 
 def labs(*names: str) -> Callable[..., Iterator[ExampleLab]]:

@@ -14,20 +14,19 @@ import pytest
 
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
-from bench.findings.upstreams import Shop, shop_at
-from tests.frameworks.flown import ATTEMPT_S, installed
+from bench.findings.upstreams import Shop
+from tests.frameworks.flown import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
 from tests.support import RUN_PATIENCE_S
 from windtunnel.history.events import AttemptEnded, Event, Exchange
 from windtunnel.history.reader import read_run
 
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))
-SHOP_PORT = 9000  # it stands in the agents' code
 LOST = json.dumps({"faults": [{"fault": "lose_reply", "links": "tools"}]})
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    with shop_at(tmp_path / "shop.db", SHOP_PORT) as shop:
+    with shop_on_its_port(tmp_path) as shop:
         yield shop
 
 

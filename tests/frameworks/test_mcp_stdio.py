@@ -18,7 +18,7 @@ from windtunnel.judging.prompts import load_prompts
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.runner.flight import Flight, fly
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import load_configuration
@@ -56,7 +56,7 @@ SAW = {
 }
 
 
-def wired(folder: Path) -> WiringFile:
+def wired(folder: Path) -> SpecFile:
     commands = {
         "filesystem": ["mcp-server-filesystem", str(folder)],
         "memory": ["mcp-server-memory"],
@@ -64,7 +64,7 @@ def wired(folder: Path) -> WiringFile:
     }
     links = {name: {"mcp": {"command": command}} for name, command in commands.items()}
     subject = {"command": ["python", str(PROGRAM), "{prompt}", str(folder)], "folder": str(folder)}
-    return WiringFile("a test", {"links": links, "subject": subject})
+    return SpecFile("a test", {"links": links, "subject": subject})
 
 
 def client_configuration(folder: Path, lab: Lab) -> Path:

@@ -18,7 +18,7 @@ from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.gateway.endpoint import lab_endpoint
-from windtunnel.gateway.lane import Run
+from windtunnel.gateway.run import Run
 from windtunnel.history.chain import unlinked
 from windtunnel.history.events import Note
 from windtunnel.history.reader import Torn, read_file

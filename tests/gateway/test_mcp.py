@@ -16,6 +16,7 @@ from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, asked, stream
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from windtunnel.dialects.http import Reply, json_reply
+from windtunnel.history.events import Exchange
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
 
@@ -73,6 +74,17 @@ def test_which_messages_a_fault_strikes(tmp_path, only, struck):
     assert [method for method, status in answers.items() if status == 500] == struck
     assert [exchange.message for exchange in exchanges if exchange.eligible] == struck
     assert [exchange.tool for exchange in exchanges] == ["", "", "add"]
+
+
+def test_a_budget_counts_the_calls_of_tools_and_refuses_as_a_server_of_mcp(tmp_path):
+    with lab_of(tmp_path) as (lab, _):
+        lab.begin(budgets='{"episode": {"calls": 1}, "links": "tools"}')
+        answers = [post(lab, "tools/list"), *(post(lab, **CALLS) for _ in range(2)), post(lab, "tools/list")]
+        exchanges = lab.exchanges(6)
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 200]
+    assert answers[2].json()["error"]["data"] == {"type": "quota"}
+    struck = [met.id for e in exchanges if isinstance(e, Exchange) for met in e.faults]
+    assert struck == ["budget:episode.calls"]
 
 
 def test_calls_alone_are_counted(tmp_path):

@@ -17,6 +17,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from windtunnel.core.spans import Span
 from windtunnel.history.events import EpisodeStarted, FaultMet, FaultsSet
 from windtunnel.judging.account import account
 from windtunnel.judging.evidence.gather import gather
@@ -121,6 +122,26 @@ def test_a_toxic_of_a_fault_set_has_its_own_row_beside_those_that_toxic_prob_dra
         ("timeout (TOXIC_PROB)", 3 * len(lab_links().tool_names), 1, 0, 0, {"not_exercised": 1}),
         ("slow", 4, 1, 1, 1, {}),
     ]
+
+
+def test_episodes_that_no_prompt_is_called_after_are_told():
+    faults = json.dumps(
+        {
+            "faults": [{**CANARY, "only": {"episodes": "nobody"}}],
+            "toxics": [{"toxic": "latency", "links": ["search"], "only": {"episodes": ["nobody"]}}],
+        }
+    )
+    [remark, told] = sorted(of_run(run_started(faults=faults), armed(), exchange()).remarks())
+    assert "latency" in told and "truncate" in remark
+    assert all("not exercised, no call was eligible" in each for each in (remark, told))
+
+
+def test_each_outage_of_several_in_a_row_counts():
+    outages = [{"start": "1s", "duration": "1s"}, {"start": "3s"}]
+    faults = json.dumps({"toxics": [{"toxic": "latency", "links": ["search"], "during": outages}]})
+    drawn = [replace(latency("search"), entry="latency", during=Span(*at)) for at in ((1.0, 1.0), (3.0,))]
+    [row] = of_run(run_started(faults=faults), armed(*drawn)).rows
+    assert (row.eligible, row.drawn, row.armed, row.why_not) == (2, 2, 0, {"not_started": 2})
 
 
 def test_what_came_to_nothing_is_told():

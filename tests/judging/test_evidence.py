@@ -1,8 +1,10 @@
 import random
+from dataclasses import replace
 
 import pytest
 
 from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
+from windtunnel.core.spans import Span
 from windtunnel.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import STAGES
@@ -414,6 +416,44 @@ def test_a_try_that_was_in_progress_shows_a_toxic_until_its_end(toxic, seen, the
     evidence = gather([*brief(toxic), tried(**seen), *there])
     assert [fault.stage for fault in evidence.faults] == ["observed"]
     assert evidence.unexplained == ()
+
+
+def started(toxic, begun=103.0, t=103.01, attributes=None):
+    """The manager's record that it stands from then on, maybe in another dose."""
+    dose = toxic if attributes is None else replace(toxic, attributes=attributes)
+    return ToxicsChanged(t, EPISODE, 1, "started", [], started=[dose], begun=begun)
+
+
+def test_a_toxic_whose_time_did_not_come_was_drawn_and_is_delivered_to_nobody():
+    later = replace(timeout(), during=Span(60.0))
+    fault = only_fault(armed(later), tried(), exchange())
+    assert (fault.stage, fault.why_not, fault.delivered) == ("drawn", "not_started", False)
+
+
+def test_what_was_over_before_a_toxic_began_did_not_meet_it():
+    later = replace(timeout(), during=Span(1.0))
+    fault = only_fault(armed(later), started(later, begun=104.0, t=104.01), tried(start=103.0), exchange())
+    assert (fault.stage, fault.why_not) == ("armed", "not_exercised")
+
+
+@pytest.mark.parametrize(("begun", "stage"), [(103.1, "observed"), (102.0, "met")])
+def test_a_connection_that_a_proxy_cut_off_by_going_down_shows_it(begun, stage):
+    down = PlannedToxic("message", "down", "downstream", {}, during=Span(1.0))
+    cut = tried(error="connection_closed", start=103.0, ms=105.0)
+    evidence = gather([armed(down), started(down, begun=begun), cut, exchange(complete=(True, False))])
+    assert [fault.stage for fault in evidence.faults] == [stage]
+    assert (evidence.unexplained == ()) is (stage == "observed")
+
+
+def test_a_try_is_held_against_the_dose_that_stood_in_its_time():
+    rising = replace(latency(ms=400), during=Span(1.0, 8.0, ramp=3.0))
+    doses = [
+        started(rising, begun=102.0 + n, t=102.0 + n, attributes={"latency": 100 * n, "jitter": 0})
+        for n in (1, 2)
+    ]
+    for ms, stage in ((105.0, "observed"), (50.0, "met")):
+        fault = only_fault(armed(rising), *doses, tried(start=103.2, ms=ms), exchange(start=103.2))
+        assert fault.stage == stage
 
 
 def test_a_connection_that_the_end_itself_closed_is_explained_by_it():

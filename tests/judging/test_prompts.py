@@ -14,7 +14,8 @@ from tests.support import ROOT
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.prompt_keys import text_key
-from windtunnel.judging.prompts import Prompt, PromptsError, check_turns, load_prompts
+from windtunnel.judging.prompt_turns import NextTurn
+from windtunnel.judging.prompts import Prompt, PromptsError, check_next_turns, check_turns, load_prompts
 
 SHIPPED = ROOT / "agent" / "prompts.json"
 
@@ -265,6 +266,11 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
         ({"turns": "Add lunch."}, "a list of 1 to 50 texts"),
         ({"turns": ["Add lunch.", " "]}, "texts that are not empty"),
         ({"turns": ["Add lunch."], "prompt": "x"}, "one of them is enough"),
+        ({"prompt": "Hi", "next_turn": "user:more"}, '"next_turn" needs an "id"'),
+        ({"prompt": "Hi", "id": "a", "next_turn": "more"}, "must be module:function or file.py:function"),
+        ({"prompt": "Hi", "id": "a", "next_turn": "user:more", "most_turns": 1}, "must be 2 to 50, not 1"),
+        ({"prompt": "Hi", "id": "a", "most_turns": 3}, 'no "next_turn" that would make any'),
+        ({"id": "a", "next_turn": "user:more"}, '"prompt" must be a text'),
     ],
 )
 def test_bad_turns_are_left_out(tmp_path, entry, said):
@@ -272,3 +278,18 @@ def test_bad_turns_are_left_out(tmp_path, entry, said):
     path.write_text(json.dumps([entry, {"prompt": "x"}]))
     [problem] = load_prompts(path).problems
     assert said in problem
+
+
+def test_turns_that_are_made_need_who_makes_them_and_a_subject_that_holds_them(tmp_path):
+    (tmp_path / "user.py").write_text("def more(conversation): return None")
+    path = tmp_path / "prompts.json"
+    entry = {"id": "talk", "prompt": "Hello", "next_turn": "user.py:more"}
+    path.write_text(json.dumps([entry]))
+    prompts = load_prompts(path)
+    assert prompts.entries[0].next_turn == NextTurn(f"{tmp_path}/user.py:more", 10)
+    check_next_turns(prompts)
+    with pytest.raises(PromptsError, match="entry 1 has a next_turn, and this subject takes one prompt"):
+        check_turns(prompts, holds_them=False)
+    path.write_text(json.dumps([{**entry, "next_turn": "user.py:less"}]))
+    with pytest.raises(PromptsError, match=r"entry 1: next_turn: .*user.py:less: there is no such function"):
+        check_next_turns(load_prompts(path))

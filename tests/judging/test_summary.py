@@ -20,7 +20,7 @@ from tests.judging.oracle.histories import (
     tried,
 )
 from windtunnel.faults.sets.presets import find_set
-from windtunnel.history.events import PromptsSource
+from windtunnel.history.events import BudgetSpent, BudgetUnknown, PromptsSource
 from windtunnel.judging.rates import Share, rate
 from windtunnel.judging.summary import summarise
 
@@ -159,7 +159,7 @@ def canonical(*faults):
             "counted while they overlapped",
         ),
         ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
-        (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were in progress at once"),
+        (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were made at once"),
         (AT_ONCE, canonical({"fault": "flap"}), "flap counts calls"),
         (
             AT_ONCE,
@@ -173,6 +173,27 @@ def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, setti
     summary = summarise(run(episode(*events, expect={}), **settings))
     assert not summary.reproducible
     assert reason in summary.not_reproducible_because[0]
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ("run.tokens", "the budget run.tokens was used up: which episode meets that is a matter of order"),
+        ("episode.time", "the budget episode.time goes by the clock, and was used up"),
+        ("episode.tokens", None),
+    ],
+)
+def test_a_budget_that_other_episodes_or_the_clock_use_up_is_not_reproducible(budget, reason):
+    spent = BudgetSpent(1.0, "001", 1, budget, 3, 3)
+    assert summarise(run([*GOOD, spent])).not_reproducible_because == ([reason] if reason else [])
+
+
+def test_a_budget_that_could_not_be_counted_is_remarked_on():
+    unknown = BudgetUnknown(1.0, "001", 1, "episode.cost", "no_price", "gpt-x")
+    summary = summarise(run([*GOOD, unknown], [*GOOD, unknown]))
+    assert "the budget episode.cost could not be counted in 2 episodes: a model has no price (gpt-x)" in str(
+        summary.remarks
+    )
 
 
 def test_an_opaque_subject_is_not_reproducible():

@@ -68,7 +68,7 @@ SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     "interrupted while starting": interrupted_while_starting,
     "launcher killed while starting": launcher_killed_while_starting,
     "no room to start": partial(full_disk, limit=100),
-    "no room to run": partial(full_disk, limit=60_000),
+    "no room to run": partial(full_disk, limit=64_000),
 }
 
 
@@ -183,7 +183,7 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
         arguments = (*SLOW, "--toxiproxy", url)
         with (
             Demo(tmp_path / "one", *arguments, subject=WAITING) as one,
-            Demo(tmp_path / "two", *arguments) as two,
+            Demo(tmp_path / "two", *arguments, subject=WAITING) as two,
         ):
             one.wait_until_in_an_attempt()
             two.wait_until_in_an_attempt()

@@ -141,6 +141,17 @@ def test_of_the_lab_s_packages_it_finds_none_but_its_own(starting: Starting, ser
     assert [name for name in modules if name.startswith("proxy_manager")] == []
 
 
+def test_what_it_was_told_to_import_is_there_and_what_does_not_exist_is_left(starting: Starting) -> None:
+    server = ForkServer(starting.environ, None, ["colorsys", "no_such_module"])
+    try:
+        process = starting.fork(server, "waiting")
+        until(lambda: "zipimport" in starting.log.last_lines(1))
+        process.stop()
+    finally:
+        server.close()
+    assert "colorsys" in starting.log.last_lines(1).split()
+
+
 def test_elsewhere_than_on_linux_all_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
 from windtunnel.links.wiring import load_wiring
-from windtunnel.links.wiring_file import WiringError
 
 LINKS = "links:\n  shop: {upstream: http://127.0.0.1:9000}\nallow: [agents.example]\nsubject:\n  "
 
@@ -76,7 +76,7 @@ def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(WiringError) as caught:
+    with pytest.raises(InputError) as caught:
         subject(tmp_path, text)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

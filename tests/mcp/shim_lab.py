@@ -18,7 +18,7 @@ from tests.support import PATIENCE_S, ROOT
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.settings.configuration import load_configuration
 
 SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]
@@ -30,7 +30,7 @@ HANDED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] = ()) -> Iterator[Lab]:
     # away from the usual ports: a proxy that is closed for a while would lose its own to another test's lab
     files = {"mcp": {"command": list(command)}, "port": 4321}
-    wiring = build_wiring(WiringFile("wiring", {"links": {"files": files}}), folder)
+    wiring = build_wiring(SpecFile("wiring", {"links": {"files": files}}), folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "private"))  # where no lab of another test is found
         configuration = in_folder(load_configuration(os.environ, wiring=wiring), folder)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agent.tools import TOOLS
 from windtunnel.model_server.answer import Answer
-from windtunnel.model_server.decide import Engine, Persona
+from windtunnel.model_server.decide import Persona, decide
 from windtunnel.model_server.playbooks import load_playbooks
 
-ENGINE = Engine(load_playbooks())
+DECIDE = partial(decide, load_playbooks())
 SYSTEM = "Today is Monday, 2 March 2026."
 TIMEOUT_READ = {"error": {"code": "timeout", "message": "no answer in time", "side_effect": "none"}}
 TIMEOUT_WRITE = {"error": {"code": "timeout", "message": "no answer in time", "side_effect": "unknown"}}
@@ -52,7 +53,7 @@ def converse(
     ]
     left, made = list(results), []
     while True:
-        decision = ENGINE.decide(messages, list(tools), persona, seed, parallel)
+        decision = DECIDE(messages, list(tools), persona, seed, parallel)
         if isinstance(decision, Answer) or len(left) < len(decision):
             return made, decision if isinstance(decision, Answer) else None
         calls, replies = [], []

@@ -19,20 +19,21 @@ import math
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from simpleeval import InvalidExpression, SimpleEval
 
 from windtunnel.model_server.answer import Answer, PlannedCall
-from windtunnel.model_server.decide import Engine, Persona
+from windtunnel.model_server.decide import Persona, decide
 from windtunnel.model_server.improviser import verb_of
 from windtunnel.model_server.playbooks import load_playbooks
 
 Ending = Literal["right", "declined", "wrong", "false"]
 HERE = Path(__file__).parent
 _LIMIT = 12
-_ENGINE = Engine(load_playbooks())
+_decide = partial(decide, load_playbooks())
 
 
 def files_of(name: str) -> dict[str, bytes]:
@@ -60,7 +61,7 @@ def play(case: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> tuple[E
     writes = {tool["function"]["name"]: verb_of(tool["function"]) != "read" for tool in tools}
     unexpected, bad_write = "", False
     for turn in range(_LIMIT):
-        decision = _ENGINE.decide(messages, tools, Persona.DILIGENT, 0)
+        decision = _decide(messages, tools, Persona.DILIGENT, 0)
         if isinstance(decision, Answer):
             break
         calls, results = [], []

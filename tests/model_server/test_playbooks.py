@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from tests.model_server.conversations import ENGINE, TIMEOUT_READ, answer_to, converse
+from tests.model_server.conversations import DECIDE, TIMEOUT_READ, answer_to, converse
+from windtunnel.core.user_errors import InputError
 from windtunnel.model_server.decide import Persona
-from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
+from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
 
 WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}
 SENT = {"id": 1, "status": "sent"}
@@ -88,7 +89,7 @@ def test_the_answer_stands_when_the_tools_are_no_longer_offered():
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": json.dumps(WEATHER)},
     ]
-    answer = ENGINE.decide(messages, [], Persona.DILIGENT, 0)
+    answer = DECIDE(messages, [], Persona.DILIGENT, 0)
     assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 
@@ -102,25 +103,25 @@ def test_playbooks_of_ones_own_come_first(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("playbooks: [{ask: [x], cal: y}]", "playbooks.0.call"),
+        ("playbooks:\n- {ask: [x], cal: y}", ":2: playbooks[1].cal: no such key; did you mean 'call'?"),
         ("playbooks: [{ask: ['{a:colour}'], call: y}]", "no kind of slot is 'colour'"),
         ("playbooks: [{ask: ['(a'], call: y}]", "unterminated"),
         ("playbooks: [{ask: [], call: y}]", "ask"),
         ("playbooks: [", ":1: not YAML"),
-        ("[]", "valid dictionary"),
+        ("[]", "must be a mapping with `playbooks`, not []"),
     ],
 )
 def test_a_wrong_file_says_where_and_why(tmp_path, text, said):
     path = tmp_path / "own.yaml"
     path.write_text(text)
-    with pytest.raises(PlaybookError) as error:
+    with pytest.raises(InputError) as error:
         load_playbooks(path)
     assert str(path) in str(error.value)
     assert said in str(error.value)
 
 
 def test_a_missing_file_says_so(tmp_path):
-    with pytest.raises(PlaybookError, match=r"nowhere\.yaml: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"nowhere\.yaml: cannot be read: No such file"):
         load_playbooks(tmp_path / "nowhere.yaml")
 
 

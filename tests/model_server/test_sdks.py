@@ -11,7 +11,7 @@ import pytest
 from tests.dialects.forms import USER, Form
 from tests.dialects.sdks import CLIENTS, Client, Sdk, open_clients
 from tests.gateway.lab import Lab, gateway
-from tests.model_server.conversations import ENGINE
+from tests.model_server.conversations import DECIDE
 from tests.model_server.serving import serve
 from windtunnel.core.sockets import Address
 from windtunnel.dialects.model_messages import ToolCall
@@ -21,7 +21,7 @@ from windtunnel.model_server.server import create_app
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with (
-        serve(create_app(ENGINE.decide)) as url,
+        serve(create_app(DECIDE)) as url,
         gateway(tmp_path_factory.mktemp("lab"), model=Address.parse(url.removeprefix("http://"))) as lab,
     ):
         yield lab

@@ -64,7 +64,8 @@ class Plane:
         self.reconciler = self.make(state)
 
     def make(self, state: State) -> Reconciler:
-        return Reconciler(state, self.proxies, self.gateway, self.folder / "logs", "lab", 0, self.clock)
+        logs = self.folder / "logs"
+        return Reconciler(state, self.proxies, self.gateway, logs, "lab", 0, self.clock, self.clock)
 
     def run(self, run_id: str = "run-1", lab_id: str = "lab") -> str:
         self.state.insert_run(run_id, lab_id, 0, SETTINGS.dump(), SETTINGS.hash, 1, self.clock())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,12 @@ def test_toxics_of_a_set_are_armed(plane: Plane) -> None:
     configure(plane, TOXICS)
     assert plane.toxics() == [("search", "latency")]
     configure(plane, FAULTS)
+    assert plane.toxics() == []
+
+
+@pytest.mark.parametrize("part", [{"during": {"start": "2s"}}, {"duration": 2}, {"when": {"turn": 2}}])
+def test_toxics_for_a_part_of_an_attempt_wait_for_a_run(plane: Plane, part: dict[str, object]) -> None:
+    configure(plane, json.dumps({"toxics": [{"toxic": "latency", "links": ["search"], **part}]}))
     assert plane.toxics() == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -67,6 +68,18 @@ def alive(real_time: Plane) -> Iterator[Plane]:
     real_time.run()
     with beating(real_time):
         yield real_time
+
+
+def test_a_signal_in_the_midst_of_a_wait_ends_it(real_time: Plane) -> None:
+    with looping(real_time) as loop:
+        until(lambda: settled(loop), "ready")
+        before = signal.signal(signal.SIGUSR1, loop.told_to_end.set)
+        try:
+            with loop.stop._cond:  # type: ignore[attr-defined] # as its main thread has it when it waits
+                signal.raise_signal(signal.SIGUSR1)
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        until(loop.stop.is_set, "its end")
 
 
 def test_it_heals_before_it_is_ready_and_at_its_end(real_time: Plane) -> None:

@@ -22,7 +22,9 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
+from windtunnel.core.spans import Span
 from windtunnel.links.topology import Topology
+from windtunnel.state.held_calls import HeldCall
 
 pytestmark = pytest.mark.slow
 
@@ -124,6 +126,30 @@ def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(p
             plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
             until(lambda: plane.attempt(attempt_id).state == "healed")
     assert plane.attempt(attempt_id).disturbed == ("the proxy manager started anew during the attempt",)
+
+
+def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other(plane: Plane) -> None:
+    plane.clock.now = time.time()
+    plane.run()
+    down = replace(PLAN[2], during=Span(0.02, 600.0))
+    third = replace(PLAN[1], during=Span(3.0, unit="calls"))
+    with beating(plane):
+        with manager(plane) as first:
+            attempt_id = plane.request([down, third])
+            until(lambda: plane.toxics() == [("weather", "down")])
+            until(lambda: plane.history()[-1].action == "started")
+            first.process.kill()
+            first.process.wait()
+            plane.state.held_calls.add(HeldCall("run-1", "001", 1, "movie", 3))
+            assert plane.toxics() == [("weather", "down")]
+        with manager(plane):
+            assert plane.toxics() == []
+            until(lambda: plane.state.held_calls.of("run-1", "001", 1) == [], "the held call to go on")
+            assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
+            plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
+            until(lambda: plane.attempt(attempt_id).state == "healed")
+    assert plane.attempt(attempt_id).disturbed == ("the proxy manager started anew during the attempt",)
+    assert [event.action for event in plane.history()] == ["armed", "started", "disturbed", "healed"]
 
 
 def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> None:

@@ -1,19 +1,31 @@
-"""Toxics that end before their attempt does, as planned."""
+"""Toxics that start, rise and end inside their attempt, as planned."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from tests.conformance.conftest import real_or_skip
+from tests.conformance.servers import embedded_server, real_server
 from tests.proxy_manager.rig import DOWN, LATENCY, TIMEOUT, Plane, looping
 from tests.proxy_manager.test_loop import beating
 from tests.proxy_manager.test_proxies import add
 from tests.support import until
+from windtunnel.core.spans import Span
+from windtunnel.state.held_calls import HeldCall
 
 SHORT, LONGER = replace(TIMEOUT, seconds=0.5), replace(DOWN, seconds=2.0)
 PLAN = (LATENCY, SHORT, LONGER)
+
+
+@pytest.fixture(scope="module", params=["embedded", "real"])
+def toxiproxy(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each of the servers: a dose is changed in place, and read back."""
+    with embedded_server() if request.param == "embedded" else real_server(real_or_skip()) as url:
+        yield url
 
 
 @pytest.fixture
@@ -64,12 +76,6 @@ def test_the_status_no_longer_asks_for_it(ready: Plane, armed: int) -> None:
     status = ready.reconciler.status
     for rows in (status.desired, status.observed):
         assert rows and [row["link"] for row in rows] == ["search", "weather"]
-
-
-def test_it_counts_as_gone(ready: Plane, armed: int) -> None:
-    pass_seconds(ready, 0.5)
-    assert ready.state.toxics.left("lab", 0) == 2
-    assert ready.state.toxics.desired(armed) == [LATENCY, LONGER]
 
 
 def test_an_attempt_that_is_over_before_has_none_to_end(ready: Plane, armed: int) -> None:
@@ -126,3 +132,123 @@ def test_the_loop_ends_it_while_nobody_writes(plane: Plane) -> None:
         until(lambda: plane.attempt(attempt_id).state == "healed")
     assert plane.attempt(attempt_id).disturbed == ()
     assert [event.action for event in plane.history()] == ["armed", "ended", "healed"]
+
+
+RISING = replace(LATENCY, attributes={"latency": 400, "jitter": 0}, during=Span(1.0, 4.0, ramp=3.0))
+
+
+def latencies(plane: Plane) -> list[int]:
+    """As they are read back from Toxiproxy."""
+    proxy = plane.client.proxy(plane.name("search"))
+    return [toxic.attributes["latency"] for toxic in proxy.toxics]
+
+
+def test_one_that_begins_later_is_started_then_and_ended_after_its_duration(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(DOWN, during=Span(1.0, 2.0))])
+    seen = []
+    for seconds in (0.0, 0.5, 0.5, 1.9, 0.1):
+        pass_seconds(ready, seconds)
+        seen.append(ready.toxics())
+    assert seen == [[], [], [("weather", "down")], [("weather", "down")], []]
+    assert ready.finish(attempt_id).disturbed == ()
+    events = ready.history()
+    assert [event.action for event in events] == ["armed", "started", "ended", "healed"]
+    assert [len(event.started) for event in events] == [0, 1, 0, 0]
+
+
+def test_several_in_a_row_are_one_toxic_again_and_again(ready: Plane) -> None:
+    ready.arm([replace(DOWN, during=Span(1.0, 1.0)), replace(DOWN, during=Span(3.0, 1.0))])
+    seen = []
+    for _ in range(5):
+        seen.append(bool(ready.toxics()))
+        pass_seconds(ready, 1.0)
+    assert seen == [False, True, False, True, False]
+
+
+def test_its_dose_rises_in_steps_which_are_read_back(ready: Plane) -> None:
+    attempt_id = ready.arm([RISING])
+    seen = []
+    for _ in range(6):
+        seen += latencies(ready) or [0]
+        pass_seconds(ready, 1.0)
+    assert seen == [0, 100, 200, 300, 400, 0]
+    assert ready.finish(attempt_id).disturbed == ()
+    doses = [toxic.attributes["latency"] for event in ready.history() for toxic in event.started]
+    assert doses == [100, 200, 300, 400]
+
+
+def test_one_whose_start_lies_after_the_attempt_s_end_was_never_armed(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(DOWN, during=Span(60.0))])
+    pass_seconds(ready, 1.0)
+    assert ready.finish(attempt_id).disturbed == ()
+    assert [event.action for event in ready.history()] == ["armed", "healed"]
+
+
+def test_a_foreign_change_between_two_outages_is_a_disturbance(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(DOWN, during=Span(1.0, 1.0))])
+    add(ready, "weather")
+    pass_seconds(ready, 1.0)
+    assert ready.toxics() == [("weather", "down")]
+    assert len(ready.finish(attempt_id).disturbed) == 1
+
+
+def test_the_successor_of_a_manager_that_was_killed_heals_and_starts_no_later_outage(ready: Plane) -> None:
+    attempt_id = ready.arm([RISING])
+    pass_seconds(ready, 2.0)
+    assert latencies(ready) == [200]
+    ready.reconciler.close()
+    ready.reconciler = ready.make(ready.state)
+    ready.reconciler.take_over("the proxy manager started anew")
+    for _ in range(4):
+        assert ready.toxics() == []
+        pass_seconds(ready, 1.0)
+    assert ready.finish(attempt_id).disturbed == ("the proxy manager started anew",)
+
+
+def come(plane: Plane, call: int, link: str) -> None:
+    """The gateway holds that call."""
+    plane.state.held_calls.add(HeldCall("run-1", "001", 1, link, call))
+    plane.reconciler.step()
+
+
+def test_one_in_calls_stands_for_those_calls_of_its_link(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(LATENCY, during=Span(3.0, 2.0, unit="calls"))])
+    seen = []
+    for call in (3, 5):
+        seen.append(ready.toxics())
+        come(ready, call, "search")
+        assert ready.state.held_calls.of("run-1", "001", 1) == []
+    assert [*seen, ready.toxics()] == [[], [("search", "latency")], []]
+    assert ready.finish(attempt_id).disturbed == ()
+
+
+def test_in_calls_a_dose_rises_with_each(ready: Plane) -> None:
+    ready.arm([replace(RISING, during=Span(2.0, ramp=2.0, unit="calls"))])
+    seen = [latencies(ready)]
+    for call in (2, 3):
+        come(ready, call, "search")
+        seen.append(latencies(ready))
+    assert seen == [[], [200], [400]]
+
+
+def test_one_of_a_turn_stands_in_that_turn_of_the_user(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(DOWN, turn=(2, 2))])
+    seen = [ready.toxics()]
+    for turn in (2, 3):
+        ready.state.request_turn(attempt_id, turn)
+        ready.reconciler.step()
+        assert ready.attempt(attempt_id).armed_turn == turn
+        seen.append(ready.toxics())
+    assert seen == [[], [("weather", "down")], []]
+    assert ready.finish(attempt_id).disturbed == ()
+
+
+def test_the_successor_of_a_manager_that_was_killed_lets_a_held_call_go(ready: Plane) -> None:
+    attempt_id = ready.arm([replace(TIMEOUT, during=Span(2.0, unit="calls"))])
+    ready.state.held_calls.add(HeldCall("run-1", "001", 1, "movie", 2))
+    ready.reconciler.close()
+    ready.reconciler = ready.make(ready.state)
+    ready.reconciler.take_over("the proxy manager started anew")
+    ready.reconciler.step()
+    assert ready.state.held_calls.of("run-1", "001", 1) == ready.toxics() == []
+    assert ready.finish(attempt_id).disturbed == ("the proxy manager started anew",)

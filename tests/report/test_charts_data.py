@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.synthetic import START, Flight
+from windtunnel.core.spans import Span
 from windtunnel.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -67,6 +68,16 @@ def test_a_toxic_that_ends_before_its_attempt_lasts_until_it_was_gone():
     gone = ToxicsChanged(101.5, "001", 1, "ended", [], ended=armed.toxics, begun=101.4)
     data = run_data([BEGIN, EPISODE, armed, gone, _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 1.5)]
+
+
+def test_a_toxic_that_begins_within_its_attempt_is_shown_from_then_on_and_not_at_all_before():
+    [planned] = _armed(timeout=400).toxics
+    later = replace(planned, during=Span(1.0))
+    armed = replace(_armed(), toxics=[later])
+    begun = ToxicsChanged(101.6, "001", 1, "started", [], started=[later], begun=101.5)
+    data = run_data([BEGIN, EPISODE, armed, begun, _try(ms=2000.0)])
+    assert [(span.start, span.end) for span in data.spans] == [(1.5, 3.0)]
+    assert run_data([BEGIN, EPISODE, armed, _try(ms=2000.0)]).spans == ()
 
 
 def test_a_try_is_given_the_fault_that_it_crossed_and_shows():

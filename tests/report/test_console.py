@@ -25,7 +25,7 @@ from windtunnel.judging.findings.finding import Finding
 from windtunnel.judging.findings.rules import RULES
 from windtunnel.judging.judge import judge_episode
 from windtunnel.judging.summary import summarise
-from windtunnel.report.console import episode_line, print_summary
+from windtunnel.report.console import ConsoleAudience, episode_line, print_summary
 from windtunnel.report.findings import findings_table
 from windtunnel.settings.settings import Settings
 
@@ -50,6 +50,14 @@ def test_a_line_shows_number_outcome_prompt_and_faults():
     assert line(armed(timeout(), latency("search")), CLOSED, exchange(), expect={}) == (
         " 3/24  success         Message Bob                         message timeout 400 down"
     )
+
+
+def test_the_lines_of_a_share_are_numbered_among_all_prompts():
+    out = io.StringIO()
+    audience = ConsoleAudience(Console(file=out, width=100), whole=["a", "b", "c"])
+    audience.episode_judged(1, 2, judge_episode(episode(name="c", expect={})))
+    audience.close()
+    assert out.getvalue().startswith("3/3  success")
 
 
 def test_a_line_says_why_it_was_no_success():

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from windtunnel.core.sqlite import connect
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.state.run_lock import RunLock
 from windtunnel.state.state import State
+from windtunnel.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 
@@ -192,3 +194,23 @@ def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[Manage
         plane.state._database.execute("DROP TABLE runs")
         with pytest.raises(sqlite3.Error):
             controls[0].arm("001", 1, [], 1)
+
+
+def test_a_turn_begins_when_the_manager_has_armed_it(plane: Plane, controls: list[ManagerClient]) -> None:
+    with managed(plane):
+        control = lease(controls[0])
+        attempt_id = control.arm("001", 1, [replace(PLAN[2], turn=(2, None))], PATIENCE_S).attempt_id
+        assert plane.toxics() == []
+        control.begin_turn(attempt_id, 2, PATIENCE_S)
+        assert plane.toxics() == [("weather", "down")]
+        assert control.finish(attempt_id, SETTINGS).disturbed == ()
+
+
+def test_a_turn_that_no_manager_arms_is_the_lab_s_failure(
+    plane: Plane, controls: list[ManagerClient]
+) -> None:
+    with managed(plane):
+        control = lease(controls[0])
+        attempt_id = control.arm("001", 1, [], PATIENCE_S).attempt_id
+    with pytest.raises(LabFailed, match="turn 2 was not armed within "):
+        control.begin_turn(attempt_id, 2, 0.01)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.upstream import Upstream, requests_of
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import WiringError, WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.links.world_spec import HookSpec, WorldSpec
 from windtunnel.runner.world_probe import HookFailed, WorldProbe, run_hook
 
@@ -132,6 +133,6 @@ def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
 )
 def test_a_wrong_world_names_its_place(world: Any, problem: str, tmp_path: Path) -> None:
     links = {"shop": {"upstream": "http://127.0.0.1:9000"}}
-    with pytest.raises(WiringError) as caught:
-        build_wiring(WiringFile("windtunnel.yaml", {"links": links, "world": world}), tmp_path)
+    with pytest.raises(InputError) as caught:
+        build_wiring(SpecFile("windtunnel.yaml", {"links": links, "world": world}), tmp_path)
     assert problem in str(caught.value)

@@ -211,3 +211,9 @@ def test_a_row_holds_plain_json_of_every_setting():
 
 def test_every_setting_says_what_it_does():
     assert all(field.description for field in Settings.model_fields.values())
+
+
+@pytest.mark.parametrize("text", ["heavy", "[]", '{"arm": 1}', '{"arm": {"tool": 1}}'])
+def test_a_shadow_that_no_experiment_has_written_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be settings by the names of arms"):
+        Settings(seed=1, shadow=text)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from windtunnel.core.spans import Span
 from windtunnel.core.sqlite import connect
 from windtunnel.state.state import State
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -85,7 +86,7 @@ def test_an_attempt_is_requested_with_its_plan(state, other):
     row = other.attempt(attempt_id)
     assert (row.run_id, row.lab_id, row.lane, row.episode, row.attempt) == ("run-1", "lab", 0, "1-1", 1)
     assert (row.state, row.requested_at, row.settled, row.disturbed) == ("requested", 11.0, None, ())
-    assert other.toxics.desired(attempt_id) == [LATENCY, TIMEOUT]
+    assert other.toxics.planned(attempt_id) == [LATENCY, TIMEOUT]
 
 
 def test_an_attempt_is_requested_once_and_its_failure_leaves_nothing(state):
@@ -132,14 +133,14 @@ def test_open_attempts_are_those_that_the_manager_still_has_to_do_with(state):
     assert state.open_attempts("lab", 1) == state.open_attempts("other", 0) == []
 
 
-def test_a_toxic_that_ended_is_no_longer_desired_and_none_is_left_of_it(state, other):
-    plan = [LATENCY, replace(TIMEOUT, seconds=0.5), replace(TIMEOUT, link="weather", seconds=2.0)]
-    first = an_attempt(state, plan=plan)
-    second = an_attempt(state, attempt=2, plan=plan)
-    state.toxics.mark_ended(first, 0.5, 15.0)
-    assert other.toxics.desired(first) == [plan[0], plan[2]]
-    assert other.toxics.desired(second) == plan
-    assert other.toxics.left("lab", 0) == 5
+def test_a_planned_toxic_is_read_as_it_was_written(state, other):
+    plan = [
+        LATENCY,
+        replace(TIMEOUT, seconds=0.5),
+        replace(TIMEOUT, link="weather", during=Span(2.0, 1.5, 0.5), turn=(2, None)),
+        replace(LATENCY, link="movie", during=Span(3.0, 2.0, unit="calls")),
+    ]
+    assert other.toxics.planned(an_attempt(state, plan=plan)) == plan
 
 
 def test_toxics_are_left_until_the_lane_was_seen_without(state):
@@ -230,7 +231,7 @@ def test_what_is_open_when_a_process_dies_is_seen_by_its_successor(path):
         attempt_id = an_attempt(first, plan=[LATENCY])
     with State(path) as second:
         assert [row.id for row in second.open_attempts("lab", 0)] == [attempt_id]
-        assert second.toxics.desired(attempt_id) == [LATENCY]
+        assert second.toxics.planned(attempt_id) == [LATENCY]
 
 
 def test_a_file_that_is_no_database_is_an_error(path):

@@ -62,7 +62,11 @@ def test_one_that_asks_for_it_is_told_its_attempt_and_holds_a_conversation(wired
         result = subject("one", wired.context(turns=("one", "two")))
         assert result.response.startswith("['one', 'two'] 2 http://127.0.0.1:6001/v2 windtunnel.run=")
         assert len(result.answers) == 2
-        answer = subject("three", wired.context(2)).response
+        assert result.turn_ends is not None and len(result.turn_ends) == 2
+        assert result.turn_ends[0] <= result.turn_ends[1]
+        alone = subject("three", wired.context(2))
+        answer = alone.response
+        assert alone.turn_ends is None
         assert answer.startswith("['three'] 1 ")
     pid = int(answer.split()[-1])
     assert pid != os.getpid() and not alive(pid)

@@ -16,6 +16,7 @@ from tests.subjects.wired import Wired
 from tests.support import ROOT
 from tests.upstream import FREE, Upstream, requests_of
 from windtunnel.core.sockets import address_of, bind
+from windtunnel.core.user_functions import load_function
 from windtunnel.subjects.subject import SubjectResult
 
 pytestmark = pytest.mark.slow
@@ -75,3 +76,10 @@ def test_a_callable(wired: Wired) -> None:
     wired.file("my_agent.py", section("python", "python"))
     result = ask(wired, "python")
     assert result.report and result.report.values == [{"value": 4.5, "unit": None}]
+
+
+def test_the_page_s_buyer_goes_on_until_the_price_is_another(tmp_path: Path) -> None:
+    (tmp_path / "buyer.py").write_text(section("Conversations", "python"), encoding="utf-8")
+    next_turn = load_function(f"{tmp_path}/buyer.py:next_turn")
+    assert next_turn([{"role": "assistant", "content": "The price is 4.5."}])
+    assert next_turn([{"role": "assistant", "content": "The price is 4."}]) is None

@@ -116,6 +116,16 @@ def test_add_toxic_returns_what_the_server_stored(client, proxy):
     assert client.proxies()["p"].toxics == (stored,)
 
 
+def test_a_toxic_is_given_other_attributes_in_place(client, proxy):
+    client.add_toxic("p", "t", "latency", "upstream", {"latency": 5})
+    client.update_toxic("p", "t", {"latency": 7, "jitter": 1})
+    assert client.proxy("p").toxics == (
+        ToxicState("t", "latency", "upstream", 1.0, {"latency": 7, "jitter": 1}),
+    )
+    with pytest.raises(ToxiproxyNotFound):
+        client.update_toxic("p", "gone", {"latency": 7})
+
+
 def test_remove_and_delete_are_idempotent(client, proxy):
     client.add_toxic("p", "t", "latency", "upstream", {})
     for _ in range(2):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
+from windtunnel.core.spans import Span
 from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
@@ -52,6 +54,65 @@ def test_a_toxic_has_the_seconds_that_were_given_for_it(given: Iterable[Plan]) -
     assert {toxic.seconds for plan in given for toxic in plan} == {2.5}
 
 
+def drawn_of(*toxics: dict[str, object], episode: str = "e") -> Plan:
+    entries = build_set({"toxics": list(toxics)}, "test", {}, lab_links()).toxics
+    return plan_toxics(1, 0, TOXICS, lab_links().tool_names, episode, 1, entries)
+
+
+def down(*during: dict[str, str], links: str = "weather", **more: object) -> dict[str, object]:
+    return {"toxic": "down", "links": links, "during": list(during), **more}
+
+
+def test_one_draw_is_for_all_outages_in_a_row() -> None:
+    in_a_row = down({"start": "1s", "duration": "1s"}, {"start": "4s"}, when={"probability": 0.5})
+    plans = [drawn_of(in_a_row, episode=f"{number}") for number in range(20)]
+    assert {tuple(str(toxic.span) for toxic in plan) for plan in plans} == {
+        (),
+        ("from 1 s on, for 1 s", "from 4 s on"),
+    }
+
+
+def test_a_link_has_a_toxic_of_one_name_again_when_the_first_is_over() -> None:
+    first = down({"duration": "2s"}, id="first")
+    for start, ids in (("1s", ["first"]), ("2s", ["first", "second"])):
+        assert [t.entry for t in drawn_of(first, down({"start": start}, id="second"))] == ids
+
+
+def test_or_in_other_turns() -> None:
+    first = down({"duration": "2s"}, id="first", when={"turn": "2-3"})
+    for turn, ids in (("3-", ["first"]), (1, ["first", "second"]), ("4-", ["first", "second"])):
+        second = down({"duration": "2s"}, id="second", when={"turn": turn})
+        assert [toxic.entry for toxic in drawn_of(first, second)] == ids
+
+
+@pytest.mark.parametrize(("named", "episodes"), [("mail", "mail mail.r2"), (["a*", "mail.r2"], "ab mail.r2")])
+def test_only_the_episodes_that_are_named_draw_it(named: object, episodes: str) -> None:
+    toxic = {"toxic": "latency", "links": "weather", "only": {"episodes": named}}
+    assert [key for key in ("mail", "mail.r2", "ab", "mailing") if drawn_of(toxic, episode=key)] == sorted(
+        episodes.split(), key=["mail", "mail.r2", "ab"].index
+    )
+
+
 def test_how_long_they_last_changes_no_draw() -> None:
     lasting = [[(t.link, t.kind, t.stream) for t in plan] for plan in by_prob(200)]
     assert lasting == [[(t.link, t.kind, t.stream) for t in plan] for plan in by_prob(200, seconds=1.0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "half"),
+    [
+        ("latency", {"latency": 500, "jitter": 20}, {"latency": 250, "jitter": 10}),
+        ("slow_close", {"delay": 300}, {"delay": 150}),
+        ("bandwidth", {"rate": 10}, {"rate": 20}),
+    ],
+)
+def test_a_toxic_stands_with_the_share_of_its_dose_that_is_in_force(
+    kind: str, attributes: dict[str, int], half: dict[str, int]
+) -> None:
+    planned = PlannedToxic(
+        "weather", kind, "downstream", attributes, during=Span(2, 3, 2, "calls"), turn=(2, 3)
+    )
+    assert planned.as_at(0, 1, 2) is planned.as_at(0, 5, 2) is planned.as_at(0, 3, 1) is None
+    assert planned.as_at(0, 3, 4) is None
+    assert planned.as_at(0, 2, 2) == replace(planned, attributes=half)
+    assert planned.as_at(0, 3, 3) == planned.as_at(0, 4, 2) == planned

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.cli.experiment_options import workers_option
 from windtunnel.cli.flight import FlightOptions, fly_in_own_lab
 from windtunnel.cli.flight_options import (
     PromptsOptions,
@@ -23,6 +24,7 @@ from windtunnel.links.wiring import lab_wiring
 @prompts_options
 @subject_option
 @lab_options
+@workers_option
 def demo_command(
     prompts: PromptsOptions,
     subject: str | None,
@@ -30,8 +32,9 @@ def demo_command(
     out: Path | None,
     charts: bool,
     as_json: bool,
+    workers: str,
     **settings: str | None,
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
-    options = FlightOptions(subject, toxiproxy, out, charts, as_json)
+    options = FlightOptions(subject, toxiproxy, out, charts, as_json, workers)
     sys.exit(fly_in_own_lab(lab_wiring(), prompts, settings, options).code)

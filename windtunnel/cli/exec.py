@@ -25,7 +25,7 @@ from windtunnel.judging.summary import summarise
 from windtunnel.links.recorded_wiring import recorded_wiring
 from windtunnel.links.subject_spec import PROMPT, CommandSpec
 from windtunnel.links.wiring import Wiring, build_wiring
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.report.calls import calls_table
 from windtunnel.report.reproduce import EXEC
 from windtunnel.report.terminal import plain_console
@@ -117,7 +117,7 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, asks: bool) ->
     in_words = any(PROMPT in word for word in command)
     prompt = {} if in_words else {"prompt": "stdin" if asks else "none"}
     subject = {"command": list(command), "folder": ".", "show": True, **prompt}
-    return build_wiring(WiringFile("windtunnel exec", {"intercept": intercept, "subject": subject}), Path())
+    return build_wiring(SpecFile("windtunnel exec", {"intercept": intercept, "subject": subject}), Path())
 
 
 def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:

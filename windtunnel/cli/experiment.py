@@ -7,7 +7,9 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +20,35 @@ from windtunnel.cli.lab_extra import require_lab
 from windtunnel.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.user_errors import InputError, UserError
+from windtunnel.experiments.arm_history import ArmHistory
 from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.effects import effects_in
+from windtunnel.experiments.engine import Cockpit, Engine
 from windtunnel.experiments.experiment_file import (
     ExperimentFile,
     files_meant,
     is_module_name,
-    load_experiment,
+    load_experiments,
     load_from_module,
 )
-from windtunnel.experiments.flying import Cockpit, FlownExperiment, fly_experiment
-from windtunnel.experiments.saved import SavedExperiment, load_saved, save
+from windtunnel.experiments.flying import FlownExperiment, fly_experiment
+from windtunnel.experiments.local_engine import LocalEngine
+from windtunnel.experiments.obstacles import obstacles_in
+from windtunnel.experiments.saved import SavedExperiment, last_flight_of, load_saved, save
+from windtunnel.judging.summary import summarise
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.links.subject_spec import ServiceSpec
 from windtunnel.links.wiring import Wiring
-from windtunnel.report.experiment import arm_line, print_verdict
+from windtunnel.report.console import print_summary
+from windtunnel.report.effects import print_effects
+from windtunnel.report.experiment import arm_line, print_plan, print_verdict
 from windtunnel.report.junit import junit
+from windtunnel.report.progress import FlightProgress, shows_progress
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.run import new_run_id
 from windtunnel.state.state import check_version
+from windtunnel.subjects.command import check_program
 
 # of several experiments the gravest counts
 _GRAVITY = (INTERRUPTED, LAB_FAILED, DEVIATED, UNKNOWN, 0)
@@ -70,28 +82,57 @@ def plans_of(targets: Iterable[Path], options: ExperimentOptions) -> list[Experi
     """All of them are read before any is flown. Raises ``UserError``."""
     environ = environ_of(options.out)
     read = [each for target in targets for each in _read(target, options.changes)]
-    return [plan_experiment(each, environ) for each in read]
+    chosen = [each for each in read if _is_chosen(each, options.filters)]
+    if not chosen:
+        tags = sorted({tag for each in read for tag in each.experiment.tags})
+        raise InputError(
+            f"--filter: no experiment has such a title or tag; tags: {', '.join(tags) or 'none'}"
+        )
+    return [plan_experiment(each, environ) for each in chosen]
+
+
+def _is_chosen(given: ExperimentFile, filters: Sequence[str]) -> bool:
+    names = [name.casefold() for name in (given.experiment.title, *given.experiment.tags)]
+    patterns = [pattern.casefold() for pattern in filters]
+    return not filters or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def show_plans(plans: Iterable[ExperimentPlan]) -> None:
+    """Prints what each would fly."""
+    for plan in plans:
+        last = last_flight_of(plan.configuration.logs, plan.experiment.title)
+        print_plan(plain_console(), plan, last)
 
 
 def _read(target: Path, changes: Mapping[str, Any]) -> list[ExperimentFile]:
     if is_module_name(target):
-        return [load_from_module(str(target), changes)]
-    return [load_experiment(file, changes) for file in files_meant(target)]
+        return load_from_module(str(target), changes)
+    return [each for file in files_meant(target) for each in load_experiments(file, changes)]
 
 
 def run_experiments(targets: Sequence[Path], options: ExperimentOptions) -> int:
     """Flies them one after the other, shows what held, and returns the exit code. Raises ``UserError``."""
     plans = plans_of(targets, options)
-    if options.junit is not None and not options.junit.absolute().parent.is_dir():
-        raise InputError(f"--junit {options.junit}: there is no folder {options.junit.parent}")
+    for option, file in (("--junit", options.junit), ("--output", options.output)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise InputError(f"{option} {file}: there is no folder {file.parent}")
+    if options.dry_run:
+        show_plans(plans)
+        return 0
+    for plan in plans:
+        if options.engine == "local" and not plan.subject:  # another machine may have what this one lacks
+            check_program(plan.configuration.wiring, plan.configuration.environ)
     flights: list[FlownExperiment] = []
     for plan in plans:
         flights.append(fly_and_show(saved_anew(plan), options))
         if flights[-1].code == INTERRUPTED or (options.fail_fast and flights[-1].code):
             break
+    shown = [flight.as_json() for flight in flights]
+    text = json.dumps(shown if len(plans) > 1 else shown[0], ensure_ascii=False) + "\n"
     if options.as_json:
-        shown = [flight.as_json() for flight in flights]
-        sys.stdout.write(json.dumps(shown if len(plans) > 1 else shown[0], ensure_ascii=False) + "\n")
+        sys.stdout.write(text)
+    if options.output is not None:
+        options.output.write_text(text, encoding="utf-8")
     if options.junit is not None:
         options.junit.write_text(junit(flights), encoding="utf-8")
     return min((flight.code for flight in flights), key=_GRAVITY.index)
@@ -103,21 +144,37 @@ def fly_and_show(saved: SavedExperiment, options: ExperimentOptions) -> FlownExp
     configuration = saved.plan.configuration
     choice = choose_toxiproxy(options.toxiproxy, configuration.environ)
     check_version(configuration.state)
+    engine = _engine(options.engine)
     console = plain_console(stderr=options.as_json)  # with --json the standard output is the object's alone
     console.print(saved.plan.experiment.title, style="bold", markup=False)
-    with _told_of_files():
+    with _told_of_files(), _progress_on(console, verbose=options.verbose) as progress:
         flight = fly_experiment(
-            saved,
+            replace(saved, retry_invalid=options.retry_invalid),
             Cockpit(
                 choice,
                 print_to_stderr,
                 lambda arm: console.print(arm_line(arm)),
                 workers_for(configuration.wiring, options.workers),
                 options.verbose,
+                progress=progress,
             ),
+            engine,
         )
     show_verdict(console, flight, options.out)
     return flight
+
+
+def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[FlightProgress | None]:
+    shown = shows_progress(console, os.environ, verbose=verbose)
+    return FlightProgress(console) if shown else nullcontext()
+
+
+def _engine(name: str) -> Engine:
+    if name == "local":
+        return LocalEngine()
+    from windtunnel.experiments.ray_engine import RayEngine
+
+    return RayEngine()
 
 
 def workers_for(wiring: Wiring, asked: str) -> int:
@@ -134,10 +191,25 @@ def workers_for(wiring: Wiring, asked: str) -> int:
     return int(asked)
 
 
+def show_flight(console: Console, saved: SavedExperiment, history: ArmHistory, as_json: bool = False) -> None:
+    """What an experiment without a hypothesis has shown in all of its runs."""
+    summary = summarise(history.events)
+    print_summary(console, summary, f"windtunnel rerun {saved.experiment_id}")
+    if as_json:
+        sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+
+
 def show_verdict(console: Console, flight: FlownExperiment, out: Path | None) -> None:
-    """What held, and where it lies; how to go on with one that came to no verdict."""
-    print_verdict(console, flight)
-    if flight.judged is None:
+    """What its faults did, what held, and where it lies; how to go on with one that came to no verdict."""
+    if flight.plan.is_flight:
+        history = flight.saved.history_of(flight.plan.arms[0])
+        if history.events:
+            show_flight(console, flight.saved, history)
+    else:
+        flown = {arm.name for arm in flight.arms}
+        print_effects(console, [effect for effect in effects_in(flight.saved) if effect.arm in flown])
+        print_verdict(console, flight, obstacles_in(flight))
+    if flight.can_be_resumed:
         words = ["windtunnel", "resume", flight.saved.experiment_id, *([f"--out={out}"] if out else [])]
         console.print(f"to go on with it: {shlex.join(words)}", soft_wrap=True)
     console.print(f"experiment: {flight.saved.folder}", soft_wrap=True)
@@ -148,4 +220,6 @@ def _told_of_files() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}; is LOGS_DIR a folder to write to?") from None
+        where = f"{error.filename}: " if error.filename else ""  # a write that finds no room names no file
+        reason = f"{where}{error.strerror}; is the disk full, or LOGS_DIR no folder to write to?"
+        raise UserError(reason) from None

@@ -26,6 +26,11 @@ class ExperimentOptions:
     verbose: bool = False
     fail_fast: bool = False
     workers: str = "1"
+    retry_invalid: int = 0
+    filters: tuple[str, ...] = ()
+    dry_run: bool = False
+    output: Path | None = None
+    engine: str = "local"
 
 
 def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -34,13 +39,38 @@ def _checked_workers(context: click.Context, parameter: click.Parameter, value: 
     return value
 
 
-_workers = click.option(
+workers_option = click.option(
     "--workers",
     default="1",
     show_default=True,
     callback=_checked_workers,
     help="so many episodes side by side; auto: one a processor, where the wiring bears it",
 )
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="where episodes are flown: on this machine, or on a Ray cluster",
+)
+
+
+retry_invalid_option = click.option(
+    "--retry-invalid",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="fly episodes in which the lab failed again, so often; the report has both",
+)
+filter_option = click.option(
+    "--filter",
+    "filters",
+    metavar="PATTERN",
+    multiple=True,
+    help="only experiments with such a title or tag, * for any part; several: any of them",
+)
+_NAMES_OF_RUN = ("workers", "engine", "retry_invalid", "filters", "dry_run", "output")
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,17 +99,24 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         junit: Path | None,
         verbose: bool,
         fail_fast: bool,
-        workers: str,
         **others: Any,
     ) -> Any:
-        said = ExperimentOptions(changes, toxiproxy or "auto", out, False, junit, verbose, fail_fast, workers)
+        own = {name: others.pop(name) for name in _NAMES_OF_RUN}
+        said = ExperimentOptions(changes, toxiproxy or "auto", out, False, junit, verbose, fail_fast, **own)
         return command(experiment=None if said == ExperimentOptions({}) else said, **others)
 
     return change_options(
         _with_options(
             with_experiment,
             command,
-            _workers,
+            workers_option,
+            engine_option,
+            retry_invalid_option,
+            filter_option,
+            click.option("--dry-run", is_flag=True, help="print what windtunnel plan does; fly nothing"),
+            click.option(
+                "--output", type=click.Path(path_type=Path), help="write what --json prints into this file"
+            ),
             click.option("--fail-fast", is_flag=True, help="after one that has not held fly no other"),
             click.option("--verbose", "-v", is_flag=True, help="show each arm's run as it goes"),
             click.option(
@@ -104,7 +141,8 @@ def _with_options(
 def flying_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How an experiment is flown that was saved."""
     for option in (
-        _workers,
+        workers_option,
+        engine_option,
         click.option("--verbose", "-v", is_flag=True, help="show each arm's run as it goes"),
         click.option("--out", type=click.Path(path_type=Path), help="folder of its state/ and logs/"),
         click.option(
@@ -116,7 +154,10 @@ def flying_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 only_option = click.option(
-    "--only", metavar="ID|N", multiple=True, help="this prompt alone; may be given several times"
+    "--only",
+    metavar="ID|N",
+    multiple=True,
+    help="this prompt alone, or those whose id a pattern with * matches; may be given several times",
 )
 
 

@@ -1,25 +1,32 @@
-"""A flight in a lab of its own: the lab, one run in it, its charts, and the lab gone again."""
+"""A flight in a lab of its own: an experiment without a hypothesis, and its charts."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from windtunnel.cassettes.cassettes import check_cassettes
+from windtunnel.cli.experiment import saved_anew, show_flight, workers_for
 from windtunnel.cli.faults import print_set
 from windtunnel.cli.flight_options import PromptsOptions
 from windtunnel.cli.lab_extra import require_lab
+from windtunnel.experiments.arm_history import ArmHistory
+from windtunnel.experiments.arms import plan_flight
+from windtunnel.experiments.engine import Cockpit
+from windtunnel.experiments.flying import fly_experiment
+from windtunnel.experiments.local_engine import LocalEngine
 from windtunnel.faults.sets.presets import find_set
 from windtunnel.history.logs import log_error
 from windtunnel.history.reader import HistoryError
 from windtunnel.judging.prompts import PromptsError
-from windtunnel.lab.demo import run_demo
+from windtunnel.judging.remarks import counted
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy
 from windtunnel.links.wiring import Wiring
-from windtunnel.runner.run import new_run_id
+from windtunnel.report.terminal import plain_console
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
 from windtunnel.settings.sources import dotenv_remarks
@@ -37,6 +44,7 @@ class FlightOptions:
     out: Path | None
     charts: bool
     as_json: bool
+    workers: str = "1"
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,8 @@ def fly_in_own_lab(
         if options.subject:
             split_subject_name(options.subject)
         check_cassettes(configuration.settings)
-        prompts.load(configuration.prompts, configuration.wiring.links)
+        loaded = prompts.load(configuration.prompts, configuration.wiring.links)
+        workers = workers_for(configuration.wiring, options.workers)
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (out or Path()) / "logs"), str(error))
@@ -73,13 +82,25 @@ def fly_in_own_lab(
     if configuration.settings.faults and level != 1:
         print_to_stderr(f"the fault set at chaos level {level:g}:")
         print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
-    run_id = new_run_id()
-    arguments = [f"--run-id={run_id}", *(["--json"] if options.as_json else []), *prompts.words()]
-    arguments += [f"--subject={options.subject}"] if options.subject else []
-    code = run_demo(configuration, choice, arguments, print_to_stderr)
+    words = [*(["--json"] if options.as_json else []), *prompts.words()]
+    title = _title(wiring, options.subject, len(loaded.entries))
+    saved = saved_anew(plan_flight(title, configuration, loaded.entries, options.subject or "", words))
+    cockpit = Cockpit(choice, print_to_stderr, lambda _: None, workers, verbose=not options.as_json)
+    code = fly_experiment(saved, cockpit, LocalEngine()).code
+    history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
+    if history and history.events:
+        for problem in loaded.problems:
+            print_to_stderr(f"warning: {problem}")
+        show_flight(plain_console(stderr=options.as_json), saved, history, options.as_json)
+    run_id = saved.experiment_id
     if options.charts and (configuration.logs / "runs" / run_id).exists():
-        _draw_charts(configuration.logs, run_id)
+        _draw_charts(configuration.logs, run_id, history)
     return Flown(code, configuration.logs, run_id)
+
+
+def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
+    flown = subject or ("the lab's agent" if wiring.is_lab else shlex.join(wiring.said) or "a subject")
+    return f"{flown}, {counted(prompts, 'prompt', 'prompts')}"
 
 
 def _configuration(
@@ -99,14 +120,18 @@ def _configuration(
     return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
 
 
-def _draw_charts(logs: Path, run_id: str) -> None:
+def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
+    """``history``: that of all runs of the flight, where it is not one alone."""
     # matplotlib is slow to import: only a run whose charts are drawn waits for it
     from windtunnel.report.charts import write_charts
+    from windtunnel.report.charts.data import Selection
+    from windtunnel.report.charts.extract import run_data
     from windtunnel.report.charts.pick import ChartsError, pick
 
     folder = logs / "charts" / run_id
     try:
-        write_charts(pick(logs, run_id, print_to_stderr), folder, logs)
+        whole = Selection((replace(run_data(history.events), run_id=run_id),)) if history else None
+        write_charts(whole or pick(logs, run_id, print_to_stderr), folder, logs)
     except (ChartsError, HistoryError, OSError) as error:
         print_to_stderr(f"no charts: {error}")
     else:

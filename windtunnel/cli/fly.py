@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.cli.experiment_options import workers_option
 from windtunnel.cli.flight import FlightOptions, fly_in_own_lab
 from windtunnel.cli.flight_options import (
     PromptsOptions,
@@ -16,8 +17,8 @@ from windtunnel.cli.flight_options import (
     setting_options,
     subject_option,
 )
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.wiring import NO_WIRING, Wiring, load_wiring, with_links, with_subject
-from windtunnel.links.wiring_file import WiringError
 
 _USUAL = Path("windtunnel.yaml")
 
@@ -39,6 +40,7 @@ _USUAL = Path("windtunnel.yaml")
 @prompts_options
 @subject_option
 @lab_options
+@workers_option
 @click.argument("command", nargs=-1)
 def fly_command(
     wiring: Path | None,
@@ -50,6 +52,7 @@ def fly_command(
     out: Path | None,
     charts: bool,
     as_json: bool,
+    workers: str,
     **settings: str | None,
 ) -> None:
     """Fly your own agent over your own links: start a lab, send the prompts, show what happened.
@@ -59,13 +62,13 @@ def fly_command(
     """
     chosen = _wiring(wiring, links, command)
     if chosen.subject is None and not subject:
-        raise WiringError(
+        raise InputError(
             f"{chosen.file or 'this flight'}: no subject: name one under `subject`, or give its command"
             " after --"
         )
     if not (prompts.texts or prompts.file or chosen.prompts or os.environ.get("PROMPTS_FILE")):
-        raise WiringError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
-    options = FlightOptions(subject, toxiproxy, out, charts, as_json)
+        raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
+    options = FlightOptions(subject, toxiproxy, out, charts, as_json, workers)
     sys.exit(fly_in_own_lab(chosen, prompts, settings, options).code)
 
 
@@ -75,9 +78,7 @@ def _wiring(file: Path | None, links: tuple[str, ...], command: tuple[str, ...])
     if file is None and _USUAL.exists():
         file = _USUAL
     if file is None and not links:
-        raise WiringError(
-            f"no wiring: name a file with --wiring ({_USUAL} is not here), or links with --link"
-        )
+        raise InputError(f"no wiring: name a file with --wiring ({_USUAL} is not here), or links with --link")
     chosen = load_wiring(file) if file else NO_WIRING
     chosen = with_links(chosen, links)
     return with_subject(chosen, command) if command else chosen

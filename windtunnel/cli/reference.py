@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from windtunnel.experiments.assertions.reference import assertion_rows
 from windtunnel.experiments.experiment import Experiment
 from windtunnel.experiments.measures import measure_rows
 from windtunnel.links.spec import Spec
@@ -194,6 +195,20 @@ def measures_page() -> str:
     return _page("Measures", intro, *rows)
 
 
+def assertions_page() -> str:
+    """``docs/assertions.md``."""
+    return _page("Assertions", _ASSERTIONS_INTRO, *assertion_rows())
+
+
+_ASSERTIONS_INTRO = (
+    "What `assertions` of an [experiment](experiments.md#what-episodes-must-show), or of one of its arms, may"
+    " demand. Each is judged from the history, episode by episode; what the history does not have is unknown,"
+    " and never passes. A lone value stands for the parameter marked main. All take `turn` (a user turn,"
+    " counted from 1, or `each`) and `episodes` (the share of the episodes in which it must pass, 100 % if"
+    " nothing is said); those with `over: arm` can be of all episodes of an arm together."
+)
+
+
 def schema_of(kind: type[Spec]) -> str:
     """A JSON Schema of such a file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
@@ -212,6 +227,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
     "docs/measures.md": measures_page,
+    "docs/assertions.md": assertions_page,
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,

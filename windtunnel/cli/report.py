@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from windtunnel.cli.experiment import saved_experiment, show_verdict
+from windtunnel.experiments.effects import effects_in
 from windtunnel.experiments.flying import judged_again
+from windtunnel.experiments.obstacles import obstacles_in
 from windtunnel.report.experiment import arm_line
 from windtunnel.report.junit import junit
 from windtunnel.report.terminal import plain_console
@@ -24,7 +27,12 @@ def report_command(experiment: str, out: Path | None, as_json: bool, as_junit: b
     """Judge an experiment again from its histories, and show what held. Flies nothing."""
     flight = judged_again(saved_experiment(experiment, out))
     if as_json:
-        sys.stdout.write(json.dumps(flight.as_json(), ensure_ascii=False) + "\n")
+        shown = {
+            **flight.as_json(),
+            "effects": [asdict(effect) for effect in effects_in(flight.saved)],
+            "not_reproducible_because": obstacles_in(flight),
+        }
+        sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
     elif as_junit:
         sys.stdout.write(junit([flight]))
     else:

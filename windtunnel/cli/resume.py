@@ -8,14 +8,25 @@ from pathlib import Path
 import click
 
 from windtunnel.cli.experiment import fly_and_show, saved_experiment
-from windtunnel.cli.experiment_options import ExperimentOptions, flying_options
+from windtunnel.cli.experiment_options import ExperimentOptions, flying_options, retry_invalid_option
 
 
 @click.command("resume")
 @flying_options
+@retry_invalid_option
 @click.argument("experiment", metavar="ID|latest")
-def resume_command(experiment: str, toxiproxy: str, out: Path | None, verbose: bool, workers: str) -> None:
+def resume_command(
+    experiment: str,
+    toxiproxy: str,
+    out: Path | None,
+    verbose: bool,
+    workers: str,
+    retry_invalid: int,
+    engine: str,
+) -> None:
     """Go on with an experiment that was broken off: what it has flown to its end stays as it is."""
     saved = saved_experiment(experiment, out)
-    options = ExperimentOptions({}, toxiproxy=toxiproxy, out=out, verbose=verbose, workers=workers)
+    options = ExperimentOptions(
+        {}, toxiproxy, out, verbose=verbose, workers=workers, retry_invalid=retry_invalid, engine=engine
+    )
     sys.exit(fly_and_show(saved, options).code)

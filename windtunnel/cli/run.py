@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from windtunnel.cassettes.cassettes import check_cassettes
-from windtunnel.cli.experiment import run_experiments
 from windtunnel.cli.experiment_options import ExperimentOptions, experiment_options, prompts_picked
 from windtunnel.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from windtunnel.cli.lab_extra import require_lab
@@ -21,11 +22,11 @@ from windtunnel.core.interrupts import INTERRUPTED
 from windtunnel.core.shared_files import UnsafeFileError
 from windtunnel.core.user_errors import InputError
 from windtunnel.history.logs import log_error
-from windtunnel.judging.prompts import Prompts, PromptsError
+from windtunnel.judging.prompts import Prompts, PromptsError, load_prompts
 from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
-from windtunnel.runner.flight import fly
+from windtunnel.runner.flight import Flight, fly
 from windtunnel.runner.interruption import InterruptibleSubject, LabLost, interrupt_once
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
@@ -42,7 +43,9 @@ from windtunnel.subjects.subject import Subject
 @subject_option
 @prompts_options
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
-@click.option("--run-id", hidden=True)  # from windtunnel demo, which draws the charts of this run
+@click.option("--run-id", hidden=True)  # from what knows the run by this id
+@click.option("--part", is_flag=True, hidden=True)  # from what flies the others, and sums all of them up
+@click.option("--whole", hidden=True, type=click.Path(path_type=Path))  # all prompts, where these are some
 def run_command(
     targets: tuple[Path, ...],
     experiment: ExperimentOptions | None,
@@ -50,6 +53,8 @@ def run_command(
     prompts: PromptsOptions,
     as_json: bool,
     run_id: str | None,
+    part: bool,
+    whole: Path | None,
 ) -> None:
     """Fly experiments to their verdict; or, without any, the prompts through the lab that is up.
 
@@ -62,14 +67,22 @@ def run_command(
             )
         options = experiment or ExperimentOptions({})
         options = replace(options, as_json=as_json, changes=options.changes | prompts_picked(prompts.only))
+        # not at the top: each run of a lab's agent is this command, and needs no experiments
+        from windtunnel.cli.experiment import run_experiments
+
         sys.exit(run_experiments(targets, options))
     if experiment:
         raise InputError("these options are an experiment's: name its file, or see windtunnel demo --help")
-    _run_in_lab_that_is_up(subject, prompts, as_json, run_id)
+    _run_in_lab_that_is_up(subject, prompts, as_json, run_id, part, whole)
 
 
 def _run_in_lab_that_is_up(
-    subject: str | None, prompts: PromptsOptions, as_json: bool, run_id: str | None
+    subject: str | None,
+    prompts: PromptsOptions,
+    as_json: bool,
+    run_id: str | None,
+    part: bool,
+    whole: Path | None,
 ) -> None:
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     try:
@@ -80,6 +93,7 @@ def _run_in_lab_that_is_up(
             require_lab()
         loaded = prompts.load(configuration.prompts, configuration.wiring.links)
         loaded = replace(loaded, source=as_user_named(loaded.source, configuration.environ))
+        of_all = load_prompts(whole, links=configuration.wiring.links).entries if whole else ()
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         # a Ctrl-C while a module is imported ends this process at once
@@ -93,7 +107,10 @@ def _run_in_lab_that_is_up(
         with opening as opened:
             raise_again()
             opened = InterruptibleSubject(opened, raise_again)
-            sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, subject, as_json))
+            console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
+            audience = ConsoleAudience(console, alone=not part, whole=[prompt.key for prompt in of_all])
+            show = None if part else partial(_show, console, configuration, subject, as_json)
+            sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, audience, show))
     except LabLost:  # before anything was flown: the launcher tells of it
         sys.exit(LAB_FAILED)
     except (SettingsError, PromptsError) as error:
@@ -106,30 +123,16 @@ def _run(
     configuration: Configuration,
     subject: Subject,
     prompts: Prompts,
-    name: str | None,
-    as_json: bool,
+    audience: ConsoleAudience,
+    show: Callable[[Flight], None] | None,
 ) -> int:
-    """Flies, shows the summary, and returns the exit code; ``name`` is the subject's, if one was named."""
-    console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone
-    audience = ConsoleAudience(console)
+    """Flies, shows the summary, and returns the exit code; without ``show`` the episodes alone are shown."""
     logs = configuration.logs
     try:
         flight = fly(run_id, configuration, subject, prompts, audience)
         audience.close()
-        summary = flight.summary
-        repeat = command(
-            flight.settings,
-            summary.prompts_source,
-            summary.lab_id,
-            configuration.environ,
-            summary.flown_by,
-            configuration.wiring.links,
-            name,
-        )
-        print_summary(console, summary, repeat, said=[flight.failure])
-        console.print(f"history: {logs}/runs/{run_id}", soft_wrap=True)
-        if as_json:
-            sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+        if show is not None:
+            show(flight)
     except UnsafeFileError:
         raise  # it says all that there is to say
     except OSError as error:
@@ -141,6 +144,26 @@ def _run(
     if flight.record.interrupted:
         return INTERRUPTED
     return LAB_FAILED if flight.failure else 0
+
+
+def _show(
+    console: Console, configuration: Configuration, name: str | None, as_json: bool, flight: Flight
+) -> None:
+    """Its summary; ``name`` is the subject's, if one was named."""
+    summary = flight.summary
+    repeat = command(
+        flight.settings,
+        summary.prompts_source,
+        summary.lab_id,
+        configuration.environ,
+        summary.flown_by,
+        configuration.wiring.links,
+        name,
+    )
+    print_summary(console, summary, repeat, said=[flight.failure])
+    console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
+    if as_json:
+        sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 
 
 def _complain(logs: Path, message: str) -> None:

@@ -67,12 +67,15 @@ def stress_command(
     out: Path | None,
     verbose: bool,
     workers: str,
+    engine: str,
 ) -> None:
     """Fly an experiment's faults at several levels, and show up to which one its hypothesis holds."""
     if files_meant(target) != [target]:
         raise InputError(f"{target}: is a folder; name one experiment")
     changes = {"repeats": iterations} | changes | prompts_picked(only)
-    options = ExperimentOptions(changes, toxiproxy, out, as_json, verbose=verbose, workers=workers)
+    options = ExperimentOptions(
+        changes, toxiproxy, out, as_json, verbose=verbose, workers=workers, engine=engine
+    )
     [plan] = plans_of([target], options)
     doses = levels_of(plan, levels)
     flight = fly_and_show(saved_anew(stressed(plan, doses)), options)

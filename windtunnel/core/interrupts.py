@@ -12,6 +12,24 @@ INTERRUPTED = 130  # 128 and the number of SIGINT: what a shell reports for a pr
 INTERRUPTED_LINE = "interrupted"
 
 
+class SignalFlag:
+    """What a signal handler sets, and others look at.
+
+    Unlike that of ``threading.Event`` its ``set`` takes no lock: a handler runs in the midst of what the main
+    thread does, which may be holding that lock, and would wait for itself forever.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self, *_: object) -> None:
+        """Of a handler's arguments it needs none."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+
 def end_at_interrupt(of_background_job: bool = False) -> None:
     """From now on SIGINT ends this process at once.
 

@@ -36,6 +36,11 @@ def reason_file(topology: Path) -> Path:
     return topology.with_suffix(".lost")
 
 
+def stop_file(topology: Path) -> Path:
+    """The file beside the lane's topology in which the launcher says why no other episode is to begin."""
+    return topology.with_suffix(".stop")
+
+
 def front_file(topology: Path) -> Path:
     """The Unix socket beside the lane's topology at which its front takes what namespace taps offer."""
     return topology.with_suffix(".front")
@@ -43,7 +48,16 @@ def front_file(topology: Path) -> Path:
 
 def reason_to_end(environ: Mapping[str, str]) -> str:
     """Why the launcher ends this process; empty if it gave no reason, as when a person ended the lab."""
+    return _said_in(reason_file, environ)
+
+
+def reason_to_stop(environ: Mapping[str, str]) -> str:
+    """Why the launcher wants no other episode to begin; empty as long as it has nothing against it."""
+    return _said_in(stop_file, environ)
+
+
+def _said_in(file_of: Callable[[Path], Path], environ: Mapping[str, str]) -> str:
     topology = environ.get(TOPOLOGY_VARIABLE)
     with suppress(OSError):
-        return reason_file(Path(topology)).read_text(encoding="utf-8") if topology else ""
+        return file_of(Path(topology)).read_text(encoding="utf-8") if topology else ""
     return ""

@@ -17,6 +17,15 @@ from windtunnel.dialects.model_dialect import ModelDialect
 from windtunnel.dialects.openai_chat import OPENAI_CHAT, as_streamed
 from windtunnel.dialects.openai_responses import OPENAI_RESPONSES
 
+_REFUSED = {
+    "functions": "send 'tools'",
+    "function_call": "send 'tool_choice'",
+    "audio": "it writes text only",
+    "web_search_options": "it searches by tools only",
+    "logprobs": "a script has no probabilities",
+    "logit_bias": "a script has no probabilities",
+}
+
 
 @dataclass(frozen=True)
 class ChatApi:
@@ -45,19 +54,19 @@ class ChatApi:
         return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
 
 
-CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, {}), "chatcmpl-")
+CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, _REFUSED), "chatcmpl-")
 _GEMINI_API = ChatApi(GEMINI, gemini_as_chat, usage_key="usageMetadata")
-_BASES = ("/openai/v1", "/v1")
+V1_BASES = ("/openai/v1", "/v1")
 _V1_APIS = {
     "/chat/completions": CHAT_API,
     "/responses": ChatApi(OPENAI_RESPONSES, responses_as_chat, "resp_"),
     "/messages": ChatApi(ANTHROPIC, anthropic_as_chat, "msg_"),
 }
 CHAT_APIS: Mapping[str, ChatApi] = {
-    **{base + end: api for base in _BASES for end, api in _V1_APIS.items()},
+    **{base + end: api for base in V1_BASES for end, api in _V1_APIS.items()},
     **{
         f"{base}/models/{{model}}{end}": _GEMINI_API
-        for base in ("/v1beta", *_BASES)  # the official clients' usual version has changed
+        for base in ("/v1beta", *V1_BASES)  # the official clients' usual version has changed
         for end in GEMINI.path_end
     },
 }

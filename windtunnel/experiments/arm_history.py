@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from windtunnel.history.events import EpisodeJudged, Event, Note, RunFinished, RunSealed, RunStarted
+from windtunnel.experiments.counting_run import RunVerdicts, counting_runs, why_cut_short
+from windtunnel.history.events import (
+    EpisodeJudged,
+    Event,
+    Note,
+    RunFinished,
+    RunSealed,
+    RunStarted,
+)
 from windtunnel.history.reader import HistoryError, read_history
 
 _EventT = TypeVar("_EventT", bound=Event)
@@ -17,53 +26,64 @@ _OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
 
 @dataclass(frozen=True)
 class ArmHistory:
-    """``events``: as of one run. ``flown``: the episodes that came to their end; ``problems``: why others did
-    not, a sentence each."""
+    """``events``: as of one run, empty if there is none. ``problems``: why episodes did not come to their
+    end, a sentence each."""
 
     events: list[Event]
-    flown: frozenset[str]
     problems: tuple[str, ...]
 
 
 def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
-    """Puts the runs together, each episode from the first run that judged it.
+    """All events of the runs put together, for what needs them: the figures come from ``arm_facts``.
 
     ``planned``: the episodes of the arm. A run that was killed gives what it had judged; the episode in which
-    that happened counts as not flown.
+    that happened counts as not flown, also where the run still saw that its lab was lost.
     """
-    events: list[Event] = []
-    flown: set[str] = set()
-    problems: list[str] = []
-    started: RunStarted | None = None
-    finished: RunFinished | None = None
-    for run_id in run_ids:
-        try:
-            of_run = read_history(logs, run_id).events()
-        except (HistoryError, ValueError, OSError) as error:
-            problems.append(f"the history of {run_id} cannot be read: {error}")
-            continue
-        started = started or next(_of_kind(of_run, RunStarted), None)
-        finished = next(_of_kind(of_run, RunFinished), None)
-        if finished is None or not finished.completed:
-            reason = finished.reason if finished else "it was killed"
-            problems.append(f"the run {run_id} ended early: {reason}")
-        judged = {event.episode for event in _of_kind(of_run, EpisodeJudged)} - flown
-        events += [e for e in of_run if not isinstance(e, _OF_RUNS) and _belongs(e, judged)]
-        flown |= judged
+    runs, problems = _read_runs(logs, run_ids)
+    started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
     if started is None:
-        return ArmHistory([], frozenset(), (*problems, *(["it has no run"] if not run_ids else [])))
-    done = len(flown) == planned
+        return ArmHistory([], (*problems, *(["it has no run"] if not run_ids else [])))
+    source = counting_runs({run_id: _verdicts(events) for run_id, events in runs.items()}).source
+    of_episodes = [
+        event
+        for run_id, of_run in runs.items()
+        for event in of_run
+        if not isinstance(event, _OF_RUNS) and _belongs(event, source, run_id)
+    ]
+    done = len(source) == planned
+    finished = next(reversed([*_of_kind(chain(*runs.values()), RunFinished)]), None)
     end = finished or RunFinished(started.t, done, "", None)
     whole = replace(end, completed=done, reason="" if done else "; ".join(problems))
-    return ArmHistory(
-        [replace(started, prompts=planned), *events, whole], frozenset(flown), () if done else tuple(problems)
+    begin = replace(started, prompts=planned)
+    return ArmHistory([begin, *of_episodes, whole], () if done else tuple(problems))
+
+
+def _verdicts(events: Sequence[Event]) -> RunVerdicts:
+    return RunVerdicts(
+        whole=any(finished.completed for finished in _of_kind(events, RunFinished)),
+        outcomes={judged.episode: judged.outcome for judged in _of_kind(events, EpisodeJudged)},
     )
 
 
-def _of_kind(events: Sequence[Event], kind: type[_EventT]) -> Iterator[_EventT]:
+def _read_runs(logs: Path, run_ids: Sequence[str]) -> tuple[dict[str, list[Event]], list[str]]:
+    """The events of each run that can be read, and what is wrong with the others and with those cut short."""
+    runs: dict[str, list[Event]] = {}
+    problems: list[str] = []
+    for run_id in run_ids:
+        try:
+            runs[run_id] = read_history(logs, run_id).events()
+        except (HistoryError, ValueError, OSError) as error:
+            problems.append(f"the history of {run_id} cannot be read: {error}")
+            continue
+        if problem := why_cut_short(run_id, next(_of_kind(runs[run_id], RunFinished), None)):
+            problems.append(problem)
+    return runs, problems
+
+
+def _of_kind(events: Iterable[Event], kind: type[_EventT]) -> Iterator[_EventT]:
     return (event for event in events if isinstance(event, kind))
 
 
-def _belongs(event: Event, episodes: set[str]) -> bool:
+def _belongs(event: Event, source: Mapping[str, str], run_id: str) -> bool:
     episode = getattr(event, "episode", None)
-    return episode is None or episode in episodes
+    return episode is None or source.get(episode) == run_id

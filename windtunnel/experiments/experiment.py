@@ -13,12 +13,18 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from windtunnel.core.spelling import nearest
+from windtunnel.core.user_functions import name_of_function
+from windtunnel.experiments.assertions.registry import entry_of, entry_schema
 from windtunnel.experiments.expression import ExpressionError, parse_expression
+from windtunnel.experiments.limits import Spending
+from windtunnel.experiments.matrix import Matrix
 from windtunnel.experiments.measures import known_names
+from windtunnel.experiments.safety import Safety
 from windtunnel.links.spec import Spec
+from windtunnel.settings.budgets import BudgetsGiven
 from windtunnel.settings.settings import NAMES
 
 CONTROL = "control"
@@ -27,7 +33,7 @@ METHOD = "method"
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 # what breaks something, and what an experiment says in a place of its own
 _FAULTS = ("faults", "toxic_prob", "error_prob")
-_OWN_KEYS = ("seed", "faults")
+_OWN_KEYS = ("seed", "faults", "budgets")
 
 
 def _statement(text: str, *, with_control: bool) -> str:
@@ -51,14 +57,31 @@ def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
+def _striking(settings: dict[str, Any]) -> str:
+    """Which of them breaks something; a number may be a text, from the command line. Empty if none does."""
+    return next((name for name in _FAULTS if str(settings.get(name, 0)) not in ("", "0", "0.0")), "")
+
+
 def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
-    if name := next((name for name in _FAULTS if settings.get(name)), None):
-        raise ValueError(f"{name}: a baseline cannot hold faults; they belong to `method` or to a variant")
+    if name := _striking(settings):
+        raise ValueError(
+            f"{name}: would strike the control arm, too, and a baseline cannot hold faults; they belong to"
+            " `method` or to a variant"
+        )
     return settings
 
 
+def _named_function(entry: Any) -> Any:
+    """A function that Python gives, as a file names it, since the runs are processes of their own."""
+    if isinstance(entry, dict) and callable(entry.get("next_turn")):
+        return {**entry, "next_turn": name_of_function(entry["next_turn"])}
+    return entry
+
+
+PromptEntry = Annotated[dict[str, Any], BeforeValidator(_named_function)]
 ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
 HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
+AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]
 SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
 
 
@@ -79,13 +102,26 @@ class Arm(Spec):
     settings: SettingValues = Field(
         default_factory=dict, description="settings of this arm alone, such as toxic_prob"
     )
+    budgets: BudgetsGiven = Field(
+        None, description="what may be used up in this arm, in the place of the experiment's `budgets`"
+    )
+    dose: float = Field(
+        1,
+        gt=0,
+        le=100,
+        description="a factor on all its chances; one above 1 then is 1, and `plan` says so",
+    )
     hypothesis: list[HypothesisText] = Field(
         default_factory=list, description="what must hold in this arm besides"
+    )
+    assertions: list[AssertionGiven] = Field(
+        default_factory=list, description="what its episodes must show besides; docs/assertions.md"
     )
 
     @property
     def breaks_something(self) -> bool:
-        return bool(self.faults) or any(self.settings.get(name) for name in _FAULTS)
+        """Budgets of its own do: what the control arm can do without them is refused here."""
+        return bool(self.faults or self.budgets or _striking(self.settings))
 
 
 class Experiment(Spec):
@@ -95,17 +131,25 @@ class Experiment(Spec):
     description: str = ""
     tags: list[str] = Field(default_factory=list)
     wiring: str = Field("lab", description="`lab`, or a wiring file: what is flown, over which links")
-    prompts: str | list[dict[str, Any]] = Field(
+    subject: str = Field("", description="who is flown in the place of the wiring's, as --subject names it")
+    prompts: str | list[PromptEntry] = Field(
         "", description="a prompts file, or its entries; by default the wiring's"
     )
     only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
     repeats: int = Field(
         1, ge=1, le=10_000, description="how often each prompt is flown, with draws of its own"
     )
+    safety: Safety = Field(Safety(), description="what keeps it from doing more harm than it is meant to")
+    limits: Spending = Field(Spending(), description="what it may spend; after that no episode begins")
     seed: int | None = Field(
         None, ge=0, lt=2**63, description="of all draws, the same in each arm; else drawn"
     )
-    settings: SettingValues = Field(default_factory=dict, description="settings of all arms")
+    settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
+        default_factory=dict, description="settings of all arms"
+    )
+    budgets: BudgetsGiven = Field(
+        None, description="what may be used up in all arms, also without faults; a file beside this one, too"
+    )
     steady_state: list[ToleranceText] = Field(
         default_factory=lambda: ["success_rate >= 1"],
         min_length=1,
@@ -114,8 +158,14 @@ class Experiment(Spec):
     baseline: Baseline = Baseline()
     method: Arm | None = Field(None, description="the one arm with faults, where there are no variants")
     variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
+    matrix: Matrix | None = Field(
+        None, description="every combination of these, each with a control of its own where that differs"
+    )
     hypothesis: list[HypothesisText] = Field(
         default_factory=list, description="what must hold in each of them"
+    )
+    assertions: list[AssertionGiven] = Field(
+        default_factory=list, description="what the episodes of each must show; docs/assertions.md"
     )
 
     @property
@@ -125,8 +175,11 @@ class Experiment(Spec):
 
     @model_validator(mode="after")
     def _can_be_flown(self) -> Experiment:
-        if bool(self.method) == bool(self.variants):
-            raise ValueError("needs either `method`, or `variants`: what is done to the subject")
+        own = bool(self.matrix and self.matrix.faults)
+        if bool(self.method) + bool(self.variants) + own != 1:
+            raise ValueError(
+                "needs one of `method`, `variants` and faults of a `matrix`: what is done to the subject"
+            )
         for name, arm in self.arms.items():
             if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER):
                 raise ValueError(
@@ -134,10 +187,11 @@ class Experiment(Spec):
                 )
             if not arm.breaks_something:
                 raise ValueError(
-                    f"{name}: has no fault: say `faults`, or toxic_prob or error_prob in `settings`"
+                    f"{name}: has no fault: say `faults`, `budgets`, or toxic_prob or error_prob in"
+                    " `settings`"
                 )
-            if not self.hypothesis and not arm.hypothesis:
+            if not any((self.hypothesis, self.assertions, arm.hypothesis, arm.assertions)):
                 raise ValueError(
-                    f"{name}: has no hypothesis: say what must hold, such as success_rate >= 0.9"
+                    f"{name}: has no hypothesis: say what must hold (success_rate >= 0.9), or assertions"
                 )
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +11,10 @@ from typing import Any
 
 from windtunnel.core.user_errors import InputError
 from windtunnel.experiments.experiment import Arm, Baseline, Experiment
-from windtunnel.links.wiring_file import WiringFile, read_wiring_file
+from windtunnel.experiments.limits import Spending
+from windtunnel.experiments.matrix import Matrix, expanded
+from windtunnel.experiments.safety import BlastRadius, Safety
+from windtunnel.links.wiring_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
@@ -22,22 +25,45 @@ class ExperimentFile:
 
     experiment: Experiment
     folder: Path
-    file: WiringFile
+    file: SpecFile
 
 
 def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
-    """Reads the file. ``changes`` take the place of its keys; those of ``settings`` are added to its own.
+    """As ``load_experiments``, of a file that holds one; else ``InputError``."""
+    loaded = load_experiments(path, changes)
+    if len(loaded) > 1:
+        raise loaded[0].file.error(("matrix",), f"stands for {len(loaded)} experiments, where one is wanted")
+    return loaded[0]
 
-    Raises ``WiringError`` that names file, line and key.
+
+def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
+    """Reads the file: one experiment, or those that its matrix stands for.
+
+    ``changes`` take the place of its keys; those of ``settings`` are added to its own. Raises ``InputError``
+    that names file, line and key.
     """
-    file = _changed(read_wiring_file(path, "`title` and `hypothesis`"), changes or {})
-    return ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), path.parent, file)
+    file = _changed(read_spec_file(path, "`title` and `hypothesis`"), changes or {})
+    return list(_experiments_in(file, path.parent))
 
 
-def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
+def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
+    if file.data.get("matrix") is None:
+        yield ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), folder, file)
+        return
+    matrix = file.check(Matrix, ("matrix",), file.data["matrix"])
+    file.check(Experiment, (), {**_with_checked_arms(file), "matrix": matrix})
+    try:
+        cells = expanded(file.data, matrix)
+    except ValueError as error:
+        raise file.error(("matrix",), str(error)) from None
+    for data in cells:
+        yield from _experiments_in(replace(file, data=data), folder)
+
+
+def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
     """The ``Experiment`` of that ``module:name``, which may lie in this folder; paths are taken from here.
 
-    ``changes`` as of ``load_experiment``. Raises ``InputError``; ``WiringError`` for a bad change.
+    ``changes`` as of ``load_experiments``. Raises ``InputError``.
     """
     module_name, _, attribute = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
@@ -47,21 +73,30 @@ def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> Exp
         raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
     if not isinstance(given, Experiment):
         raise InputError(f"{name}: must be a windtunnel.experiments.experiment.Experiment, not {given!r:.60}")
-    file = _changed(WiringFile(name, given.model_dump(exclude_unset=True)), changes or {})
-    return ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), Path(), file)
+    file = _changed(SpecFile(name, given.model_dump(exclude_unset=True)), changes or {})
+    return list(_experiments_in(file, Path()))
 
 
-def _changed(file: WiringFile, changes: Mapping[str, Any]) -> WiringFile:
+def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
     settings = file.data.get("settings") or {}
     if isinstance(settings, dict) and "settings" in changes:
         changes = {**changes, "settings": {**settings, **changes["settings"]}}
     return replace(file, data={**file.data, **changes})
 
 
-def _with_checked_arms(file: WiringFile) -> dict[str, Any]:
+def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
     """The data with each arm checked by itself, so that a mistake in one is explained by the keys of arms."""
     data = dict(file.data)
-    for key, kind in (("baseline", Baseline), ("method", Arm)):
+    safety = data.get("safety")
+    if isinstance(safety, dict) and safety.get("blast_radius") is not None:
+        radius = file.check(BlastRadius, ("safety", "blast_radius"), safety["blast_radius"])
+        data["safety"] = {**safety, "blast_radius": radius}
+    for key, kind in (
+        ("baseline", Baseline),
+        ("method", Arm),
+        ("safety", Safety),
+        ("limits", Spending),
+    ):
         if data.get(key) is not None:
             data[key] = file.check(kind, (key,), data[key])
     variants = data.get("variants")

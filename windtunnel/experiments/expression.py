@@ -21,6 +21,7 @@ from windtunnel.experiments.bounds import COMPARISONS, Bounds, Truth, every, exa
 
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01}
 _QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
+_LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
 _LONGEST = 500
 _SIGNS: Mapping[type[ast.cmpop], str] = {
@@ -74,6 +75,14 @@ def parse_expression(text: str) -> Expression:
         raise ExpressionError("cannot be read; write it like: success_rate >= 0.9 and no duplicate") from None
     names = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     return Expression(text.strip(), tuple(names), tree)
+
+
+def quantity_of(text: str, *units: str) -> float:
+    """A number by itself or with one of these units: of ``200 ms`` 0.2. Raises ``ExpressionError``."""
+    found = _LONE_QUANTITY.fullmatch(text.strip())
+    if found is None or (found[2] and found[2] not in units):
+        raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")
+    return float(found[1]) * (_UNITS[found[2]] if found[2] else 1)
 
 
 def _check_statement(node: ast.expr) -> None:

@@ -1,37 +1,64 @@
-"""Flies an experiment: its arms one after the other in one lab, episodes side by side on lanes."""
+"""Flies an experiment: its arms one after the other, by an engine, and judges them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from windtunnel.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from windtunnel.core.interrupts import INTERRUPTED
-from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import ExperimentPlan
+from windtunnel.experiments.conclusion import conclude, unwatched_bounds
+from windtunnel.experiments.engine import Cockpit, Engine, FlyArm
 from windtunnel.experiments.saved import SavedExperiment
 from windtunnel.experiments.verdict import ExperimentVerdict, FlownArm, Judged, judge_experiment
-from windtunnel.lab.demo import Airspace, in_own_lab
-from windtunnel.lab.process import ProcessLog
-from windtunnel.lab.toxiproxy import Choice
+from windtunnel.experiments.watch import Watch
 
-_CODES: dict[ExperimentVerdict, int] = {"held": 0, "deviated": DEVIATED, "unknown": UNKNOWN}
+_CODES: dict[ExperimentVerdict, int] = {
+    "held": 0,
+    "deviated": DEVIATED,
+    "unknown": UNKNOWN,
+    "aborted": UNKNOWN,
+}
 
 
 @dataclass
 class FlownExperiment:
-    """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with."""
+    """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with.
+
+    ``rollback``: ``verified``, or why it cannot be said that all toxics are gone. ``flight``: what the flight
+    that has just ended took, empty for one that was only read.
+    """
 
     saved: SavedExperiment
     arms: list[FlownArm] = field(default_factory=list)
     judged: Judged | None = None
     code: int = LAB_FAILED
+    rollback: str = ""
+    flight: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to be flown; else it can be resumed."""
+        return self.saved.is_done(self.arms) and not any(arm.missing for arm in self.arms)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether it ended before all was flown; one that was aborted stays so."""
+        if self.judged is None:
+            return self._without_verdict is None
+        return not self.is_whole and self.judged.verdict != "aborted"
 
     @property
     def plan(self) -> ExperimentPlan:
         return self.saved.plan
+
+    @property
+    def _without_verdict(self) -> str | None:
+        return "flown" if self.plan.is_flight and self.code == 0 else None
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object; without a verdict it has ``null``."""
@@ -39,16 +66,21 @@ class FlownExperiment:
         return {
             "experiment": self.saved.experiment_id,
             "title": self.plan.experiment.title,
+            "description": self.plan.experiment.description,
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
-            "verdict": judged.verdict if judged else None,
+            "verdict": judged.verdict if judged else self._without_verdict,
             "because": judged.because if judged else "it was not flown to its end",
+            "rollback": self.rollback or None,
+            "flight": dict(self.flight) or None,
             "checks": [asdict(check) for check in judged.checks] if judged else [],
             "arms": [
                 {
                     "arm": arm.name,
                     "run_ids": list(arm.run_ids),
                     "failure": arm.failure,
+                    "invalid": dict(arm.invalid),
+                    "flown_again": list(arm.flown_again),
                     "measures": {name: measure.shown for name, measure in arm.measures.items()},
                 }
                 for arm in self.arms
@@ -59,68 +91,64 @@ class FlownExperiment:
 def judged_again(saved: SavedExperiment) -> FlownExperiment:
     """An experiment as its histories show it, nothing flown."""
     arms = [saved.arm_as_flown(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
-    done = saved.is_done(arms) and not any(arm.failure for arm in arms)
-    judged = judge_experiment(arms) if done else None
-    return FlownExperiment(saved, arms, judged, _CODES[judged.verdict] if judged else UNKNOWN)
+    flight = FlownExperiment(saved, arms, code=UNKNOWN)
+    if saved.plan.is_flight:
+        flight.code = 0 if flight.is_whole and not any(arm.failure for arm in arms) else UNKNOWN
+    elif arms and (saved.end.aborted or saved.end.limited or flight.is_whole):
+        _judge(flight)
+    return flight
 
 
-@dataclass(frozen=True)
-class Cockpit:
-    """How an experiment is flown. ``workers``: so many episodes side by side, each on a lane.
-
-    ``say`` takes sentences for people; ``verbose`` has the runs print on the console, not into files.
-    """
-
-    toxiproxy: Choice
-    say: Callable[[str], None]
-    arm_flown: Callable[[FlownArm], None]
-    workers: int = 1
-    verbose: bool = False
-
-
-def fly_experiment(saved: SavedExperiment, how: Cockpit) -> FlownExperiment:
+def fly_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> FlownExperiment:
     """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
 
     The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
-    cannot be written.
+    cannot be written, ``InputError`` for one that was aborted.
     """
+    if aborted := saved.end.aborted:
+        raise InputError(
+            f"{saved.experiment_id} was aborted ({aborted}) and stays so;"
+            f" windtunnel rerun {saved.experiment_id} flies it from its beginning"
+        )
+    saved.forget_end()
     flight = FlownExperiment(saved)
-    lanes = min(how.workers, len(saved.plan.prompts))
+    watch = Watch(saved, how.halt, how.progress)
 
-    def fly(lab: Airspace) -> int:
+    def fly_arms(fly_arm: FlyArm) -> int:
+        if saved.plan.is_flight:
+            return fly_arm(saved.plan.arms[0])
         for arm in saved.plan.arms:
             began = time.monotonic()
-            if _fly_arm(lab, saved, arm, how, lanes) == INTERRUPTED:
+            with watch.over(arm):
+                code = fly_arm(arm)
+                for _ in range(saved.retry_invalid):
+                    if code == INTERRUPTED or how.halt.asked or not saved.left_of(arm):
+                        break
+                    code = fly_arm(arm)
+            if code == INTERRUPTED:
                 return INTERRUPTED
             flight.arms.append(saved.arm_as_flown(arm))
             how.arm_flown(flight.arms[-1])
             how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
-            if saved.is_done(flight.arms):
+            if how.halt.asked or saved.is_done(flight.arms):
                 break
-        flight.judged = judge_experiment(flight.arms)
-        return _CODES[flight.judged.verdict]
+        return 0
 
-    flight.code = in_own_lab(saved.plan.configuration, how.toxiproxy, how.say, fly, lanes)
+    flight.code = engine.fly(saved, how, fly_arms)
+    flight.flight = {**watch.taken, "workers": how.workers}
+    if flight.code == 0 and not saved.plan.is_flight:
+        _judge(flight)
     saved.write_verdict(flight.as_json())
     return flight
 
 
-def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, lanes: int) -> int:
-    """Deals what is left of the arm out to the lanes, a run each; the gravest of their exit codes."""
-    plan, flown = saved.plan, saved.history_of(arm).flown
-    left = [prompt for prompt in plan.prompts if prompt.key not in flown]
-    hands = [left[lane::lanes] for lane in range(lanes) if left[lane::lanes]]
-    if not hands:
-        return 0
-    how.say(f"{arm.name}: {len(left)} episodes" + (f", {len(hands)} at a time" if len(hands) > 1 else ""))
-    run_ids = saved.next_run_ids(arm, len(hands))
-
-    def fly_hand(lane: int) -> int:
-        prompts = saved.write_prompts(hands[lane], run_ids[lane])
-        log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_ids[lane]}.txt")
-        configuration = replace(plan.configuration, settings=arm.settings, prompts=prompts)
-        words = [f"--run-id={run_ids[lane]}"]
-        return lab.run(configuration, words, None if how.verbose else log, lane)
-
-    with ThreadPoolExecutor(len(hands)) as pool:
-        return max(pool.map(fly_hand, range(len(hands))))
+def _judge(flight: FlownExperiment) -> None:
+    """Gives the flight its verdict, exit code and rollback."""
+    saved, end = flight.saved, flight.saved.end
+    if flight.is_whole:
+        end = replace(end, limited="")  # it was reached when nothing was left to be flown
+    flight.rollback = end.rollback or saved.rollback_by_histories()
+    experiment = flight.plan.experiment
+    unwatched = unwatched_bounds(experiment.safety, experiment.limits, flight.arms)
+    flight.judged = conclude(judge_experiment(flight.arms), end, flight.rollback, unwatched)
+    flight.code = _CODES[flight.judged.verdict]

@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
+from windtunnel.experiments.arms import ExperimentPlan, PlannedArm, at_dose, between_controls
 from windtunnel.experiments.verdict import Judged
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.faults.sets.chaos_level import capped, scaled
-
-_CHANCES = ("toxic_prob", "error_prob")
 
 
 @dataclass(frozen=True)
 class StressLevel:
-    """A dose of one arm. ``capped``: what it would strike with a chance above 1, and strikes always."""
+    """A dose of one arm."""
 
     arm: str
     level: float
     planned: PlannedArm
-    capped: tuple[str, ...]
 
 
 def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel]:
@@ -35,8 +30,8 @@ def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel
 
 def stressed(plan: ExperimentPlan, levels: Sequence[StressLevel]) -> ExperimentPlan:
     """The plan with these arms between its controls."""
-    first, last = plan.arms[0], plan.arms[-1]
-    return replace(plan, arms=(first, *(level.planned for level in levels), last))
+    controls = plan.arms[0], plan.arms[-1]
+    return replace(plan, arms=between_controls(controls, [level.planned for level in levels]))
 
 
 def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
@@ -57,17 +52,6 @@ def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
 
 
 def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[StressLevel]:
-    faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
     for level in levels:
-        chances = {name: getattr(arm.settings, name) * level for name in _CHANCES}
-        over = [*capped(faults, level), *(name for name, chance in chances.items() if chance > 1)]
-        stronger = scaled(faults, level)
-        settings = arm.settings.model_copy(
-            update={
-                "faults": stronger.dump() if stronger.faults or stronger.toxics else "",
-                "chaos_level": 1.0,
-                **{name: min(1.0, chance) for name, chance in chances.items()},
-            }
-        )
-        name = f"{arm.name}-x{level:g}"
-        yield StressLevel(arm.name, level, replace(arm, name=name, settings=settings), tuple(over))
+        planned = replace(at_dose(arm, level), name=f"{arm.name}-x{level:g}")
+        yield StressLevel(arm.name, level, planned)

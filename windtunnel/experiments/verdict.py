@@ -11,17 +11,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from windtunnel.experiments.assertions.on_arm import Asserted
+from windtunnel.experiments.assertions.result import AssertionResult
 from windtunnel.experiments.experiment import AFTER, CONTROL
 from windtunnel.experiments.expression import parse_expression
-from windtunnel.experiments.measures import Measure, against_control
+from windtunnel.experiments.measures import BUDGET_STRIKES, Measure, against_control
 
-ExperimentVerdict = Literal["held", "deviated", "unknown"]
+ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
 _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "deviated", None: "unknown"}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about one arm. ``measured``: in words; ``episodes``: those that show a deviation."""
+    """One statement about one arm. ``measured``: in words; ``episodes``: those that show a deviation.
+
+    Of an assertion there are also its name, what it ``expected``, the ids of events that show what was
+    measured as ``evidence``, and ``results`` of single episodes.
+    """
 
     arm: str
     statement: str
@@ -29,17 +35,29 @@ class Check:
     measured: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
     episodes: tuple[str, ...] = ()
+    assertion: str = ""
+    expected: str = ""
+    evidence: tuple[str, ...] = ()
+    results: Mapping[str, AssertionResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class FlownArm:
-    """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does."""
+    """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does.
+
+    ``missing``: how many of its episodes were not flown. ``invalid``: why episodes are, by their keys;
+    ``flown_again``: which were in an earlier run, and why.
+    """
 
     name: str
     run_ids: tuple[str, ...]
     hypothesis: tuple[str, ...]
     measures: Mapping[str, Measure]
     failure: str = ""
+    asserted: tuple[Asserted, ...] = ()
+    missing: int = 0
+    invalid: Mapping[str, str] = field(default_factory=dict)
+    flown_again: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,13 +86,27 @@ def judge_experiment(arms: Iterable[FlownArm]) -> Judged:
 def _checks_of(arm: FlownArm, control: FlownArm) -> list[Check]:
     if arm.failure:
         return [Check(arm.name, "the arm is flown", "unknown", message=arm.failure)]
+    strikes = arm.measures.get(BUDGET_STRIKES)
+    by_budgets = strikes is not None and strikes.bounds is not None and strikes.bounds.low > 0
     if arm.name in (CONTROL, AFTER):
-        return [_check(arm.name, text, arm.measures) for text in arm.hypothesis]
+        return [
+            *([_struck_in_calm(arm)] if by_budgets else []),
+            *(_check(arm.name, text, arm.measures) for text in arm.hypothesis),
+        ]
     measures = against_control(arm.measures, control.measures) if not control.failure else arm.measures
-    struck = _check(arm.name, "faults_delivered > 0", measures)
+    reached = f"faults_delivered + {BUDGET_STRIKES} > 0" if by_budgets else "faults_delivered > 0"
+    struck = _check(arm.name, reached, measures)
     if struck.verdict == "deviated":  # then what the others show is not what the faults did
         return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
-    return [struck, *(_check(arm.name, text, measures) for text in arm.hypothesis)]
+    statements = (_check(arm.name, text, measures) for text in arm.hypothesis)
+    return [struck, *statements, *(_assertion_check(arm.name, asserted) for asserted in arm.asserted)]
+
+
+def _struck_in_calm(arm: FlownArm) -> Check:
+    """That a budget struck where nothing was to be broken: what the arm shows is not the subject's alone."""
+    measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].shown}
+    message = "a budget that strikes without any fault is too small for these prompts"
+    return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
 
 
 def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
@@ -88,6 +120,22 @@ def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
         return Check(arm, text, "unknown", measured, "what is not known of some episodes leaves it open")
     episodes = dict.fromkeys(key for name in expression.names for key in measures[name].episodes)
     return Check(arm, text, _OF_TRUTH[truth], measured, episodes=() if truth else tuple(episodes))
+
+
+def _assertion_check(arm: str, asserted: Asserted) -> Check:
+    result, what = asserted.result, "measured" if asserted.results is None else "passed"
+    return Check(
+        arm,
+        asserted.statement,
+        _OF_TRUTH[result.passed],
+        {what: result.measured} if result.measured else {},
+        result.message,
+        asserted.episodes,
+        result.name,
+        result.expected,
+        result.evidence,
+        asserted.results or {},
+    )
 
 
 def _worst(checks: Iterable[Check]) -> Check | None:

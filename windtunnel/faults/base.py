@@ -21,6 +21,7 @@ _Family = Literal["http", "meaning", "model", "context", "mcp"]
 Where = Literal["any", "tool", "model", "mcp"]
 McpView = Literal["reply", "message", "result"]
 WhyNot = Literal[
+    "spared",  # the blast radius leaves this episode, or this call of it, alone
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
     "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
@@ -34,6 +35,8 @@ WhyNot = Literal[
     "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
 ]
 
+# how the id of what a budget does to a try begins, which no entry of a fault set has
+BUDGET_ID = "budget:"
 MAX_EVIDENCE = 4096
 _MAX_EVIDENCE_BRACKETS = 100
 

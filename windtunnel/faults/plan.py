@@ -98,6 +98,11 @@ class Plan:
     reply_candidates: list[MetFault] = field(default_factory=list)
 
     @property
+    def acts(self) -> bool:
+        """Whether any of its faults may still do something."""
+        return any(not met.settled for met in self.met_faults)
+
+    @property
     def delay(self) -> float:
         """Seconds that the request is to be delayed, by all faults together."""
         return sum(met.delay for met in self.met_faults)
@@ -124,6 +129,11 @@ class Plan:
         """Records for all that are not settled that they change nothing."""
         for met in self.met_faults:
             met.mark_not_injected(why)
+
+
+def spared(plan: Plan) -> Plan:
+    """The same met faults, none of which does anything, since the blast radius leaves the try alone."""
+    return Plan([MetFault(met.id, met.fault, why_not=met.why_not or "spared") for met in plan.met_faults])
 
 
 def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from windtunnel.dialects.http import Request, json_reply
 from windtunnel.faults.base import Act, Changed, Try
+from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.fault_set import Entry, FaultSet
-from windtunnel.faults.sets.selectors import Only
-from windtunnel.faults.sets.triggers import When
 
 # What an entry does to every try that meets it: delays it, changes the request or the reply, changes those
 # replies alone that hold what it can change, or lets some tries pass.
@@ -84,7 +83,7 @@ def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
             continue
         effect, (low, high) = _effect_of(entry), _chances(entry)
         least, most = (1.0, 1.0) if effect == "delay" else (left.least, left.most(effect))
-        conditions = conditions_of(entry.when, entry.only)
+        conditions = conditions_of(entry)
         yield Marginal(entry.id, entry.fault.name, link, low * least, high * most, conditions)
         left.take(effect, low, high)
 
@@ -92,7 +91,9 @@ def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
 def _chances(entry: Entry) -> tuple[float, float]:
     """The least and the greatest chance that a try meets it, where its conditions allow that."""
     when, chance = entry.when, entry.when.probability
-    rises_from_0 = entry.fault.chooses or (when.window is not None and when.window.ramp > 0)
+    rises_from_0 = (
+        entry.fault.chooses or entry.dose.rises or (when.window is not None and when.window.ramp > 0)
+    )
     stays_met = when.persistent and chance > 0
     return 0.0 if rises_from_0 else chance, 1.0 if stays_met else chance
 
@@ -103,7 +104,7 @@ def _effect_of(entry: Entry) -> _Effect:
     act = fault.act(Try("model", "openai_chat", Request(), "", 1, 1, 1, 1, lambda _: 0.5))
     if isinstance(act, Act) and act.only_delays:
         return "delay"
-    if not isinstance(act, Act) or fault.chooses or conditions_of(entry.when, entry.only):
+    if not isinstance(act, Act) or fault.chooses or conditions_of(entry):
         return "some_tries"
     if act.answer is not None or act.request is not None or act.copies != 1:
         return "request"
@@ -112,12 +113,24 @@ def _effect_of(entry: Entry) -> _Effect:
     return "reply" if always else "some_replies"
 
 
-def conditions_of(when: When, only: Only) -> str:
-    """Triggers and selectors as they stand in a file, on one line; empty without any."""
-    given = when.model_dump(mode="json", exclude_defaults=True)
+def conditions_of(entry: Entry) -> str:
+    """Triggers, selectors and dose as they stand in a file, on one line; empty without any."""
+    given = entry.when.model_dump(mode="json", exclude_defaults=True)
     given.pop("probability", None)
-    given |= only.model_dump(mode="json", exclude_defaults=True, by_alias=True)
-    return ", ".join(name if value is True else f"{name} {_plain(value)}" for name, value in given.items())
+    given |= entry.only.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+    named = given.pop("episodes", ())
+    if named:
+        given["episodes"] = " or ".join(named)
+    parts = [name if value is True else f"{name} {_plain(value)}" for name, value in given.items()]
+    return ", ".join([*parts, *dose_shown(entry.dose)])
+
+
+def dose_shown(dose: Dose) -> list[str]:
+    """How many links one draw strikes, and in which parts of the attempt, in words; empty for all of it."""
+    together = ["all links by one draw"] if dose.together else []
+    if dose.duration:
+        return [*together, f"ends after {dose.duration:g} s"]
+    return [*together, *map(str, dose.spans)]
 
 
 def _plain(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -18,8 +19,11 @@ from starlette.routing import Route
 from windtunnel.core.sockets import Address
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, load_set
+from windtunnel.gateway.budgets.keeper import keeper_of
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.gateway.lane import ForeignLink, Lane, Run
+from windtunnel.gateway.lane import Lane
+from windtunnel.gateway.lane_attempt import LaneAttempt
+from windtunnel.gateway.run import ForeignLink, Run
 from windtunnel.history.writer import Writer, history_file
 from windtunnel.links.link import Link
 from windtunnel.settings.settings import Settings, SettingsError, load_frozen
@@ -61,6 +65,19 @@ class _Faults(_Attempt):
     faults: str
 
 
+class _Changes(_Attempt):
+    changes: dict[str, list[int]]
+
+
+class _Released(_Attempt):
+    link: str
+    call: int = Field(ge=1)
+
+
+class _Turn(_Attempt):
+    turn: int = Field(ge=1)
+
+
 class _Found(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -88,7 +105,11 @@ class Runs:
         except OSError as error:
             raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
-            return Run(run_id, settings, writer, self._model(settings), lane.links)
+            budgets = keeper_of(settings, self._state_db.parent, lane.number, time.time)
+            return Run(run_id, settings, writer, self._model(settings), lane.links, budgets)
+        except OSError as error:
+            writer.close()
+            raise ControlError(503, "budgets_failed", f"the run's budget cannot be kept: {error}") from None
         except (ForeignLink, SettingsError) as error:
             writer.close()
             code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
@@ -126,6 +147,9 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: 
             Route("/lanes/{lane:int}", api.show, methods=["GET"]),
             Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
             Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
+            Route("/lanes/{lane:int}/calls", api.expect_changes, methods=["PUT"]),
+            Route("/lanes/{lane:int}/calls", api.release, methods=["POST"]),
+            Route("/lanes/{lane:int}/turn", api.begin_turn, methods=["PUT"]),
             Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
         ],
@@ -169,15 +193,31 @@ class _Api:
     async def set_faults(self, request: Request) -> JSONResponse:
         """That fault set is in force from the attempt's next request on, and for the rest of the run."""
         lane, body = _lane(self._lanes, request), await _body(request, _Faults)
-        run, attempt = lane.run, lane.attempt
-        if run is None or attempt is None or not attempt.is_(body.episode, body.attempt):
-            raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
+        run = _attempt_of(lane, body).run
         try:
             fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY, None)
             run.configure(body.number, fault_set, body.episode, body.attempt)
         except (FaultSetError, ForeignLink) as error:
             raise ControlError(409, "faults_refused", str(error)) from None
         _check_history(run)
+        return JSONResponse(_status(lane))
+
+    async def expect_changes(self, request: Request) -> JSONResponse:
+        """Before these calls of each link its toxics change: they wait until they are released."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Changes)
+        _attempt_of(lane, body).held_calls.expect(body.changes)
+        return JSONResponse(_status(lane))
+
+    async def release(self, request: Request) -> JSONResponse:
+        """The toxics are as that call is to meet them."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Released)
+        _attempt_of(lane, body).held_calls.release(body.link, body.call)
+        return JSONResponse(_status(lane))
+
+    async def begin_turn(self, request: Request) -> JSONResponse:
+        """Requests that come from now on are of that turn of the user."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Turn)
+        _attempt_of(lane, body).turn = body.turn
         return JSONResponse(_status(lane))
 
     async def open_link(self, request: Request) -> JSONResponse:
@@ -218,6 +258,14 @@ def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     if number not in lanes:
         raise ControlError(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
     return lanes[number]
+
+
+def _attempt_of(lane: Lane, body: _Attempt) -> LaneAttempt:
+    """The attempt in progress, if it is the one that is meant."""
+    attempt = lane.attempt
+    if attempt is None or not attempt.is_(body.episode, body.attempt):
+        raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
+    return attempt
 
 
 async def _body(request: Request, model: type[_Model]) -> _Model:

@@ -21,14 +21,17 @@ from windtunnel.gateway.closed_networks import closed_networks
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.control import Runs, create_app
 from windtunnel.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
+from windtunnel.gateway.held_calls import CallNotes
 from windtunnel.gateway.intercept.egress import Egress, dialled_from
-from windtunnel.gateway.lane import Lane, LinkListener
+from windtunnel.gateway.lane import Lane
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.gateway.stdio.arrival import StdioArrival
 from windtunnel.gateway.stdio.servers import StdioServers
 from windtunnel.history.logs import Logs
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import redactor
+from windtunnel.state.held_calls import HeldCall
 
 if TYPE_CHECKING:
     from windtunnel.gateway.intercept.tls_listener import InterceptedLinks
@@ -79,7 +82,8 @@ class Gateway:
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host)
-        self.lane = Lane(topology.lane, topology.links)
+        self._call_notes = CallNotes(state_db, self._let_go)
+        self.lane = Lane(topology.lane, topology.links, tell=self._call_notes.tell)
         self._stdio_servers = StdioServers(topology.lab_id)
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
@@ -118,7 +122,16 @@ class Gateway:
                 tunnels.cancel()
             self.lane.close("the gateway was stopped")
             self._stdio_servers.close()
+            self._call_notes.close()
             await serving
+
+    def _let_go(self, held: HeldCall, failure: str) -> None:
+        """The manager cannot be told of a call: it goes on, and the lane is unfit, its toxics being wrong."""
+        run, attempt = self.lane.run, self.lane.attempt
+        if run is not None and attempt is not None and run.run_id == held.run_id:
+            run.failure = run.failure or failure
+            if attempt.is_(held.episode, held.attempt):
+                attempt.held_calls.release(held.link, held.call)
 
     def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
         """The way out of the front, where there is one."""

@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from windtunnel.history.events import (
+    BudgetSpent,
+    BudgetUnknown,
+    BudgetWarned,
     ConnectionEnded,
     Event,
     Exchange,
@@ -32,6 +35,8 @@ def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
 
 def _writer_of(event: Event) -> str:
     """The process that writes such events, each of which has a file of its own."""
+    if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
+        return "agent" if event.of_subject else "gateway"
     if isinstance(event, Exchange | FaultsSet):
         return "gateway"
     if isinstance(event, ConnectionEnded):

@@ -10,6 +10,7 @@ front, which takes intercepted connections, ``front-<lane>.jsonl``.
 
 from __future__ import annotations
 
+from windtunnel.history.budget_events import BudgetSpent, BudgetUnknown, BudgetWarned
 from windtunnel.history.caller_events import (
     ModelCall,
     RefusedBecause,
@@ -19,7 +20,7 @@ from windtunnel.history.caller_events import (
     ToolTry,
 )
 from windtunnel.history.front_events import ConnectionEnded, HowEnded, TapKind
-from windtunnel.history.gateway_events import LAB_MODEL, Exchange, FaultMet, FaultsSet
+from windtunnel.history.gateway_events import LAB_MODEL, Exchange, FaultMet, FaultsSet, ShadowMet, StruckReply
 from windtunnel.history.manager_events import LinkOpened, ToxicsAction, ToxicsChanged
 from windtunnel.history.run_events import (
     SELF_TEST,
@@ -37,6 +38,8 @@ from windtunnel.history.run_events import (
     RunSealed,
     RunStarted,
     SealedFile,
+    ShadowToxic,
+    TurnBegun,
     WentPastLab,
     WorldProbed,
     WorldRead,
@@ -48,6 +51,9 @@ __all__ = [
     "AttemptArmed",
     "AttemptEnded",
     "AttemptHealed",
+    "BudgetSpent",
+    "BudgetUnknown",
+    "BudgetWarned",
     "ConnectionEnded",
     "EndedBy",
     "EpisodeJudged",
@@ -69,12 +75,16 @@ __all__ = [
     "RunSealed",
     "RunStarted",
     "SealedFile",
+    "ShadowMet",
+    "ShadowToxic",
+    "StruckReply",
     "TapKind",
     "ToolCallRefused",
     "ToolCalled",
     "ToolTry",
     "ToxicsAction",
     "ToxicsChanged",
+    "TurnBegun",
     "WentPastLab",
     "WorldProbed",
     "WorldRead",
@@ -89,6 +99,7 @@ Event = (
     | ToolCalled
     | ToolCallRefused
     | AttemptEnded
+    | TurnBegun
     | WentPastLab
     | AttemptHealed
     | WorldRead
@@ -99,6 +110,9 @@ Event = (
     | Note
     | Exchange
     | FaultsSet
+    | BudgetWarned
+    | BudgetSpent
+    | BudgetUnknown
     | LinkOpened
     | ToxicsChanged
     | ConnectionEnded

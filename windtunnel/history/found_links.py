@@ -19,7 +19,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     """
     events = list(events)
     opened = [event for event in events if isinstance(event, LinkOpened)]
-    spoke_mcp = {event.link for event in events if isinstance(event, Exchange) and event.dialect == MCP.name}
+    spoke_mcp = {event.link for event in events if isinstance(event, Exchange) and _is_of_mcp(event)}
     if not (opened or spoke_mcp):
         return events
     by_attempt: defaultdict[tuple[str, int], list[LinkOpened]] = defaultdict(list)
@@ -39,6 +39,15 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
         return event
 
     return [completed(event) for event in events]
+
+
+def tells_of_found_link(event: Event) -> bool:
+    """Whether the event can change what others say of a link that was found."""
+    return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _is_of_mcp(event))
+
+
+def _is_of_mcp(event: Exchange) -> bool:
+    return event.dialect == MCP.name
 
 
 def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.dialects.mcp import ToolAnswer
-from windtunnel.faults.base import WhyNot
+from windtunnel.faults.base import BUDGET_ID, WhyNot
 
 # the link of the lab's model: ``ModelCall`` is of the lab's own agent, which has no other
 LAB_MODEL = "model"
@@ -17,7 +17,8 @@ LAB_MODEL = "model"
 class FaultMet:
     """A fault that one request has met, and what became of it.
 
-    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``. ``why_not``: why it was not injected;
+    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``, ``budget:`` and the budget's name for
+    what a budget did. ``why_not``: why it was not injected;
     ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
     ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
     ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
@@ -39,6 +40,42 @@ class FaultMet:
     causes: list[ErrorKind] | None = None
     acted_ms: float | None = None
     answered: bool | None = None
+
+    @property
+    def of_budget(self) -> bool:
+        """Whether a budget did it, and no fault of a set."""
+        return self.id.startswith(BUDGET_ID)
+
+
+@dataclass(frozen=True)
+class StruckReply:
+    """A reply that a fault or a toxic struck: ``natural`` is what the upstream said, ``observed`` what the
+    client got.
+
+    Each is the first 4 KiB of the body as text, without secrets; ``*_cut``: there was more, or it is no text.
+    ``natural`` is None where the upstream was not asked or began no reply, ``observed`` where the client got
+    none. The statuses are the exchange's own: ``answered`` and ``status``. ``toxic``: the attempt has a toxic
+    between the gateway and the client, so that ``observed`` is what set out to it; what arrived is in the
+    client's own record.
+    """
+
+    natural: str | None = None
+    observed: str | None = None
+    natural_cut: bool = False
+    observed_cut: bool = False
+    toxic: bool = False
+
+
+@dataclass(frozen=True)
+class ShadowMet:
+    """A fault of another ``arm`` that a request of the control would have met: ``id`` and ``kind`` as there.
+
+    Nothing came of it: it was not delivered, and explains no error.
+    """
+
+    arm: str
+    id: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +111,9 @@ class Exchange:
     first text or tool call went out to the client. What the reply does not tell is None.
     ``tls``: ``fresh`` for the first request of a TLS connection, whose handshake crossed the link's toxics,
     too; ``kept`` for a later one; empty without TLS. ``request_ms``: until its request was whole, where that
-    took 10 ms or more, else 0.
+    took 10 ms or more, else 0. ``struck``: both sides of a reply that a fault acted on, or that had a toxic
+    before it; None for any other.
+    ``shadows``: the faults of other arms that it would have met there.
     """
 
     start: float
@@ -121,6 +160,8 @@ class Exchange:
     first_token_ms: float | None = None
     tls: Literal["", "fresh", "kept"] = ""
     request_ms: float = 0.0
+    struck: StruckReply | None = None
+    shadows: list[ShadowMet] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
 
     @property

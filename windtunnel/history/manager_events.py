@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from windtunnel.toxiproxy.planned import PlannedToxic
 
-ToxicsAction = Literal["armed", "ended", "healed", "repaired", "disturbed"]
+ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class LinkOpened:
 class ToxicsChanged:
     """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
 
-    ``action``: armed, ended (the time of some planned toxics was over, which are in ``ended``), healed,
-    repaired, disturbed. ``begun``: when it began to end them, so that they were gone between then and ``t``.
+    ``action``: armed; started (the time of some planned toxics had come, which are in ``started`` with the
+    attributes of their dose, or they got another dose; others may have ended at the same moment); ended (the
+    time of those in ``ended`` was over); healed, repaired, disturbed. ``begun``: when it began with that
+    change, so that it came into force between then and ``t``.
     """
 
     t: float
@@ -41,4 +43,5 @@ class ToxicsChanged:
     detail: str = ""
     ended: list[PlannedToxic] = field(default_factory=list)
     begun: float = 0.0
+    started: list[PlannedToxic] = field(default_factory=list)
     event: Literal["toxics_changed"] = "toxics_changed"

@@ -49,6 +49,7 @@ class RunStarted:
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
     ``flown_by``: the words of the command line that give this wiring, none for the lab's own.
+    ``versions``: what it was flown with, by name; empty in the history of a version that did not say.
     ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
     """
 
@@ -65,6 +66,7 @@ class RunStarted:
     links: list[dict[str, Any]] = field(default_factory=list)
     flown_by: list[str] = field(default_factory=list)
     subject_kind: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -101,8 +103,19 @@ class EpisodeStarted:
 
 
 @dataclass(frozen=True)
+class ShadowToxic:
+    """A toxic that an attempt of the control would have had in another ``arm``. It was not armed."""
+
+    arm: str
+    toxic: PlannedToxic
+
+
+@dataclass(frozen=True)
 class AttemptArmed:
-    """The plan's toxics are in force, read back. ``configuration``: the fault set that it was drawn from."""
+    """The plan's toxics are in force, read back. ``configuration``: the fault set that it was drawn from.
+
+    ``shadows``: the toxics of other arms that it would have had there.
+    """
 
     t: float
     episode: str
@@ -110,7 +123,23 @@ class AttemptArmed:
     arming_ms: float
     toxics: list[PlannedToxic]
     configuration: int = 0
+    shadows: list[ShadowToxic] = field(default_factory=list)
     event: Literal["attempt_armed"] = "attempt_armed"
+
+
+@dataclass(frozen=True)
+class TurnBegun:
+    """The user's next turn of a conversation begins, from 2 on; what strikes in it is in force.
+
+    ``text``: what is said in it; empty in histories of before it was kept.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    turn: int
+    text: str = ""
+    event: Literal["turn_begun"] = "turn_begun"
 
 
 @dataclass(frozen=True)
@@ -119,7 +148,8 @@ class AttemptEnded:
 
     ``error_class``: what failed where an error ended it: the agent itself, a server (it answered with an
     error), or the network (no whole answer came). ``answers``: those to the turns of a conversation, the last
-    of which is ``response``.
+    of which is ``response``; ``turn_ends``: when each of them was there, None where the subject was not asked
+    turn by turn, or by a version that did not keep it.
     """
 
     episode: str
@@ -134,6 +164,7 @@ class AttemptEnded:
     error: str | None
     error_class: ErrorClass = "none"
     answers: list[str] = field(default_factory=list)
+    turn_ends: list[float] | None = None
     event: Literal["attempt_ended"] = "attempt_ended"
 
 

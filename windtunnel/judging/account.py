@@ -1,7 +1,8 @@
 """The account of a run's faults: how many of each came how far, why no further, and the canaries. Pure.
 
-Each row counts one entry of a fault set under one configuration (the run's own set is number 0), or one kind
-of what ``TOXIC_PROB`` or ``ERROR_PROB`` drew. Every table of faults is made of these rows.
+Each row counts one entry of a fault set under one configuration (the run's own set is number 0), one kind of
+what ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one kind of what a budget did. Every table of faults is made of
+these rows.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ _RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and
 class FaultAccount:
     """How many faults of one entry, or of one kind without an entry, reached each stage.
 
-    ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic; it
-    is None where the fault set cannot be read. ``met`` and what comes after it is None for toxics whose
-    callers kept no record: nobody can tell. ``delivered_by``: how many of the injected (of toxics, met) were
-    to be shown by which side; see ``FaultRecord``. ``why_not``: why some were not observed.
+    ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic, each
+    outage of several in a row by itself; it is None where the fault set cannot be read. ``met`` and what
+    comes after it is None for toxics whose callers kept no record: nobody can tell. ``delivered_by``: how
+    many of the injected (of toxics, met) were to be shown by which side; see ``FaultRecord``. ``why_not``:
+    why some were not observed.
     ``canary``: of an entry that every eligible request must meet, whether it did: ``unknown`` if there was
     none that it could change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did
     wrong.
@@ -100,7 +102,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     armed = [event for event in events if isinstance(event, AttemptArmed)]
     by_row: defaultdict[_RowKey, list[FaultRecord]] = defaultdict(list)
     for record in records:
-        kind = "" if record.entry else record.kind
+        kind = record.kind if not record.entry or record.source == "budget" else ""
         by_row[record.configuration, record.entry, record.source, kind].append(record)
     rows: list[FaultAccount] = []
     notes: list[str] = []
@@ -111,11 +113,12 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             problem = f"configuration {number}: {error}"
             notes.append(f"faults not accounted for, this version cannot read them: {problem}")
             continue
-        attempts = sum(attempt.configuration == number for attempt in armed)
         for toxic in faults.toxics:
+            attempts = sum(a.configuration == number and toxic.strikes(a.episode) for a in armed)
             drawn = by_row.pop((number, toxic.id, "toxic", ""), [])
             key: _RowKey = (number, toxic.id, "toxic", toxic.spec.kind)
-            rows.append(_row(key, toxic.links, attempts * len(toxic.links), drawn))
+            possible = attempts * len(toxic.links) * max(len(toxic.spans), 1)
+            rows.append(_row(key, toxic.links, possible, drawn))
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
@@ -147,6 +150,8 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
         return True
     if exchange.identity == "mismatch" or not exchange.request_complete:
         return False
+    if not entry.only.in_episode(exchange.episode):
+        return False
     if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
         return False  # a link that was found may speak MCP, and plain HTTP beside it
     only, path = entry.only, exchange.target.partition("?")[0]
@@ -158,7 +163,7 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
 def _of_entry(
     configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
 ) -> FaultAccount:
-    certain = entry.when.certain and not entry.fault.chooses
+    certain = entry.certain and not entry.fault.chooses
     passed = sum(all(met.id != entry.id for met in exchange.faults) for exchange in eligible)
     failures = Counter(
         record.why_not + (f": {record.detail}" if record.detail else "")

@@ -1,8 +1,9 @@
 """The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
 
 ``id`` and ``expect`` may be absent, and ``"turns": [text, ...]`` may stand for ``prompt``: what is said in a
-conversation, one after the other. The key of an entry, its ``id`` or a hash of its text, is what its faults
-are drawn by: they depend neither on its place nor on other entries.
+conversation, one after the other. ``"next_turn": "module:function"`` makes further turns from what was said,
+up to ``"most_turns"`` in all. The key of an entry, its ``id`` or a hash of its text, is what its faults are
+drawn by: they depend neither on its place nor on other entries.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,14 @@ from typing import Any
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_json import unique
 from windtunnel.core.user_errors import InputError
+from windtunnel.core.user_functions import load_function
 from windtunnel.history.events import PromptsSource
 from windtunnel.judging.oracle.expect import parse_expect
 from windtunnel.judging.prompt_keys import checked_id, numbered, turns_key
+from windtunnel.judging.prompt_turns import NextTurn, next_turn_of, turns_of
 from windtunnel.links.links import Links
 
-_NAMES = ("prompt", "turns", "id", "expect")
-_MOST_TURNS = 50
+_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "most_turns")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
 
 
@@ -37,6 +40,7 @@ class Prompt:
     """``key`` names its episode. ``place`` is where the entry stands in the file, from 1.
 
     ``turns`` are those of a conversation, and ``text`` all of them; empty where the text is all there is.
+    ``next_turn``: who makes further ones.
     """
 
     key: str
@@ -44,6 +48,11 @@ class Prompt:
     expect: Mapping[str, Any] | None = None
     place: int = 0
     turns: tuple[str, ...] = ()
+    next_turn: NextTurn | None = None
+
+    @property
+    def is_conversation(self) -> bool:
+        return bool(self.turns or self.next_turn)
 
 
 @dataclass(frozen=True)
@@ -60,32 +69,41 @@ def load_prompts(
 ) -> Prompts:
     """Reads the file; bad entries are left out and reported.
 
-    ``only`` (keys or places) and ``match`` (words of the text) pick some of the entries, whose keys stay what
-    they are in the whole file. Oracles may ask for requests on these ``links`` alone. Raises ``PromptsError``
-    if no entry is good or one to be picked is not there.
+    ``only`` (keys, patterns of them with ``*``, or places) and ``match`` (words of the text) pick some of the
+    entries, whose keys stay what they are in the whole file. Oracles may ask for requests on these ``links``
+    alone. Raises ``PromptsError`` if no entry is good or one to be picked is not there.
     """
     data = _bytes(path)
     text, entries = _parsed(data, path)
     places = [f"{path}:{line}" for line in _lines_of_entries(text)]
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
-    return _loaded(entries, places, str(path), source, links)
+    return _loaded(entries, places, str(path), source, links, path.parent)
 
 
 def prompts_of_entries(
-    entries: Sequence[object], where: str, only: Sequence[str] = (), links: Links | None = None
+    entries: Sequence[object],
+    where: str,
+    only: Sequence[str] = (),
+    links: Links | None = None,
+    folder: Path = Path(),
 ) -> Prompts:
-    """The same of entries that stand elsewhere, at ``where``. Raises ``PromptsError``."""
-    return _loaded(entries, [where] * len(entries), where, PromptsSource(only=list(only)), links)
+    """The same of entries that stand elsewhere, at ``where`` in that folder. Raises ``PromptsError``."""
+    return _loaded(entries, [where] * len(entries), where, PromptsSource(only=list(only)), links, folder)
 
 
 def _loaded(
-    entries: Sequence[object], places: Sequence[str], where: str, source: PromptsSource, links: Links | None
+    entries: Sequence[object],
+    places: Sequence[str],
+    where: str,
+    source: PromptsSource,
+    links: Links | None,
+    folder: Path,
 ) -> Prompts:
     loaded = Prompts([], source=source)
     keys = _Keys(entries)
     for number, (entry, place) in enumerate(zip(entries, places, strict=True), start=1):
         try:
-            loaded.entries.append(_prompt(entry, number, keys, links))
+            loaded.entries.append(_prompt(entry, number, keys, links, folder))
         except ValueError as error:
             loaded.problems.append(f"{place}: entry {number} is left out: {error}")
     try:
@@ -97,13 +115,24 @@ def _loaded(
 
 def check_turns(prompts: Prompts, holds_them: bool) -> None:
     """Raises ``PromptsError`` for a conversation if the subject holds none."""
-    conversation = next((prompt for prompt in prompts.entries if prompt.turns), None)
+    conversation = next((prompt for prompt in prompts.entries if prompt.is_conversation), None)
     if conversation and not holds_them:
-        where = f"{prompts.source.file}: entry {conversation.place} has {len(conversation.turns)} turns"
+        has = f"{len(conversation.turns)} turns" if conversation.turns else "a next_turn"
+        where = f"{prompts.source.file}: entry {conversation.place} has {has}"
         raise PromptsError(
             f"{where}, and this subject takes one prompt at a time; of a wiring's subjects python holds a"
             " conversation, and service and http do whose request has {conversation} in it"
         )
+
+
+def check_next_turns(prompts: Prompts) -> None:
+    """Loads the functions that make turns, once each. Raises ``PromptsError`` for one that is not there."""
+    makers = {prompt.next_turn.function: prompt for prompt in prompts.entries if prompt.next_turn}
+    for function, prompt in makers.items():
+        try:
+            load_function(function)
+        except ValueError as error:
+            raise PromptsError(f"{prompts.source.file}: entry {prompt.place}: next_turn: {error}") from None
 
 
 def _bytes(path: Path) -> bytes:
@@ -177,29 +206,13 @@ def _unnamed(entry: object) -> list[str]:
     return texts if texts == turns else []
 
 
-def _turns(entry: Mapping[str, Any]) -> list[str]:
-    """What is said in the entry. Raises ``ValueError``."""
-    if "turns" in entry and "prompt" in entry:
-        raise ValueError('has "turns" and a "prompt": one of them is enough')
-    name = "turns" if "turns" in entry else "prompt"
-    turns = entry["turns"] if name == "turns" else [entry.get("prompt")]
-    if not isinstance(turns, list) or not 1 <= len(turns) <= _MOST_TURNS:
-        raise ValueError(f'"turns" must be a list of 1 to {_MOST_TURNS} texts')
-    if not all(isinstance(turn, str) and turn.strip() for turn in turns):
-        shown = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
-        raise ValueError(f"{shown} not empty")
-    if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
-        raise ValueError(f'"{name}" has half a character in it (a lone surrogate)')
-    return [turn.strip() for turn in turns]
-
-
-def _prompt(entry: object, place: int, keys: _Keys, links: Links | None) -> Prompt:
+def _prompt(entry: object, place: int, keys: _Keys, links: Links | None, folder: Path) -> Prompt:
     if not isinstance(entry, dict):
         raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
     for name in entry:
         if name not in _NAMES:
             raise ValueError(f"{name!r} is no key of a prompt{nearest(name, _NAMES)}")
-    turns = _turns(entry)
+    turns, next_turn = turns_of(entry), next_turn_of(entry, folder)
     key = keys.take(entry, place)
     expect = entry.get("expect")
     if expect is not None:
@@ -207,7 +220,7 @@ def _prompt(entry: object, place: int, keys: _Keys, links: Links | None) -> Prom
             raise ValueError('"expect" must be an object')
         parse_expect(expect, links)
     conversation = tuple(turns) if len(turns) > 1 else ()
-    return Prompt(key, "\n".join(turns), expect, place, conversation)
+    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn)
 
 
 def _picked(prompts: Prompts) -> list[Prompt]:
@@ -220,7 +233,7 @@ def _picked(prompts: Prompts) -> list[Prompt]:
         raise ValueError('no prompt in it; it needs [{"prompt": "..."}]')
     if not source.picked:
         return entries
-    keys = {_key_for(name, entries) for name in source.only}
+    keys = {key for name in source.only for key in _keys_for(name, entries)}
     if source.match:
         matching = {prompt.key for prompt in entries if source.match.casefold() in prompt.text.casefold()}
         if not matching:
@@ -231,6 +244,16 @@ def _picked(prompts: Prompts) -> list[Prompt]:
 
 def _hashed(prompt: Prompt) -> str:
     return turns_key(prompt.turns or (prompt.text,))
+
+
+def _keys_for(name: str, entries: Sequence[Prompt]) -> Sequence[str]:
+    """Those that a pattern with ``*`` matches, else the one that is named. Raises ``ValueError``."""
+    if "*" not in name:
+        return [_key_for(name, entries)]
+    matching = [prompt.key for prompt in entries if fnmatchcase(prompt.key, name)]
+    if not matching:
+        raise ValueError(f"--only={name!r}: no prompt has such an id")
+    return matching
 
 
 def _key_for(name: str, entries: Sequence[Prompt]) -> str:

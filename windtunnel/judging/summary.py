@@ -19,6 +19,7 @@ from windtunnel.history.events import (
     WentPastLab,
 )
 from windtunnel.judging.account import FaultAccount, account
+from windtunnel.judging.budget_remarks import budget_remarks
 from windtunnel.judging.findings.finding import Finding
 from windtunnel.judging.findings.rules import findings_in
 from windtunnel.judging.judge import EpisodeJudgement, judge_run
@@ -166,7 +167,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
-        remarks=[*remarks(judgement, torn, refused), *faults.remarks()],
+        remarks=[*remarks(judgement, torn, refused), *faults.remarks(), *budget_remarks(events)],
         differences=judgement.differences,
         went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=findings_in(events),

@@ -39,9 +39,13 @@ class ModelUsage:
 
 def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
     """``prices``: as the run's settings have them."""
+    return usage_of(events, load_prices(prices))
+
+
+def usage_of(events: Iterable[Event], known: Mapping[str, Price]) -> ModelUsage:
+    """``known``: the prices by the models' names."""
     asked = [event for event in events if isinstance(event, Exchange) and event.of_model]
     telling = [e for e in asked if e.tokens_in is not None or e.tokens_out is not None]
-    known = load_prices(prices)
     names = {event.model or "without a name" for event in telling}
     times = [event.first_token_ms for event in asked if event.first_token_ms is not None]
     return ModelUsage(

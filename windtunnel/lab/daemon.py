@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +18,13 @@ import requests
 
 from windtunnel.core import lab_record, lock
 from windtunnel.core.exit_codes import LAB_FAILED
-from windtunnel.core.interrupts import INTERRUPTED
+from windtunnel.core.interrupts import INTERRUPTED, SignalFlag
 from windtunnel.core.process_identity import process_identity, signal_if_same
 from windtunnel.core.shared_files import remove_shared
-from windtunnel.lab.launcher import READY_BOUND_S, Lab, LabError
+from windtunnel.lab.lab_processes import LabError
+from windtunnel.lab.launcher import Lab
 from windtunnel.lab.process import Process, ProcessLog, interruptible, print_to_stderr, python, start
+from windtunnel.lab.readiness import READY_BOUND_S
 from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy
 from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import Configuration, load_configuration, running_lab
@@ -42,7 +43,7 @@ def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
         return _bring_up(configuration, toxiproxy, say, interrupted)
 
 
-def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupted: threading.Event) -> int:
+def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupted: SignalFlag) -> int:
     state = configuration.state.parent
     if lock.is_held(state):
         return _refuse_second_lab(state, say)
@@ -76,7 +77,7 @@ def _refuse_second_lab(state: Path, say: _Say) -> int:
     return LAB_FAILED
 
 
-def _wait_until_up(launcher: Process, state: Path, interrupted: threading.Event) -> bool:
+def _wait_until_up(launcher: Process, state: Path, interrupted: SignalFlag) -> bool:
     end = time.monotonic() + READY_BOUND_S + 5
     while launcher.poll() is None and time.monotonic() < end and not interrupted.is_set():
         lab = running_lab(state)
@@ -129,9 +130,9 @@ def print_status(configuration: Configuration, say: _Say) -> int:
 
 def keep_lab(toxiproxy: str) -> int:
     """The launcher itself: keeps the lab until SIGTERM, or until a part is lost that cannot be replaced."""
-    stop = threading.Event()
+    stop = SignalFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, stop.set)
     try:
         configuration = load_configuration(os.environ)
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
@@ -145,13 +146,14 @@ def keep_lab(toxiproxy: str) -> int:
     return 0
 
 
-def _keep(configuration: Configuration, choice: Choice, stop: threading.Event) -> None:
+def _keep(configuration: Configuration, choice: Choice, stop: SignalFlag) -> None:
     state = configuration.state.parent
     lab_record.remove(state)  # of a launcher that was killed
     with Lab(configuration, choice, stop.is_set) as lab:
         try:
             _publish(lab, state)
-            while not stop.wait(0.05):
+            while not stop.is_set():
+                time.sleep(0.05)
                 dead = lab.dead()
                 if dead == ["manager"]:
                     print_to_stderr("the manager ended; starting its successor, which heals first")

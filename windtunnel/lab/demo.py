@@ -5,23 +5,41 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from threading import Event, Lock
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 
-from windtunnel.core.exit_codes import LAB_FAILED
-from windtunnel.core.interrupts import INTERRUPTED
-from windtunnel.lab.launcher import Lab, LabError
-from windtunnel.lab.process import Process, ProcessLog, interruptible, python, start
+from windtunnel.core.exit_codes import LAB_FAILED, UNKNOWN
+from windtunnel.core.interrupts import INTERRUPTED, SignalFlag
+from windtunnel.core.lifeline import reason_file, stop_file
+from windtunnel.lab.forking import forking
+from windtunnel.lab.halt import Halt
+from windtunnel.lab.lab_processes import LabError
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, interruptible, python, start
+from windtunnel.lab.rollback import verify_rollback
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration
+from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration, without_keys
 
 _RUN_STOP_BOUND_S = 12.0
+_RUN_IMPORTS = ("windtunnel.cli.run",)
+# of the lab's own agent, for which a run would spend two seconds of a processor
+_AGENT_IMPORTS = ("langchain.agents", "langchain.agents.structured_output", "langchain_groq")
 
 
 class Airspace:
     """A lab that is up, in which runs are flown."""
 
-    def __init__(self, lab: Lab, interrupted: Event, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        interrupted: SignalFlag,
+        say: Callable[[str], None],
+        fork: Fork = cannot_fork,
+        halt: Halt | None = None,
+    ) -> None:
         self._lab = lab
+        self._halt = halt or Halt()
+        self._fork = fork
         self._interrupted = interrupted
         self._say = say
         self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
@@ -41,13 +59,20 @@ class Airspace:
         lab = self._lab
         settings = configuration.settings.model_dump_json()
         environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)}, lane)
-        agent = start("agent", python("windtunnel", "run", *arguments), environ, [lab.lifeline_end], log)
+        command = python("windtunnel", "run", *arguments)
+        agent = start("agent", command, environ, [lab.lifeline_end], log, self._fork)
         try:
             while (code := agent.poll()) is None:
                 if self._interrupted.is_set():
                     self._say("interrupted: healing and stopping")
                     _end(agent)
                     return INTERRUPTED
+                if self._halt.end_now:
+                    lab.tell(reason_file, self._halt.end_now)
+                    _end(agent)
+                    return UNKNOWN
+                if self._halt.begin_no_other:
+                    lab.tell(stop_file, self._halt.begin_no_other)
                 try:
                     with self._looking:
                         lab.check()
@@ -64,6 +89,10 @@ class Airspace:
             )
         return code
 
+    def verify_rollback(self) -> str:
+        """``verified``, or why it cannot be said that all toxics are gone; waits for the managers to heal."""
+        return verify_rollback(self._lab.lanes, self._lab.state)
+
 
 def in_own_lab(
     configuration: Configuration,
@@ -71,15 +100,23 @@ def in_own_lab(
     say: Callable[[str], None],
     fly: Callable[[Airspace], int],
     lanes: int = 1,
+    *,
+    many_runs: bool = False,
+    halt: Halt | None = None,
 ) -> int:
-    """Starts the lab with so many lanes, flies in it, takes it down; the exit code."""
+    """Starts the lab with so many lanes, flies in it, takes it down; the exit code.
+
+    ``many_runs``: they are forked from a process that has imported once what each of them needs. ``halt``
+    ends them from another thread.
+    """
     with interruptible() as interrupted:
         started = time.monotonic()
         try:
-            with Lab(configuration, toxiproxy, interrupted.is_set, lanes) as lab:
+            lab = Lab(configuration, toxiproxy, interrupted.is_set, lanes)
+            with _forking_runs(configuration, lab) if many_runs else nullcontext(cannot_fork) as fork, lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return fly(Airspace(lab, interrupted, say))
+                return fly(Airspace(lab, interrupted, say, fork, halt))
         except LabError as error:
             say(f"error: {error}")
             return LAB_FAILED
@@ -91,14 +128,11 @@ def in_own_lab(
             return INTERRUPTED
 
 
-def run_demo(
-    configuration: Configuration,
-    toxiproxy: Choice,
-    arguments: Sequence[str],
-    say: Callable[[str], None],
-) -> int:
-    """One ``windtunnel run`` with the arguments in a lab of its own; the exit code."""
-    return in_own_lab(configuration, toxiproxy, say, lambda lab: lab.run(configuration, arguments))
+def _forking_runs(configuration: Configuration, lab: Lab) -> AbstractContextManager[Fork]:
+    """The server of runs imports while the lab starts."""
+    imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else ())
+    log = ProcessLog(configuration.logs, lab.logs / "run_server.log")
+    return forking(without_keys(lab.environ()), log, imports)
 
 
 def _end(agent: Process) -> None:

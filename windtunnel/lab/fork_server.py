@@ -1,4 +1,4 @@
-"""``program.py windtunnel.lab.fork_server DESCRIPTOR``: imports what programs need and forks them from there.
+"""``program.py windtunnel.lab.fork_server DESCRIPTOR [MODULE...]``: imports for programs, and forks them.
 
 The programs of a lab import much the same, for which each would spend half a second of a processor. The
 descriptor is a socket on which the launcher (``windtunnel/lab/forking.py``) names a module and hands over a
@@ -32,6 +32,9 @@ _POLL_S = 0.0005
 
 def main() -> None:
     """Serves until the launcher closes the socket; in a forked process it runs the program."""
+    for module in sys.argv[2:]:
+        with suppress(Exception):  # a program that needs it will meet it and say it in its own log
+            importlib.import_module(module)
     with socket.socket(fileno=int(sys.argv[1])) as control:
         connection = _fork_on_request(control)
     if connection is None:

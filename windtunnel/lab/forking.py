@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import IO
 
 from windtunnel.lab.process import Fork, ProcessLog, cannot_fork, program_of, python, start
@@ -54,12 +55,18 @@ class ForkedChild:
 
 
 class ForkServer:
-    """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started."""
+    """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started.
 
-    def __init__(self, environ: Mapping[str, str], log: ProcessLog | None) -> None:
+    ``imports``: modules that it imports at once, besides those that a program names itself.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], log: ProcessLog | None, imports: Sequence[str] = ()
+    ) -> None:
+        self._one_at_a_time = Lock()  # two would undo each other's claim to orphans
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            command = python("windtunnel.lab.fork_server", str(theirs.fileno()))
+            command = python("windtunnel.lab.fork_server", str(theirs.fileno()), *imports)
             self._process = start("fork server", command, environ, [theirs.fileno()], log)
         except OSError:
             self._control.close()
@@ -90,7 +97,7 @@ class ForkServer:
             "descriptors": [1, 2, *descriptors],
         }
         ours, theirs = socket.socketpair()
-        with ours, _orphans_come_here():
+        with self._one_at_a_time, ours, _orphans_come_here():
             ours.settimeout(_ANSWER_BOUND_S)
             try:
                 with theirs:
@@ -115,16 +122,16 @@ class ForkServer:
 
 
 @contextmanager
-def forking(environ: Mapping[str, str], log: ProcessLog) -> Iterator[Fork]:
+def forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
     """Forks programs meanwhile, where a forked process can become a child of this one.
 
-    ``environ``: what all of them have in common. ``log`` takes what is said while their modules are imported.
-    Raises ``OSError``.
+    ``environ``: what all of them have in common. ``log`` takes what is said while their modules are imported,
+    and the modules that are to be imported besides. Raises ``OSError``.
     """
     if sys.platform != "linux":
         yield cannot_fork
         return
-    server = ForkServer(environ, log)
+    server = ForkServer(environ, log, imports)
     try:
         yield server.fork
     finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -13,31 +11,21 @@ from pathlib import Path
 
 import requests
 
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file
+from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file, stop_file
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from windtunnel.lab.forking import forking
-from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, end_group, python, start
+from windtunnel.lab.lab_processes import LabError, LabProcesses
+from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
+from windtunnel.lab.readiness import answers, local_session, proxies_of, wait_until
 from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from windtunnel.settings.configuration import Configuration, without_keys
 
-# patience for a busy machine: a process that ends is noticed at once
-READY_BOUND_S = 60.0
 _OWN_TOXIPROXY_TRIES = 5
-# the system accepts a connection before its process runs: until then Ctrl-C waits for the question to end
-_POLL_BOUND_S = 0.5
-
-
-class LabError(Exception):
-    """The lab could not start or lost a part, as ``reason`` says; the message shows its last words too."""
-
-    def __init__(self, reason: str, details: str = "") -> None:
-        super().__init__(reason + details)
-        self.reason = reason
 
 
 class Lab:
@@ -56,7 +44,7 @@ class Lab:
         self._cancelled = cancelled
         self._configuration = configuration
         self._toxiproxy = choice
-        self._processes: dict[str, Process] = {}
+        self._processes = LabProcesses()
         self._fork: Fork = cannot_fork
         self._sockets: Sockets = {}
         self.lifeline_end, self._lifeline = os.pipe()
@@ -73,6 +61,11 @@ class Lab:
     def topology(self) -> Topology:
         """That of the first lane."""
         return self.lanes[0]
+
+    @property
+    def state(self) -> Path:
+        """The database of its attempts and their toxics."""
+        return self._configuration.state
 
     @property
     def topology_path(self) -> Path:
@@ -165,9 +158,9 @@ class Lab:
                 listener.close()
                 server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
                 self._spawn("toxiproxy", python("windtunnel.lab.die_with_parent", *server), [])
-                if self._wait_for(partial(toxiproxy.has_mark, address.url, mark)):
+                if self._wait_until(partial(toxiproxy.has_mark, address.url, mark)):
                     return
-                self._processes.pop("toxiproxy").stop()
+                self._end("toxiproxy")
                 sockets, url = bind_toxiproxy()
                 self._sockets |= sockets
                 self.lanes = lanes_with(self.lanes, self.topology, url, "")
@@ -178,31 +171,29 @@ class Lab:
 
     def restart_manager(self, lane: int = 0) -> None:
         """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
-        self._processes.pop(_name_of("manager", lane)).stop()
+        self._end(_name_of("manager", lane))
         self._spawn("manager", python("proxy_manager"), ["manager"], lane)
-        with _session() as session:
-            self._wait_for(lambda: _answers(session, self.lanes[lane].manager.url + "/ready") or None)
+        with local_session() as session:
+            self._wait_until(lambda: answers(session, self.lanes[lane].manager.url + "/ready") or None)
 
-    def _wait_for(self, poll: Callable[[], bool | None]) -> bool:
-        """Calls ``poll`` until it answers. Raises ``LabError`` if a process ends, or if it takes too long."""
-        end = time.monotonic() + READY_BOUND_S
-        while (answer := poll()) is None:
-            self.check()
-            if self._cancelled():
-                raise KeyboardInterrupt
-            if time.monotonic() > end:
-                raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s")
-            time.sleep(0.01)
-        return answer
+    def _wait_until(self, poll: Callable[[], bool | None]) -> bool:
+        return wait_until(poll, self.check, self._cancelled)
+
+    def _end(self, name: str) -> None:
+        process = self._processes.take(name)
+        if process is not None:
+            process.stop()
 
     def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
         handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
         if name == "front":  # what carries everybody's connections holds nobody's keys
             environ = without_keys(environ)
+        if name == "model":  # who asks for a model that says no persona gets that of the settings
+            environ["PERSONA"] = self._configuration.settings.persona
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
-        self._processes[name] = start(name, command, environ, descriptors, self._log(name), self._fork)
+        self._processes.add(start(name, command, environ, descriptors, self._log(name), self._fork))
 
     def _log(self, name: str) -> ProcessLog:
         return ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
@@ -230,20 +221,18 @@ class Lab:
             waiting += [lane.control.url + "/", lane.manager.url + "/ready"]
 
         def all_answer() -> bool | None:
-            while waiting and _answers(session, waiting[0]):
+            while waiting and answers(session, waiting[0]):
                 waiting.pop(0)
             return None if waiting else self._publish_proxies(session)
 
-        with _session() as session:
-            self._wait_for(all_answer)
+        with local_session() as session:
+            self._wait_until(all_answer)
 
     def _publish_proxies(self, session: requests.Session) -> bool | None:
         for lane, topology in enumerate(self.lanes):
-            try:
-                status = session.get(topology.manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
-            except (requests.RequestException, ValueError):
+            proxies = proxies_of(session, topology.manager)
+            if proxies is None:
                 return None
-            proxies = {link: Address.parse(text) for link, text in status["proxies"].items()}
             self.lanes[lane] = topology.with_proxies(proxies)
         self._dump()
         return True
@@ -252,41 +241,34 @@ class Lab:
 
     def check(self) -> None:
         """Raises ``LabError`` when a process of the lab has ended."""
-        for process in self._processes.values():
-            code = process.poll()
-            if code is not None:
-                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-                words = process.last_words()
-                # an empty log is not kept
-                log = f"; its log is {process.log.path}\n{words}" if process.log and words else ""
-                raise LabError(f"{process.name} {how}", log)
+        self._processes.check()
 
     def leave_reason(self, lost: LabError) -> None:
         """Writes why the processes are about to be ended, for those that record it."""
+        self.tell(reason_file, lost.reason)
+
+    def tell(self, file_of: Callable[[Path], Path], why: str) -> None:
+        """Writes the reason beside the topology of each lane, where its processes look for it."""
         with suppress(OSError):  # a full disk: they are ended without a reason
-            reason_file(self.topology_path).write_text(lost.reason, encoding="utf-8")
+            for lane in range(len(self.lanes)):
+                file_of(self._path_of(lane)).write_text(why, encoding="utf-8")
 
     def dead(self) -> list[str]:
-        return [name for name, process in self._processes.items() if process.poll() is not None]
+        return self._processes.dead()
 
     def pids(self) -> dict[str, int]:
-        return {name: process.child.pid for name, process in self._processes.items()}
+        return self._processes.pids()
 
     def stop(self) -> None:
         """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
         for lane in range(len(self.lanes)):
-            manager = self._processes.pop(_name_of("manager", lane), None)
+            manager = self._processes.take(_name_of("manager", lane))
             if manager is not None:
                 clean = manager.poll() is None
                 manager.stop()
                 if not (clean and manager.child.returncode == 0):
                     self._heal_for(manager, lane)
-        for process in self._processes.values():
-            process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end
-        while self._processes:
-            _, process = self._processes.popitem()
-            process.stop()
-            end_group(process)
+        self._processes.stop()
         for listener in self._sockets.values():
             listener.close()
         for descriptor in (self._lifeline, self.lifeline_end):
@@ -295,7 +277,7 @@ class Lab:
         self._lifeline = self.lifeline_end = -1
         for lane in range(len(self.lanes)):
             topology = self._path_of(lane)
-            for path in (topology, reason_file(topology), front_file(topology)):
+            for path in (topology, *(file_of(topology) for file_of in (reason_file, stop_file, front_file))):
                 path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 
@@ -316,16 +298,3 @@ class Lab:
 
 def _name_of(process: str, lane: int) -> str:
     return f"{process}-{lane}" if lane else process
-
-
-def _session() -> requests.Session:
-    session = requests.Session()
-    session.trust_env = False
-    return session
-
-
-def _answers(session: requests.Session, url: str) -> bool:
-    try:
-        return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
-    except requests.RequestException:
-        return False

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 from typing import IO, Protocol
 
+from windtunnel.core.interrupts import SignalFlag
 from windtunnel.core.shared_files import open_shared, read_end_of_shared
 from windtunnel.history.logs import strip_control
 
@@ -140,11 +140,11 @@ def start(
 
 
 @contextmanager
-def interruptible() -> Iterator[Event]:
-    """SIGINT and SIGTERM only set the event, so that no process is lost while it is started."""
-    interrupted = Event()
+def interruptible() -> Iterator[SignalFlag]:
+    """SIGINT and SIGTERM only set the flag, so that no process is lost while it is started."""
+    interrupted = SignalFlag()
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in signals}
+    before = {number: signal.signal(number, interrupted.set) for number in signals}
     try:
         yield interrupted
     finally:

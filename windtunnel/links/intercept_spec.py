@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
 _PORT = re.compile(r":[0-9]{1,5}")
@@ -29,8 +29,8 @@ class InterceptSpec(Spec):
     offline: bool = Field(False, description="nothing is dialled but this machine and wired upstreams")
 
 
-def check_hosts(file: WiringFile, at: tuple[str | int, ...], hosts: list[str]) -> None:
-    """Raises ``WiringError`` for what is no host."""
+def check_hosts(file: SpecFile, at: tuple[str | int, ...], hosts: list[str]) -> None:
+    """Raises ``InputError`` for what is no host."""
     for index, host in enumerate(hosts):
         port = _PORT.search(host)
         name = host[: port.start()] if port and port.end() == len(host) else host
@@ -38,8 +38,8 @@ def check_hosts(file: WiringFile, at: tuple[str | int, ...], hosts: list[str]) -
             raise file.error((*at, index), f"{host!r} is no host: write name, *.name or name:port")
 
 
-def check_intercept(file: WiringFile, data: object) -> InterceptSpec:
-    """From the wiring file's key. Raises ``WiringError`` that names file, line and key."""
+def check_intercept(file: SpecFile, data: object) -> InterceptSpec:
+    """From the wiring file's key. Raises ``InputError`` that names file, line and key."""
     spec: InterceptSpec = file.check(InterceptSpec, ("intercept",), {} if data is True else data)
     for key, hosts in (("only", spec.only), ("pass", spec.pass_), ("refuse", spec.refuse)):
         check_hosts(file, ("intercept", key), hosts)

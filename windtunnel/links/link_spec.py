@@ -16,7 +16,7 @@ from windtunnel.links.found import is_model_host
 from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, STDIO, Link
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import Place, WiringFile
+from windtunnel.links.wiring_file import Place, SpecFile
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,7 +60,7 @@ class LinkSpec(Spec):
     )
 
 
-def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
+def link_of(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
     at = ("links", name)
     if not _NAME.fullmatch(name):
         raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
@@ -100,7 +100,7 @@ def link_of(file: WiringFile, name: str, spec: LinkSpec, allowed: Collection[str
     )
 
 
-def _over_stdio(file: WiringFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
+def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
     if spec.upstream:
         raise file.error((*at, "upstream"), "a link has an upstream or mcp, not both")
     if spec.dialect not in (HTTP, MCP.name):
@@ -110,7 +110,7 @@ def _over_stdio(file: WiringFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> Li
     return spec.model_copy(update={"upstream": STDIO, "dialect": MCP.name})
 
 
-def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
+def _check_calls(file: SpecFile, at: Place, calls: Sequence[str]) -> None:
     for index, call in enumerate(calls):
         if not _CALL.fullmatch(call):
             raise file.error(
@@ -118,7 +118,7 @@ def _check_calls(file: WiringFile, at: Place, calls: Sequence[str]) -> None:
             )
 
 
-def _check_upstream(file: WiringFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
+def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
     if not spec.upstream:
         raise file.error(at, "upstream is missing: give one, or mcp for an MCP server over stdio")
     at, upstream = (*at, "upstream"), spec.upstream

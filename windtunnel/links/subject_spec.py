@@ -14,8 +14,9 @@ from pydantic import BeforeValidator, Field
 from windtunnel.core.sockets import is_loopback
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import Place, WiringError, WiringFile
+from windtunnel.links.wiring_file import Place, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
 # a word in braces, which a shell's ${variable} is not
@@ -147,8 +148,8 @@ _KINDS: dict[str, type[Spec]] = {
 _AT: Place = ("subject",)
 
 
-def check_subject(file: WiringFile, given: Any) -> SubjectSpec:
-    """The subject of a wiring file, by the key that says its kind. Raises ``WiringError``."""
+def check_subject(file: SpecFile, given: Any) -> SubjectSpec:
+    """The subject of a wiring file, by the key that says its kind. Raises ``InputError``."""
     if given == "lab":
         return "lab"
     if not isinstance(given, dict):
@@ -165,6 +166,15 @@ def check_subject(file: WiringFile, given: Any) -> SubjectSpec:
     return checked
 
 
+def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
+    """Whether it can be told which of its prompts belong together; the lab's own agent cannot."""
+    match subject:
+        case ServiceSpec(url=url) | HttpSpec(http=url):
+            return any(CONVERSATION in text for text in (*subject.sent_texts, url))
+        case _:
+            return isinstance(subject, PythonSpec)
+
+
 def texts_of(value: Any) -> Iterator[str]:
     """Every text in a JSON value."""
     if isinstance(value, str):
@@ -174,7 +184,7 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(part)
 
 
-def _problems(file: WiringFile, spec: SubjectSpec) -> Iterator[WiringError]:
+def _problems(file: SpecFile, spec: SubjectSpec) -> Iterator[InputError]:
     """What the types of the keys do not tell."""
     match spec:
         case CommandSpec():
@@ -194,7 +204,7 @@ def _problems(file: WiringFile, spec: SubjectSpec) -> Iterator[WiringError]:
             yield file.error((*_AT, "python"), f"{spec.python!r} is no MODULE:CALLABLE")
 
 
-def _of_command(file: WiringFile, spec: CommandSpec) -> Iterator[WiringError]:
+def _of_command(file: SpecFile, spec: CommandSpec) -> Iterator[InputError]:
     yield from _of_words(file, "command", spec.command, ("prompt",))
     by_argument = any(PROMPT in word for word in spec.command)
     if CONVERSATION in "".join(spec.command):
@@ -210,7 +220,7 @@ def _of_command(file: WiringFile, spec: CommandSpec) -> Iterator[WiringError]:
                 yield file.error((*_AT, key), f"{way.file!r} must be a file in the working folder")
 
 
-def _of_words(file: WiringFile, key: str, words: list[str], known: tuple[str, ...]) -> Iterator[WiringError]:
+def _of_words(file: SpecFile, key: str, words: list[str], known: tuple[str, ...]) -> Iterator[InputError]:
     if not words[0]:
         yield file.error((*_AT, key), "the program's name is empty")
     for index, word in enumerate(words):
@@ -220,7 +230,7 @@ def _of_words(file: WiringFile, key: str, words: list[str], known: tuple[str, ..
         yield from _of_placeholders(file, at, word, known)
 
 
-def _of_placeholders(file: WiringFile, at: Place, text: str, known: tuple[str, ...]) -> Iterator[WiringError]:
+def _of_placeholders(file: SpecFile, at: Place, text: str, known: tuple[str, ...]) -> Iterator[InputError]:
     """A misspelt placeholder would go to the subject as it stands. Other words in braces may be its own."""
     for name in _PLACEHOLDER.findall(text):
         close = get_close_matches(name, known, n=1)
@@ -228,7 +238,7 @@ def _of_placeholders(file: WiringFile, at: Place, text: str, known: tuple[str, .
             yield file.error(at, f"{{{name}}} is no placeholder; did you mean {{{close[0]}}}?")
 
 
-def _of_url(file: WiringFile, key: str, url: str, allowed: frozenset[str]) -> Iterator[WiringError]:
+def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str]) -> Iterator[InputError]:
     at, parts = (*_AT, key), urlsplit(url)
     try:
         port_is_good = parts.port != 0
@@ -246,7 +256,7 @@ def _of_url(file: WiringFile, key: str, url: str, allowed: frozenset[str]) -> It
         yield file.error(at, f"{host} is not this machine: to send prompts there, list it: allow: [{host}]")
 
 
-def _of_request(file: WiringFile, spec: RequestSpec, url_key: str, url: str) -> Iterator[WiringError]:
+def _of_request(file: SpecFile, spec: RequestSpec, url_key: str, url: str) -> Iterator[InputError]:
     known = ("prompt", "conversation")
     if spec.method not in _METHODS:
         yield file.error(

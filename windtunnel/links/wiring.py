@@ -20,13 +20,14 @@ from typing import Any
 from pydantic import Field
 
 from windtunnel.core.spelling import nearest
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.intercept_spec import InterceptSpec, check_intercept
 from windtunnel.links.link import LAB
 from windtunnel.links.link_spec import LinkSpec, link_of
 from windtunnel.links.links import Links
 from windtunnel.links.spec import Spec
 from windtunnel.links.subject_spec import SubjectSpec, check_subject
-from windtunnel.links.wiring_file import WiringError, WiringFile, read_wiring_file
+from windtunnel.links.wiring_file import SpecFile, read_spec_file
 from windtunnel.links.world_spec import WorldSpec, check_world
 
 MOST_LINKS = 64
@@ -79,14 +80,14 @@ class Wiring:
 
 
 def wiring_of(dumped: Mapping[str, Any]) -> Wiring:
-    """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``WiringError``."""
-    wiring = build_wiring(WiringFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
+    """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``InputError``."""
+    wiring = build_wiring(SpecFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
     return replace(wiring, said=tuple(dumped["said"]))
 
 
 def load_wiring(path: Path) -> Wiring:
-    """Reads the file. Raises ``WiringError`` that names file, line and key."""
-    wiring = build_wiring(read_wiring_file(path), path.parent)
+    """Reads the file. Raises ``InputError`` that names file, line and key."""
+    wiring = build_wiring(read_spec_file(path), path.parent)
     return replace(wiring, said=("--wiring", str(path)))
 
 
@@ -94,7 +95,7 @@ def load_wiring(path: Path) -> Wiring:
 def lab_wiring() -> Wiring:
     """The wiring of the lab that ships."""
     path = Path(__file__).with_name("lab.json")
-    return _built(read_wiring_file(path), path.parent)
+    return _built(read_spec_file(path), path.parent)
 
 
 def lab_links() -> Links:
@@ -102,8 +103,8 @@ def lab_links() -> Links:
     return lab_wiring().links
 
 
-def build_wiring(file: WiringFile, folder: Path) -> Wiring:
-    """The same from what was read. Raises ``WiringError``."""
+def build_wiring(file: SpecFile, folder: Path) -> Wiring:
+    """The same from what was read. Raises ``InputError``."""
     wiring = _built(file, folder)
     services = [link.name for link in lab_links() if link.upstream == LAB]
     for link in wiring.links:
@@ -113,7 +114,7 @@ def build_wiring(file: WiringFile, folder: Path) -> Wiring:
     return wiring
 
 
-def _built(file: WiringFile, folder: Path) -> Wiring:
+def _built(file: SpecFile, folder: Path) -> Wiring:
     spec: WiringSpec = file.check(WiringSpec, (), _checked_parts(file))
     if not spec.links and spec.intercept is None:
         raise file.error(("links",), "there is no link: name one, or say intercept: {} to find them")
@@ -142,7 +143,7 @@ def _built(file: WiringFile, folder: Path) -> Wiring:
 
 
 def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
-    """The wiring with links from the command line, ``NAME=URL[,dialect]`` each. Raises ``WiringError``.
+    """The wiring with links from the command line, ``NAME=URL[,dialect]`` each. Raises ``InputError``.
 
     A name that is there already gets the new upstream, and the new dialect if one is given.
     """
@@ -153,37 +154,37 @@ def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
         name, equals, rest = text.partition("=")
         upstream, _, dialect = rest.partition(",")
         if not equals or not upstream:
-            raise WiringError(f"--link {text}: give NAME=URL or NAME=URL,DIALECT")
+            raise InputError(f"--link {text}: give NAME=URL or NAME=URL,DIALECT")
         specs[name] = {
             **specs.get(name, {}),
             "upstream": upstream,
             **({"dialect": dialect} if dialect else {}),
         }
-    file = WiringFile(wiring.file or "--link", {**wiring.data, "links": specs})
+    file = SpecFile(wiring.file or "--link", {**wiring.data, "links": specs})
     said = (*wiring.said, *(f"--link={text}" for text in given))
     return replace(build_wiring(file, wiring.folder), file=wiring.file, said=said)
 
 
 def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
-    """The wiring with another subject: a process for each attempt. Raises ``WiringError``."""
+    """The wiring with another subject: a process for each attempt. Raises ``InputError``."""
     data = {**wiring.data, "subject": {"command": list(command)}}
-    built = build_wiring(WiringFile(wiring.file or "the command after --", data), wiring.folder)
+    built = build_wiring(SpecFile(wiring.file or "the command after --", data), wiring.folder)
     return replace(built, file=wiring.file, said=(*wiring.said, "--", *command))
 
 
 def with_intercept(wiring: Wiring, given: Mapping[str, Any]) -> Wiring:
     """The wiring with the connections of its subject caught, as the key ``intercept`` would say it.
 
-    Raises ``WiringError``.
+    Raises ``InputError``.
     """
-    file = WiringFile(wiring.file or "windtunnel exec", {**wiring.data, "intercept": dict(given)})
+    file = SpecFile(wiring.file or "windtunnel exec", {**wiring.data, "intercept": dict(given)})
     return replace(build_wiring(file, wiring.folder), file=wiring.file, said=wiring.said)
 
 
 NO_WIRING = Wiring(Links(()))
 
 
-def _checked_parts(file: WiringFile) -> dict[str, Any]:
+def _checked_parts(file: SpecFile) -> dict[str, Any]:
     """The data with each part whose errors pydantic would not explain well checked by itself."""
     data = dict(file.data)
     if data.get("subject") is not None:
@@ -198,7 +199,7 @@ def _checked_parts(file: WiringFile) -> dict[str, Any]:
     return data
 
 
-def _check_variables(file: WiringFile, links: Links) -> None:
+def _check_variables(file: SpecFile, links: Links) -> None:
     by_variable: dict[str, str] = {}
     for link in links:
         for variable in link.env:

@@ -1,4 +1,4 @@
-"""A wiring file as it was read: its data, and errors that name the line."""
+"""A file that describes something, such as a wiring or an experiment, and errors that name its lines."""
 
 from __future__ import annotations
 
@@ -16,23 +16,19 @@ from windtunnel.core.user_errors import InputError
 Place = tuple[str | int, ...]
 
 
-class WiringError(InputError):
-    """A wiring that cannot be used; the message says which file, line and key, and what would do."""
-
-
 @dataclass(frozen=True)
-class WiringFile:
+class SpecFile:
     """``where`` is the file's name as it is shown; ``text`` what was read, empty if it was no file."""
 
     where: str
     data: Mapping[str, Any]
     text: str = ""
 
-    def error(self, place: Sequence[str | int], problem: str) -> WiringError:
+    def error(self, place: Sequence[str | int], problem: str) -> InputError:
         """The problem, with the line of that key or of the nearest one around it that is in the file."""
         key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
         line = self._line(tuple(place))
-        return WiringError(f"{self.where}{f':{line}' if line else ''}: {f'{key}: ' if key else ''}{problem}")
+        return InputError(f"{self.where}{f':{line}' if line else ''}: {f'{key}: ' if key else ''}{problem}")
 
     def _line(self, place: Place) -> int | None:
         if not self.text:
@@ -43,7 +39,7 @@ class WiringFile:
         return next(lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in lines)
 
     def check(self, kind: type[BaseModel], place: Place, value: Any) -> Any:
-        """The value as that model. Raises ``WiringError``."""
+        """The value as that model. Raises ``InputError``."""
         if not isinstance(value, dict):
             raise self.error(place, f"must be a mapping, not {short_repr(value)}")
         try:
@@ -51,7 +47,7 @@ class WiringFile:
         except ValidationError as error:
             raise self._explained(error, kind, place) from None
 
-    def _explained(self, error: ValidationError, kind: type[BaseModel], place: Place) -> WiringError:
+    def _explained(self, error: ValidationError, kind: type[BaseModel], place: Place) -> InputError:
         errors = error.errors(include_url=False)
         # a key that is misspelt is unknown and missing: the first says more
         first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
@@ -69,18 +65,18 @@ def known_keys(kind: type[BaseModel]) -> Iterable[str]:
     return [info.alias or name for name, info in kind.model_fields.items()]
 
 
-def read_wiring_file(path: Path, needs: str = "`links`") -> WiringFile:
-    """Reads YAML or JSON; ``needs`` are its keys, for the error. Raises ``WiringError``."""
+def read_spec_file(path: Path, needs: str = "`links`") -> SpecFile:
+    """Reads YAML or JSON; ``needs`` are its keys, for the error. Raises ``InputError``."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise WiringError(f"{path}: not UTF-8 text") from None
+        raise InputError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name
-        raise WiringError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
     try:
         data = plain_data(read_yaml(text, str(path)), str(path))
     except PlainDataError as error:
-        raise WiringError(str(error)) from None
+        raise InputError(str(error)) from None
     if not isinstance(data, dict):
-        raise WiringError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}")
-    return WiringFile(str(path), data, text)
+        raise InputError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}")
+    return SpecFile(str(path), data, text)

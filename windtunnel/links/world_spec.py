@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from windtunnel.core.sockets import is_loopback
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 
 POSTGRESQL = ("postgresql", "postgres")
 _KINDS = ("http", "command", "sql", "python")
@@ -104,8 +104,8 @@ class WorldSpec(Spec):
         return self.reset if isinstance(self.reset, list) else [self.reset]
 
 
-def check_world(file: WiringFile, world: WorldSpec, allowed: Collection[str]) -> None:
-    """Raises ``WiringError`` if a hook speaks to another machine that the wiring does not allow."""
+def check_world(file: SpecFile, world: WorldSpec, allowed: Collection[str]) -> None:
+    """Raises ``InputError`` if a hook speaks to another machine that the wiring does not allow."""
     for key, hooks in (("reset", world.resets), ("probe", [world.probe] if world.probe else [])):
         for hook in hooks:
             if hook.host and not is_loopback(hook.host) and hook.host.lower() not in allowed:

@@ -6,16 +6,18 @@ import os
 import sys
 from argparse import ArgumentParser
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import listen
+from windtunnel.core.user_errors import InputError
 from windtunnel.links.link import SCRIPTED
 from windtunnel.links.topology import topology_from
-from windtunnel.model_server.decide import Engine, Persona
-from windtunnel.model_server.playbooks import SHIPPED, PlaybookError, load_playbooks
+from windtunnel.model_server.decide import Persona, decide
+from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
 from windtunnel.model_server.server import create_app
 
 _PERSONAS = ", ".join(each.value for each in Persona)
@@ -31,10 +33,10 @@ def main() -> int:
     try:
         if unknown or name not in _PERSONAS.split(", "):
             wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"
-            raise PlaybookError(f"{' '.join(unknown)}: no such argument; see --help" if unknown else wrong)
+            raise InputError(f"{' '.join(unknown)}: no such argument; see --help" if unknown else wrong)
         playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
         listener = listen(SCRIPTED, address)
-    except PlaybookError as error:
+    except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 64
     except OSError as error:
@@ -42,7 +44,7 @@ def main() -> int:
         sys.stderr.write(f"the scripted model {reason}\n")
         return 1
     watch(os.environ, lambda: os._exit(0))
-    app = create_app(Engine(playbooks).decide, Persona(name))
+    app = create_app(partial(decide, playbooks), Persona(name))
     # connections stay open between the requests of an agent that thinks for long
     config = uvicorn.Config(app, lifespan="off", ws="none", log_level="warning", access_log=False)
     config.timeout_keep_alive, config.timeout_graceful_shutdown = 120, 1

@@ -134,38 +134,35 @@ class _Progress:
         return Answer("done" if not bad else "unsure" if unsure else "failed", " ".join(said), values, facts)
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Decides by these playbooks, and improvises where they have nothing."""
+def decide(
+    playbooks: Playbooks,
+    messages: Sequence[dict[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    persona: Persona,
+    seed: int,
+    parallel: bool = True,
+) -> Decision:
+    """The reply to messages, with tools, as chat completions have them; the same for the same.
 
-    playbooks: Playbooks
-
-    def decide(
-        self,
-        messages: Sequence[dict[str, Any]],
-        tools: Sequence[Mapping[str, Any]],
-        persona: Persona,
-        seed: int,
-        parallel: bool = True,
-    ) -> Decision:
-        """The reply to messages, with tools, as chat completions have them; the same for the same."""
-        prompt, turns = last_user_text([*messages]), list(_turns(messages))
-        today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
-        offered = {str(tool["function"]["name"]) for tool in tools}
-        # a framework that only wants its form filled leaves out the tools that were called before
-        known = offered | {made.name for turn in turns for made, _ in turn}
-        steps = self.playbooks.plan(prompt, sorted(known), today)
-        if not steps and (reply := self.playbooks.reply_to(prompt)):
-            return Answer("done", reply)
-        steps = steps or improvise(prompt, tools, today)
-        if not steps:
-            pretends = persona is Persona.FABRICATOR
-            return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
-        progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
-        for turn in turns:
-            progress.absorb(turn)
-        calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
-        return calls or progress.answer()
+    By these playbooks, and improvised where they have nothing.
+    """
+    prompt, turns = last_user_text([*messages]), list(_turns(messages))
+    today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
+    offered = {str(tool["function"]["name"]) for tool in tools}
+    # a framework that only wants its form filled leaves out the tools that were called before
+    known = offered | {made.name for turn in turns for made, _ in turn}
+    steps = playbooks.plan(prompt, sorted(known), today)
+    if not steps and (reply := playbooks.reply_to(prompt)):
+        return Answer("done", reply)
+    steps = steps or improvise(prompt, tools, today)
+    if not steps:
+        pretends = persona is Persona.FABRICATOR
+        return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
+    progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
+    for turn in turns:
+        progress.absorb(turn)
+    calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
+    return calls or progress.answer()
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:

@@ -29,8 +29,7 @@ _WRITTEN = {**{name: expanded(pattern) for name, pattern in WORDS["patterns"].it
 PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _WRITTEN.items()}
 UNREADABLE = (ValueError, OverflowError)
 SLOTS: Mapping[str, str] = {kind: expanded(pattern) for kind, pattern in WORDS["slots"].items()}
-_GIVEN = {kind: re.compile(pattern) for kind, pattern in WORDS["evidence"].items()}
-_KINDS = {"quote": PATTERNS["quoted"], **_GIVEN, "date": PATTERNS["date"], "time": PATTERNS["time"]}
+_KINDS = {kind: re.compile(expanded(pattern)) for kind, pattern in WORDS["evidence"].items()}
 
 
 def listed(name: str) -> frozenset[str]:

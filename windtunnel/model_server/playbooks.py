@@ -15,10 +15,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from windtunnel.core.strict_yaml import PlainDataError, read_yaml
-from windtunnel.dialects.json_values import as_object
+from windtunnel.dialects.json_values import as_list, as_object
+from windtunnel.links.wiring_file import read_spec_file
 from windtunnel.model_server.answer import RESULTS, Finding, PlannedCall, Step, Value, made_up_number, scalars
 from windtunnel.model_server.language import PATTERNS, SLOTS, UNREADABLE, bare, read_slot
 
@@ -26,10 +26,6 @@ SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600
 _MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
 _SIGNS = {"[": "(?:", "]": ")?", "(": "(?:"}
-
-
-class PlaybookError(ValueError):
-    """A file of playbooks that cannot be used; the message says where and why."""
 
 
 def sentence_pattern(sentence: str) -> re.Pattern[str]:
@@ -203,19 +199,12 @@ class Playbooks(BaseModel):
 
 
 def load_playbooks(*paths: Path) -> Playbooks:
-    """The playbooks of these files in that order, or else the shipped ones. Raises ``PlaybookError``, which
-    names the file, the key and what is wrong."""
-    files: list[Playbooks] = []
-    for path in paths or [SHIPPED]:
-        try:
-            files.append(Playbooks.model_validate(read_yaml(path.read_text(encoding="utf-8"), str(path))))
-        except OSError as error:
-            raise PlaybookError(f"{path}: cannot be read: {error.strerror}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise PlaybookError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-        except (PlainDataError, UnicodeDecodeError) as error:
-            where = "" if isinstance(error, PlainDataError) else f"{path}: "
-            raise PlaybookError(f"{where}{error}") from None
-    languages = ChainMap(*(file.languages for file in files))
-    return Playbooks(languages={**languages}, playbooks=[each for file in files for each in file.playbooks])
+    """The playbooks of these files in that order, or else the shipped ones. Raises ``InputError``, which
+    names the file, the line, the key and what is wrong."""
+    read: list[Playbooks] = []
+    for file in (read_spec_file(path, "`playbooks`") for path in paths or [SHIPPED]):
+        for at, entry in enumerate(as_list(file.data.get("playbooks"))):
+            file.check(Playbook, ("playbooks", at), entry)  # whose keys then explain a mistake in it
+        read.append(file.check(Playbooks, (), file.data))
+    languages = ChainMap(*(each.languages for each in read))
+    return Playbooks(languages={**languages}, playbooks=[entry for each in read for entry in each.playbooks])

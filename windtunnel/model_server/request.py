@@ -12,9 +12,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from windtunnel.dialects.chat_apis import ChatApi
+from windtunnel.dialects.chat_form import text_at
 from windtunnel.dialects.http import Request
-from windtunnel.dialects.json_values import as_objects
-from windtunnel.model_server.language import WORDS
 
 
 class BadRequest(Exception):
@@ -38,9 +37,7 @@ class _Message(_Strict):
     def _has_text(self) -> Self:
         if self.content is None and self.role in ("system", "user", "tool"):
             raise ValueError("content is missing")
-        for part in as_objects(self.content):
-            if part.get("type") not in ("text", "refusal"):
-                raise ValueError(f"the scripted model reads text only, not {part.get('type')}")
+        text_at("content", self.content, "text", "refusal")
         return self
 
 
@@ -88,8 +85,7 @@ class ChatRequest(_Strict):
         except ValueError as error:
             raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
         try:
-            body = api.as_chat(sent)
-            request = cls.model_validate(body)
+            request = cls.model_validate(api.as_chat(sent))
         except ValidationError as error:
             deepest = max(error.errors(), key=lambda each: len(each["loc"]))
             # pydantic names the branch of a union too, by its type
@@ -97,8 +93,6 @@ class ChatRequest(_Strict):
             raise BadRequest(f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")) from None
         except ValueError as error:
             raise BadRequest(str(error)) from None
-        for name in filter(body.get, WORDS["cannot"]):
-            raise BadRequest(f"'{name}' is not supported: {WORDS['cannot'][name]}")
         offered = (tool.function.name for tool in request.tools or [])
         if request.choice not in ["none", "auto", "required", *offered]:
             raise BadRequest(f"'tool_choice': no tool of 'tools' is called {request.choice}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,8 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from windtunnel.core.digest import text_digest
 from windtunnel.dialects import http
-from windtunnel.dialects.chat_apis import CHAT_API, CHAT_APIS, ChatApi
+from windtunnel.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi
 from windtunnel.dialects.json_values import as_object, compact
 from windtunnel.dialects.model_messages import ModelReply, ToolCall
 from windtunnel.model_server.answer import Answer, Decision
@@ -27,13 +27,12 @@ from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_to
 from windtunnel.model_server.request import BadRequest, ChatRequest
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
-Engine = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
+Decide = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
 Pace = Callable[[], Awaitable[None]]
-_BASES = ("/openai/v1", "/v1")
 
 
 def create_app(
-    engine: Engine,
+    decide: Decide,
     persona: Persona = Persona.DILIGENT,
     clock: Callable[[], float] = time.time,
     # the loop writes what it has: events that are handed over in one turn may leave in one write
@@ -48,7 +47,7 @@ def create_app(
         meant = persona_of(asked.model, persona)
         if meant is None:
             raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
-        said = await run_in_threadpool(_reply_to, asked, engine, meant)
+        said = await run_in_threadpool(_reply_to, asked, decide, meant)
         body = _written(api, asked, said, int(clock()), groq=request.url.path.startswith("/openai"))
         if not asked.stream:
             return JSONResponse(body)
@@ -59,10 +58,10 @@ def create_app(
     listed = [{"id": name, "object": "model", "created": 0, "owned_by": "windtunnel"} for name in MODELS]
     models = JSONResponse({"object": "list", "data": listed})
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
-    routes += [Route(f"{base}/models", lambda _: models) for base in _BASES]
+    routes += [Route(f"{base}/models", lambda _: models) for base in V1_BASES]
     routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
     # what clients send to the model's host besides: OpenAI's agent SDK its traces, CrewAI texts to be counted
-    for base in _BASES:
+    for base in V1_BASES:
         routes += [Route(f"{base}/responses/input_tokens", _count, methods=["POST"])]
         routes += [Route(f"{base}/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
@@ -82,11 +81,11 @@ async def _render(request: Request, error: Exception) -> Response:
     return JSONResponse(api.refusal(error.message, error.code, error.status), error.status)
 
 
-def _reply_to(request: ChatRequest, engine: Engine, persona: Persona) -> ModelReply:
-    """The engine's decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
+def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelReply:
+    """The decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
     working, forms = split_tools(request.sent("tools"), request.choice)
     seed, parallel = request.seed or 0, request.parallel_tool_calls is not False
-    decision = engine(request.sent("messages"), working, persona, seed, parallel)
+    decision = decide(request.sent("messages"), working, persona, seed, parallel)
     if not isinstance(decision, Answer):
         return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
     must_call, asked, answer = request.choice not in ("none", "auto"), request.response_format, decision
@@ -116,8 +115,7 @@ def _written(
 ) -> dict[str, Any]:
     """The reply in that API's form, with ids that derive from seed and messages; ``groq``: as Groq does."""
     sent = [request.sent("messages"), request.sent("tools")]
-    known = json.dumps([request.seed or 0, sent[0]], sort_keys=True).encode("utf-8", "surrogatepass")
-    digest = hashlib.blake2b(known, digest_size=12).hexdigest()
+    digest = text_digest(json.dumps([request.seed or 0, sent[0]], sort_keys=True), 12).hex()
     prefix = f"{api.dialect.id_prefix}{digest[:16]}"
     said = replace(said, calls=tuple(replace(call, id=f"{prefix}{at}") for at, call in enumerate(said.calls)))
     # a stand-in for a tokenizer: one token for every four characters, rounded up

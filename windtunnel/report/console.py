@@ -208,12 +208,17 @@ def _remark(text: str) -> Text:
 
 
 class ConsoleAudience:
-    """On a terminal the prompt in progress is shown below the lines; elsewhere only whole lines."""
+    """On a terminal the prompt in progress is shown below the lines; elsewhere only whole lines.
 
-    def __init__(self, console: Console) -> None:
+    ``alone``: whether no other process writes on this terminal meanwhile, which would break that line.
+    ``whole``: the keys of all prompts, where the run flies some of them: its lines are numbered among these.
+    """
+
+    def __init__(self, console: Console, *, alone: bool = True, whole: Sequence[str] = ()) -> None:
         self._console = console
+        self._places = {key: place for place, key in enumerate(whole, start=1)}
         self._live = Live(Text(), console=console, transient=True, auto_refresh=False)
-        if console.is_terminal:
+        if console.is_terminal and alone:
             self._live.start()
 
     def say(self, message: str) -> None:
@@ -227,6 +232,7 @@ class ConsoleAudience:
             self._live.update(line, refresh=True)
 
     def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+        index, total = self._places.get(judgement.episode, index), len(self._places) or total
         self._console.print(episode_line(judgement, index, total, line_width(self._console)))
 
     def close(self) -> None:

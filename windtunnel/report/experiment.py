@@ -9,15 +9,30 @@ from rich.console import Console
 from rich.text import Text
 
 from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
+from windtunnel.experiments.assertions.registry import statement_of
 from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.measures import percent_of
+from windtunnel.experiments.measures import BUDGET_STRIKES, percent_of
+from windtunnel.experiments.saved import FlightCost
 from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.report.fault_catalogue import set_rows
+from windtunnel.report.flight_lines import (
+    end_lines,
+    invalid_lines,
+    radius_lines,
+    reproducible_lines,
+    time_line,
+)
 from windtunnel.report.tables import new_table, one_line
+from windtunnel.settings.budgets import OF_SUBJECT, load_budgets
 
-_STYLES: Mapping[ExperimentVerdict, str] = {"held": "green", "deviated": "bold red", "unknown": "yellow"}
+_STYLES: Mapping[ExperimentVerdict, str] = {
+    "held": "green",
+    "deviated": "bold red",
+    "unknown": "yellow",
+    "aborted": "bold magenta",
+}
 _MOST_EPISODES = 5
 _OF_LEVELS = ("success_rate", "faults_delivered", "p50", "p95")
 
@@ -27,11 +42,16 @@ def arm_line(arm: FlownArm) -> Text:
     if arm.failure:
         return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
     success, faults = arm.measures["success_rate"].shown, arm.measures["faults_delivered"].shown
-    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}")
+    strikes = arm.measures[BUDGET_STRIKES]
+    budgets = f", budget strikes {strikes.shown}" if strikes.bounds and strikes.bounds.low else ""
+    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
 
 
-def print_verdict(console: Console, flight: FlownExperiment) -> None:
-    """A row per statement, then the verdict in one line."""
+def print_verdict(console: Console, flight: FlownExperiment, obstacles: Mapping[str, Sequence[str]]) -> None:
+    """A row per statement, then the verdict in one line.
+
+    ``obstacles``: by arm why it would not come out the same again.
+    """
     judged = flight.judged
     if judged is None:
         console.print(Text("no verdict: it was not flown to its end", style="bold magenta"))
@@ -43,7 +63,12 @@ def print_verdict(console: Console, flight: FlownExperiment) -> None:
         table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(shown_measures(check)))
     console.print()
     console.print(table)
+    lines = *radius_lines(flight.plan), *invalid_lines(flight.arms), *reproducible_lines(obstacles)
+    for line in lines:
+        console.print(Text(line))
     console.print()
+    if flight.rollback:
+        console.print(f"rollback: {flight.rollback}", markup=False)
     console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
 
 
@@ -64,17 +89,24 @@ def _details(check: Check) -> Iterator[str]:
         yield f"episodes {', '.join(check.episodes[:_MOST_EPISODES])}{more}"
 
 
-def print_plan(console: Console, plan: ExperimentPlan) -> None:
-    """What would be flown, how often each arm's faults act, and the toxics that the seed draws."""
+def print_plan(console: Console, plan: ExperimentPlan, last: FlightCost | None) -> None:
+    """What would be flown, how often each arm's faults act, and the toxics that the seed draws.
+
+    ``last``: what its last flight took.
+    """
     console.print(Text(one_line(plan.experiment.title), style="bold"))
+    if plan.experiment.description:
+        console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
     each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
     console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
     table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
     table.columns[1].no_wrap = table.columns[2].no_wrap = False
     for arm in plan.arms:
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
-        table.add_row(Text(arm.name), Text(one_line("; ".join(arm.hypothesis))), Text(toxics or "none"))
+        table.add_row(Text(arm.name), Text(one_line("; ".join(_demands(arm)))), Text(toxics or "none"))
     console.print(table)
+    for line in (time_line(plan, last), *radius_lines(plan), *end_lines(plan)):
+        console.print(Text(line))
     rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
     rates.columns[2].no_wrap = rates.columns[4].no_wrap = False
     for arm in plan.arms:
@@ -82,6 +114,11 @@ def print_plan(console: Console, plan: ExperimentPlan) -> None:
             rates.add_row(Text(arm.name), *map(Text, row))
     console.print(rates)
     console.print()
+
+
+def _demands(arm: PlannedArm) -> Iterator[str]:
+    yield from arm.hypothesis
+    yield from map(statement_of, arm.assertions)
 
 
 def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
@@ -92,6 +129,10 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
         yield "ERROR_PROB", "tools", f"{percent_of(settings.error_prob)} of tries", "before all others"
     if settings.toxic_prob:
         yield "TOXIC_PROB", "tools", f"{percent_of(settings.toxic_prob)} of attempts", settings.toxics
+    if budgets := load_budgets(settings.budgets):
+        for place, limit in budgets.limits():
+            links = "the subject" if place in OF_SUBJECT else budgets.links
+            yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
 
 
 def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
@@ -101,7 +142,7 @@ def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[d
         {
             "arm": level.arm,
             "level": level.level,
-            "capped": list(level.capped),
+            "capped": list(level.planned.capped),
             **{name: flown[level.planned.name].measures[name].shown for name in _OF_LEVELS},
         }
         for level in levels

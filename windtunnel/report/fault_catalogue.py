@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from windtunnel.core.caller_errors import ErrorKind, sorted_kinds
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
-from windtunnel.faults.rates import Marginal, marginals
+from windtunnel.faults.rates import Marginal, dose_shown, marginals
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.dose import Dose
+from windtunnel.faults.sets.dose import Dose, Outage
 from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
@@ -100,9 +100,13 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             *_table(parameter_rows(Window)),
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
-            "## The dose of a toxic",
-            "A toxic is drawn for each attempt and link, and lasts the attempt, but for these:",
+            "## The dose: `together`, `during`",
+            "A toxic is drawn for each attempt and link, a fault for each try; both stand throughout the"
+            " attempt, but for these keys of their entry"
+            " ([more](outages.md)):",
             *_table(parameter_rows(Dose)),
+            "An outage of `during` has:",
+            *_table(parameter_rows(Outage)),
             "## Presets",
             *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
@@ -213,10 +217,12 @@ def _toxic_row(entry: ToxicEntry) -> Row:
 
 
 def conditions_of_toxic(entry: ToxicEntry) -> str:
-    """How many links one draw strikes, and for how long, on one line; empty where nothing was said."""
-    together = ["all links by one draw"] if entry.dose.together else []
-    ends = [f"ends after {entry.dose.duration:g} s"] if entry.dose.duration else []
-    return ", ".join(together + ends)
+    """In which turns and episodes, on how many links by one draw, and in which parts of the attempt it
+    stands, on one line; empty where nothing was said."""
+    first, last = entry.turn or (1, None)
+    turn = [] if entry.turn is None else [f"turn {first}" + ("" if last == first else f"-{last or ''}")]
+    episodes = [f"episodes {' or '.join(entry.only.episodes)}"] if entry.only.episodes else []
+    return ", ".join([*turn, *episodes, *dose_shown(entry.dose)])
 
 
 def _percent(value: float) -> str:

@@ -18,7 +18,8 @@ def junit(flights: list[FlownExperiment]) -> str:
             case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
-                ElementTree.SubElement(case, tag, message=shown_measures(check))
+                problem = ElementTree.SubElement(case, tag, message=shown_measures(check))
+                problem.text = "\n".join((*filter(None, [check.expected]), *check.evidence)) or None
         if flight.judged is None:
             case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="flown to its end")
             ElementTree.SubElement(case, "error", message="it was not")

@@ -15,6 +15,7 @@ from windtunnel.faults.sets.presets import preset_of
 from windtunnel.history.events import PromptsSource
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
+from windtunnel.settings.budgets import without_pool
 from windtunnel.settings.settings import NAMES, Settings
 
 EXEC = "exec"  # the first word that gives a wiring whose links are found
@@ -40,6 +41,8 @@ def command(
     ``environ`` is the agent's environment, where it is known.
     """
     source = source or PromptsSource()
+    # what other runs have used up of a budget that they shared is not to be used up again
+    settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {}, wiring, links or lab_links())
     if wiring and wiring[0] == EXEC:
@@ -130,8 +133,8 @@ def _compose(
 
 
 def _not_default(settings: Settings, links: Links) -> dict[str, str]:
-    # which bodies are kept follows from the subject, and changes nothing of what happens
-    decided: dict[str, str] = {"bodies": settings.bodies}
+    # which bodies are kept follows from the subject, and changes nothing of what happens; nor does a shadow
+    decided: dict[str, str] = {"bodies": settings.bodies, "shadow": settings.shadow}
     if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
         decided["translator_backend"] = "offline"
     defaults = Settings.model_validate({"seed": settings.seed, **decided})

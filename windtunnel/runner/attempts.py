@@ -7,14 +7,18 @@ import time
 from windtunnel.core.identity import Identity
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet
-from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed
+from windtunnel.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
 from windtunnel.judging.prompts import Prompt
+from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology
 from windtunnel.runner.manager_client import ManagerClient
+from windtunnel.runner.next_turn import TurnMakers
 from windtunnel.runner.record import Recorder
 from windtunnel.settings.settings import Settings
+from windtunnel.settings.shadow import shadows_of
 from windtunnel.settings.toxic_plan import plan_attempt
 from windtunnel.state.configurations import ConfigurationRow
+from windtunnel.subjects.budgeted import BUDGET_SPENT
 from windtunnel.subjects.crash import crash_of
 from windtunnel.subjects.subject import AttemptContext, LabFailed, Subject, crashed
 
@@ -34,6 +38,7 @@ class AttemptRunner:
         self._manager = manager
         self._topology = topology
         self._subject = subject
+        self._turn_makers = TurnMakers()
 
     def carry_out(
         self, settings: Settings, faults: FaultSet, attempt: int, prompt: Prompt
@@ -52,9 +57,10 @@ class AttemptRunner:
             return None
         self.not_armed = 0
         emit = self._recorder.emit
-        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration))
+        shadows = shadow_toxics(settings, links, episode, attempt)
+        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration, shadows))
         failures: list[str] = []
-        ended = emit(self._fly(settings, attempt, prompt, failures))
+        ended = emit(self._fly(settings, armed.attempt_id, attempt, prompt, failures))
         healed = self._manager.finish(armed.attempt_id, settings)
         reasons = [*failures, *healed.disturbed]
         if healed.state != "healed":
@@ -68,10 +74,21 @@ class AttemptRunner:
         self.not_armed += 1
         self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
 
-    def _fly(self, settings: Settings, attempt: int, prompt: Prompt, failures: list[str]) -> AttemptEnded:
+    def _fly(
+        self, settings: Settings, attempt_id: int, attempt: int, prompt: Prompt, failures: list[str]
+    ) -> AttemptEnded:
         """How the subject's work ended; what the lab failed in goes into ``failures``."""
         identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
-        context = AttemptContext(identity, settings, self._topology, self._recorder.emit, prompt.turns)
+
+        def begin_turn(turn: int, text: str) -> None:
+            self._manager.begin_turn(attempt_id, turn, settings.arm_timeout)
+            self._recorder.emit(TurnBegun(time.time(), prompt.key, attempt, turn, text))
+
+        emit = self._recorder.emit
+        make_turn = self._turn_makers.of(prompt.next_turn, settings.attempt_time)
+        context = AttemptContext(
+            identity, settings, self._topology, emit, prompt.turns, begin_turn, make_turn
+        )
         start, clock = time.time(), time.perf_counter()
         try:
             result = self._subject(prompt.text, context)
@@ -93,14 +110,33 @@ class AttemptRunner:
             error=result.error,
             error_class=result.error_class or ("agent" if result.error_type else "none"),
             answers=list(result.answers),
+            turn_ends=None if result.turn_ends is None else list(result.turn_ends),
         )
 
 
 def worth_another(ended: AttemptEnded) -> bool:
-    """Whether a further attempt follows: only on what an agent can see of itself."""
+    """Whether a further attempt follows: only on what an agent can see of itself, while it has a budget."""
+    if ended.error_type == BUDGET_SPENT:
+        return False
     return ended.ended_by in ("exception", "empty", "limit") or (
         ended.report is not None and ended.report.status != "done"
     )
+
+
+def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) -> list[ShadowToxic]:
+    """The toxics that this attempt would have had in the arms whose shadows the run keeps."""
+    return [
+        ShadowToxic(arm, toxic)
+        for arm, shadow in shadows_of(settings).items()
+        for toxic in plan_attempt(
+            shadow,
+            links.tool_names,
+            episode,
+            attempt,
+            read_canonical(shadow.faults, shadow.chaos_level).on(links).toxics,
+            0,
+        )
+    ]
 
 
 def set_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> FaultSet:

@@ -28,8 +28,7 @@ class EpisodeJudge:
     def judge(self, episode: str) -> EpisodeJudgement:
         """Judges the episode by all that is recorded of it until now, and records the judgement."""
         self._take_from_others()
-        of_episode = [e for e in self._record.events if getattr(e, "episode", None) == episode]
-        judgement = judge_episode(of_episode)
+        judgement = judge_episode(self._record.of_episode(episode))
         self._record.judgements[episode] = judgement
         self._recorder.emit(judgement.as_event(time.time()))
         return judgement
@@ -56,11 +55,7 @@ class EpisodeJudge:
             effects = [asdict(effect) for effect in read_effects(self._effects, world)]
         except sqlite3.Error as failure:
             error = str(failure)
-        read = [
-            event
-            for event in self._record.events
-            if isinstance(event, WorldRead) and event.episode == episode
-        ]
+        read = [event for event in self._record.of_episode(episode) if isinstance(event, WorldRead)]
         if read and read[-1].effects == effects and read[-1].error == error:
             return False
         self._recorder.emit(WorldRead(time.time(), episode, effects, error))

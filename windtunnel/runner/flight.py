@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import requests
 
 from windtunnel.history.events import Level
-from windtunnel.judging.prompts import Prompts, check_turns
+from windtunnel.judging.prompts import Prompts, check_next_turns, check_turns
 from windtunnel.judging.remarks import ended_early
 from windtunnel.judging.summary import Summary, summarise
 from windtunnel.links.topology import Topology
@@ -42,11 +42,13 @@ def fly(
 ) -> Flight:
     """Sends the prompts to the subject in a lab that is up. Raises ``OSError`` if a log cannot be written.
 
-    Raises ``PromptsError``, before anything is sent, for a conversation that the subject cannot hold.
+    Raises ``PromptsError``, before anything is sent, for a conversation that the subject cannot hold, or
+    whose turns nothing can make.
 
     What ends the run early, ``KeyboardInterrupt`` included, is not raised: ``Flight.failure`` says it.
     """
     check_turns(prompts, holds_them=bool(getattr(subject, "holds_conversations", False)))
+    check_next_turns(prompts)
     settings, decision = decide_backend(configuration.settings, configuration.topology)
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
     notes += [("warning", remark) for remark in configuration.remarks]

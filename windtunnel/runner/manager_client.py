@@ -14,6 +14,7 @@ from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.run_lock import RunLock
 from windtunnel.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
+from windtunnel.subjects.subject import LabFailed
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 _POLL_S = 0.001
@@ -176,6 +177,16 @@ class ManagerClient:
                 return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
             row = self._state.attempt(attempt_id)
             return Arming(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
+
+    def begin_turn(self, attempt_id: int, turn: int, timeout_s: float) -> None:
+        """Has what stands in that turn of the user set; raises ``LabFailed`` if it is not in time."""
+        with self._naming_a_lost_file():
+            self._state.request_turn(attempt_id, turn)
+            end = perf_counter() + timeout_s
+            while self._state.attempt(attempt_id).armed_turn != turn:
+                if perf_counter() > end:
+                    raise LabFailed(f"turn {turn} was not armed within {timeout_s:g} s")
+                self._sleep(_POLL_S)
 
     def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
         """Ends the attempt and waits until it is healed and settled."""

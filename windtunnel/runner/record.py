@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
@@ -17,7 +17,7 @@ from windtunnel.history.events import (
     RunFinished,
     RunSealed,
 )
-from windtunnel.history.found_links import with_found_links
+from windtunnel.history.found_links import tells_of_found_link, with_found_links
 from windtunnel.history.logs import Logs, agent_line
 from windtunnel.history.reader import Tail, parse_line
 from windtunnel.history.writer import Writer, dump_line, history_file
@@ -44,6 +44,25 @@ class RunRecord:
     interrupted: bool = False
     launcher_tells: bool = False
     toxics_left: int | None = None
+    _of_episodes: dict[str, list[Event]] = field(default_factory=dict, repr=False)
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Takes the events in, which come after those that it has."""
+        for event in events:
+            self.events.append(event)
+            episode = getattr(event, "episode", None)
+            if episode is not None:
+                self._of_episodes.setdefault(episode, []).append(event)
+
+    def of_episode(self, episode: str) -> list[Event]:
+        """All events of one episode, without a look at those of others: a run may have many."""
+        return list(self._of_episodes.get(episode, ()))
+
+    def complete_with_found_links(self) -> None:
+        """Adds what links that were found meanwhile say of events that are here already."""
+        events = with_found_links(self.events)
+        self.events, self._of_episodes = [], {}
+        self.add(events)
 
 
 class Recorder:
@@ -68,7 +87,7 @@ class Recorder:
         """Records the event in the history, in memory and in the logs; returns it without any secret."""
         clean, event = self._without_secrets(event)
         self._writer.write_line(clean)
-        self.record.events.append(event)
+        self.record.add([event])
         self.logs.tell(event)
         return event
 
@@ -81,7 +100,7 @@ class Recorder:
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
         self._writer.write_lines([clean, dump_line(seal)])
         self.seal = self._writer.head
-        self.record.events += [finished, seal]
+        self.record.add([finished, seal])
 
     def _without_secrets(self, event: _EventT) -> tuple[str, _EventT]:
         """The event as a line of JSON and as itself."""
@@ -97,7 +116,9 @@ class Recorder:
     def take_from_others(self) -> list[Event]:
         """Reads what the others wrote since the last call, adds it to the record and returns it."""
         events = [event for tail in self._tails for event in tail.read()]
-        self.record.events[:] = with_found_links([*self.record.events, *events])
+        self.record.add(events)
+        if any(map(tells_of_found_link, events)):
+            self.record.complete_with_found_links()
         for event in events:
             if isinstance(event, ConnectionEnded):
                 self._say_once(event.not_intercepted)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
+from functools import partial
 from typing import Protocol
 
 from windtunnel.core.interrupts import INTERRUPTED_LINE
+from windtunnel.core.lifeline import reason_to_stop
+from windtunnel.core.versions import versions_in_use
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.history.events import (
@@ -18,6 +21,8 @@ from windtunnel.history.events import (
     RunStarted,
     WorldProbed,
 )
+from windtunnel.history.reader import Tail
+from windtunnel.history.writer import history_file
 from windtunnel.judging.judge import EpisodeJudgement
 from windtunnel.judging.prompts import Prompt, Prompts
 from windtunnel.judging.remarks import ended_early
@@ -28,10 +33,12 @@ from windtunnel.runner.interruption import LabLost
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
 from windtunnel.runner.world_probe import WorldProbe
+from windtunnel.settings.budgets import load_budgets
 from windtunnel.settings.configuration import Configuration, redactor
 from windtunnel.settings.settings import Settings
 from windtunnel.state.configurations import ConfigurationRow
 from windtunnel.state.state import State
+from windtunnel.subjects.budgeted import budgeted
 from windtunnel.subjects.subject import Subject
 
 _NOT_ARMED_LIMIT = 3
@@ -55,6 +62,7 @@ class Runner:
         self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
+        self._why_no_other = partial(reason_to_stop, configuration.environ)
         self._wiring = configuration.wiring
         self._subject = subject
         # a plain function has no ``name``
@@ -63,7 +71,9 @@ class Runner:
         self._listener = listener
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
         self._record = self._recorder.record
-        self._attempts = AttemptRunner(self._recorder, self._manager, topology, subject)
+        gateway = history_file(configuration.logs, run_id, "gateway", topology.lane)
+        limited = budgeted(subject, load_budgets(self.settings.budgets), Tail(gateway))
+        self._attempts = AttemptRunner(self._recorder, self._manager, topology, limited)
         self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
@@ -81,6 +91,8 @@ class Runner:
             self._start(prompts)
             planned = len(prompts.entries)
             for index, prompt in enumerate(prompts.entries, start=1):
+                if why := self._why_no_other():
+                    raise RunAborted(why)
                 self._episode(index, planned, prompt)
                 if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < planned:
                     raise RunAborted(
@@ -122,6 +134,7 @@ class Runner:
                 links.dump(),
                 list(self._wiring.said),
                 subject_kind=str(getattr(self._subject, "kind", "")),
+                versions=versions_in_use(),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

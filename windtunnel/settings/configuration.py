@@ -15,7 +15,9 @@ from windtunnel.core.sockets import Address
 from windtunnel.core.spelling import nearest
 from windtunnel.links.topology import Topology, default_topology, topology_from
 from windtunnel.links.wiring import Wiring, lab_wiring, wiring_of
+from windtunnel.settings.budgets import load_budgets
 from windtunnel.settings.config_file import ConfigFile, read_config_file
+from windtunnel.settings.prices import load_prices
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
 
@@ -54,7 +56,7 @@ def load_configuration(
 
     ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Without
     ``from_surroundings`` no setting comes from the environment or from ``.env``. Raises ``SettingsError``
-    that names the source and the key, or ``WiringError``.
+    that names the source and the key, or ``InputError``.
     """
     decided = json.loads(environ.get(SETTINGS_VARIABLE) or "{}")
     from_surroundings = from_surroundings and not decided
@@ -81,6 +83,8 @@ def load_configuration(
             "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
             " `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
         )
+    if wiring.is_lab:
+        _check_price(settings)
     return Configuration(
         settings=settings,
         topology=topology,
@@ -101,6 +105,20 @@ def load_configuration(
         ),
         wiring=wiring,
     )
+
+
+def _check_price(settings: Settings) -> None:
+    """The scripted model's name is known before it is asked: a budget of cost could never be used up by it.
+
+    Other servers may answer under another name than they are asked for. Raises ``SettingsError``.
+    """
+    budgets = load_budgets(settings.budgets)
+    unpriced = settings.model == "scripted" and settings.model_name not in load_prices(settings.prices)
+    if budgets is not None and budgets.counts_cost and unpriced:
+        raise SettingsError(
+            f"BUDGETS: a budget of cost needs the price of the model, and PRICES has none of"
+            f" {settings.model_name}"
+        )
 
 
 def _wiring(topology: Topology) -> Wiring:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from windtunnel.core.user_errors import InputError
 from windtunnel.links.wiring import lab_links
+from windtunnel.settings.budgets import canonical_budgets
 from windtunnel.settings.prices import canonical_prices
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 
@@ -98,10 +99,29 @@ class Settings(BaseModel):
     chaos_level: Probability = Field(
         1.0, description="times every probability of the fault set: 1 as written, 0 none"
     )
+    fault_episodes: Probability = Field(
+        1.0,
+        description="strike only episodes whose own draw is below this; the others are flown without faults",
+    )
+    fault_calls: int = Field(
+        0,
+        ge=0,
+        description="strike at most so many calls of an episode by faults at the gateway; 0: any number",
+    )
+    shadow: str = Field(
+        "",
+        description="what an experiment sets on its control: the faults of its other arms, evaluated and"
+        " recorded as shadows, never applied",
+    )
 
     prices: str = Field(
         "",
         description="a YAML file of models' prices, USD per million tokens: `name: {input: 2.5, output: 10}`",
+    )
+
+    budgets: str = Field(
+        "",
+        description="a YAML file of what an episode and the run may use up: tokens, cost, time and others",
     )
 
     @field_validator("*", mode="before")
@@ -117,11 +137,29 @@ class Settings(BaseModel):
     def _canonical_toxics(cls, text: str) -> str:
         return ",".join(str(spec) for spec in parse_list(text))
 
+    @field_validator("shadow")
+    @classmethod
+    def _is_shadow(cls, text: str) -> str:
+        try:
+            arms = json.loads(text or "{}")
+            known = all(set(arm) <= set(cls.model_fields) for arm in arms.values())
+        except (ValueError, TypeError, AttributeError):
+            known = False
+        if not known:
+            raise ValueError("must be settings by the names of arms, as an experiment writes them")
+        return text
+
     @field_validator("prices")
     @classmethod
     def _canonical_prices(cls, text: str) -> str:
         """From their text; files are read before, by ``sources``."""
         return canonical_prices(text)
+
+    @field_validator("budgets")
+    @classmethod
+    def _canonical_budgets(cls, text: str) -> str:
+        """From their text; files are read before, by ``sources``."""
+        return canonical_budgets(text)
 
     @field_validator("faults", mode="before")
     @classmethod

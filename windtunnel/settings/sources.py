@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.links.links import Links
+from windtunnel.settings.budgets import budgets_in_full, load_budgets
 from windtunnel.settings.prices import prices_in_full
 from windtunnel.settings.settings import NAMES, Settings, SettingsError
 
@@ -63,11 +64,17 @@ def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Sett
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
         merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"], links)
-    if isinstance(merged.get("prices"), str):
-        merged["prices"] = _prices_in_full(merged["prices"], origin["prices"])
+    for name, in_full in (("prices", prices_in_full), ("budgets", budgets_in_full)):
+        if isinstance(merged.get(name), str):
+            merged[name] = _file_in_full(in_full, merged[name], f"{origin[name]}: {name.upper()}")
     merged.setdefault("seed", secrets.randbelow(2**31))
     merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
     settings = _validate(merged, origin, links)
+    budgets = load_budgets(settings.budgets)
+    if budgets is not None and budgets.counts_cost and not settings.prices:
+        raise SettingsError(
+            f"{origin['budgets']}: BUDGETS: a budget of cost needs PRICES, the file of what the models cost"
+        )
     if settings.model == "compatible" and not settings.model_base_url:
         raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
     return settings
@@ -87,13 +94,14 @@ def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
         raise SettingsError(f"{where}: FAULTS: {error}") from None
 
 
-def _prices_in_full(given: str, where: str) -> str:
+def _file_in_full(in_full: Callable[[str], str], given: str, where: str) -> str:
+    """The canonical text of the file that is named, or of what is given as text."""
     try:
-        return prices_in_full(given)
+        return in_full(given)
     except OSError as error:
-        raise SettingsError(f"{where}: PRICES: {given[:80]}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{where}: {given[:80]}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise SettingsError(f"{where}: PRICES: {error}") from None
+        raise SettingsError(f"{where}: {error}") from None
 
 
 def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links | None) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from windtunnel.settings.blast_radius import is_spared
 from windtunnel.settings.settings import Settings
 from windtunnel.toxiproxy.planned import PlannedToxic, ToxicDraw, plan_toxics
 
@@ -18,8 +19,10 @@ def plan_attempt(
 ) -> list[PlannedToxic]:
     """Those of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
 
-    ``configuration``: the number of the set, 0 for the run's own.
+    ``configuration``: the number of the set, 0 for the run's own. An episode that is spared has none.
     """
+    if is_spared(settings, episode):
+        return []
     return plan_toxics(
         settings.seed,
         settings.toxic_prob,

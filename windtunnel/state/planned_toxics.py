@@ -1,18 +1,20 @@
-"""The toxics of attempts, kept in ``state.db``: what is desired now, what has ended, what may be left."""
+"""The toxics of attempts, kept in ``state.db``: what is planned, and what may be left of it."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import asdict
 
+from windtunnel.core.spans import Span
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 TOXICS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS toxics (
     attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
     stream TEXT NOT NULL, attributes TEXT NOT NULL, entry TEXT NOT NULL, configuration INTEGER NOT NULL,
-    seconds REAL NOT NULL, armed_at REAL, ended_at REAL, removed_at REAL
+    seconds REAL NOT NULL, during TEXT NOT NULL, turn TEXT NOT NULL, armed_at REAL, removed_at REAL
 );
 CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
 """
@@ -27,15 +29,17 @@ class PlannedToxics:
 
     def add(self, attempt_id: int, plan: Iterable[PlannedToxic]) -> None:
         self._database.executemany(
-            "INSERT INTO toxics (attempt_id, link, kind, stream, attributes, entry, configuration, seconds)"
-            " VALUES (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds)",
-            [{**vars(t), "attributes": json.dumps(dict(t.attributes)), "id": attempt_id} for t in plan],
+            "INSERT INTO toxics"
+            " (attempt_id, link, kind, stream, attributes, entry, configuration, seconds, during, turn)"
+            " VALUES"
+            " (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds, :during, :turn)",
+            [{**vars(toxic), **_as_texts(toxic), "id": attempt_id} for toxic in plan],
         )
 
-    def desired(self, attempt_id: int) -> list[PlannedToxic]:
-        """What the attempt is to have now: its plan without the toxics whose time was over."""
+    def planned(self, attempt_id: int) -> list[PlannedToxic]:
+        """All that the attempt has at one time or another."""
         rows = self._database.execute(
-            "SELECT * FROM toxics WHERE attempt_id = ? AND ended_at IS NULL ORDER BY rowid", (attempt_id,)
+            "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
         )
         return [_toxic(row) for row in rows]
 
@@ -49,17 +53,9 @@ class PlannedToxics:
         return int(row[0])
 
     def mark_armed(self, attempt_id: int, now: float) -> None:
-        """Notes that the attempt has its toxics."""
+        """Notes that the attempt has its toxics, or gets them when their time comes."""
         self._database.execute(
             "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?", (now, attempt_id)
-        )
-
-    def mark_ended(self, attempt_id: int, seconds: float, now: float) -> None:
-        """Notes that those of the attempt that were to last at most so long were removed in its midst."""
-        self._database.execute(
-            "UPDATE toxics SET ended_at = ?, removed_at = ?"
-            " WHERE attempt_id = ? AND seconds > 0 AND seconds <= ? AND ended_at IS NULL",
-            (now, now, attempt_id, seconds),
         )
 
     def mark_removed(self, lab_id: str, lane: int, now: float) -> None:
@@ -71,5 +67,20 @@ class PlannedToxics:
         )
 
 
+def _as_texts(toxic: PlannedToxic) -> dict[str, str]:
+    """What is no plain number or text, as JSON; null for what is not said."""
+    return {
+        "attributes": json.dumps(dict(toxic.attributes)),
+        "during": json.dumps(None if toxic.during is None else asdict(toxic.during)),
+        "turn": json.dumps(toxic.turn),
+    }
+
+
 def _toxic(row: sqlite3.Row) -> PlannedToxic:
-    return PlannedToxic(attributes=json.loads(row["attributes"]), **{name: row[name] for name in _COLUMNS})
+    during, turn = json.loads(row["during"]), json.loads(row["turn"])
+    return PlannedToxic(
+        attributes=json.loads(row["attributes"]),
+        during=None if during is None else Span(**during),
+        turn=None if turn is None else tuple(turn),
+        **{name: row[name] for name in _COLUMNS},
+    )

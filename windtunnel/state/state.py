@@ -18,6 +18,7 @@ from windtunnel.core.sqlite import UnsafeDatabaseError, connect
 from windtunnel.settings.settings import SettingsError
 from windtunnel.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
 from windtunnel.state.found_links import FOUND_LINKS_SCHEMA, FoundLinks
+from windtunnel.state.held_calls import HELD_CALLS_SCHEMA, HeldCallRows
 from windtunnel.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -29,7 +30,7 @@ STALE_AFTER = 2.0
 HUNG_AFTER = 30.0  # of a run whose process lives, as its lock shows
 
 # in every file as its ``user_version``: count it up with any change to a table
-_VERSION = 4
+_VERSION = 5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -41,6 +42,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     episode TEXT NOT NULL, attempt INTEGER NOT NULL, state TEXT NOT NULL,
     requested_at REAL NOT NULL, armed_at REAL, finished_at REAL, healed_at REAL,
     settled INTEGER, disturbed TEXT NOT NULL DEFAULT '[]',
+    turn INTEGER NOT NULL DEFAULT 1, armed_turn INTEGER NOT NULL DEFAULT 1,
     UNIQUE (run_id, episode, attempt)
 );
 CREATE TABLE IF NOT EXISTS managers (
@@ -66,7 +68,10 @@ class RunRow:
 
 @dataclass(frozen=True)
 class AttemptRow:
-    """``disturbed`` lists what made the attempt invalid (a repair, a foreign change), in words."""
+    """``disturbed`` lists what made the attempt invalid (a repair, a foreign change), in words.
+
+    ``turn``: the user's turn that the runner asks for, from 1; ``armed_turn``: the one that is in force.
+    """
 
     id: int
     run_id: str
@@ -81,6 +86,8 @@ class AttemptRow:
     healed_at: float | None
     settled: bool | None
     disturbed: tuple[str, ...]
+    turn: int = 1
+    armed_turn: int = 1
 
 
 class State:
@@ -100,6 +107,7 @@ class State:
         self.configurations = Configurations(self._database)
         self.toxics = PlannedToxics(self._database)
         self.found_links = FoundLinks(self._database)
+        self.held_calls = HeldCallRows(self._database)
 
     def _create_tables(self) -> None:
         # one statement, since another process may create the tables between two
@@ -107,7 +115,7 @@ class State:
             "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
         if not version and not tables:
-            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA + FOUND_LINKS_SCHEMA
+            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA + FOUND_LINKS_SCHEMA + HELD_CALLS_SCHEMA
             self._database.executescript(
                 f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT"
             )
@@ -218,6 +226,14 @@ class State:
             if moved and new == "armed":
                 self.toxics.mark_armed(attempt_id, now)
         return moved
+
+    def request_turn(self, attempt_id: int, turn: int) -> None:
+        """Asks the manager for what stands in that turn of the user."""
+        self._database.execute("UPDATE attempts SET turn = ? WHERE id = ?", (turn, attempt_id))
+
+    def arm_turn(self, attempt_id: int, turn: int) -> None:
+        """What stands in that turn is in force."""
+        self._database.execute("UPDATE attempts SET armed_turn = ? WHERE id = ?", (turn, attempt_id))
 
     def disturb(self, attempt_id: int, reason: str) -> None:
         """Notes what makes the attempt invalid."""

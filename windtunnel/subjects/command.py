@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
 
-from windtunnel.links.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
+from windtunnel.links.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable, ServiceSpec
+from windtunnel.links.wiring import Wiring
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.crash import error_class_in
 from windtunnel.subjects.json_path import last_object, value_at
@@ -117,6 +118,19 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
     if os.sep in program:
         program = str(surroundings.folder / program)
     return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
+
+
+def check_program(wiring: Wiring, environ: Mapping[str, str]) -> None:
+    """Raises ``SettingsError`` if there is no program to start that wiring's subject by."""
+    match wiring.subject:
+        case CommandSpec(command=[program, *_]):
+            key = "command"
+        case ServiceSpec(service=[program, *_]):
+            key = "service"
+        case _:
+            return
+    if problem := program_problem(program, wiring.folder, environ):
+        raise SettingsError(f"{wiring.file or 'the command line'}: subject.{key}: {problem}")
 
 
 def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from windtunnel.subjects.report_text import result_of
-from windtunnel.subjects.subject import AttemptContext, SubjectResult, limit_reached
+from windtunnel.subjects.subject import AttemptContext, Said, SubjectResult, limit_reached
 
 
 class AttemptOver(Exception):
@@ -29,23 +29,43 @@ def converse(
     context: AttemptContext,
     turn: Turn,
     clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = time.time,
 ) -> SubjectResult:
-    """Asks turn by turn; the result is that of the last one, with the answers to all."""
+    """Asks turn by turn; the result is that of the last one, with the answers to all.
+
+    The time that a turn takes to be made is the user's, and not part of the attempt's limit.
+    """
     limit, begun = context.settings.attempt_time, clock()
-    turns = context.turns or (prompt,)
-    answers: list[str] = []
-    result = SubjectResult("empty")
+    conversation: list[Said] = []
+    ends: list[float] = []
+    result, answered = SubjectResult("empty"), begun
     try:
-        for number, text in enumerate(turns, start=1):
+        for number, text in enumerate(_turns(prompt, context, conversation), start=1):
+            begun += clock() - answered
             seconds = begun + limit - clock()
             if seconds <= 0:
                 raise AttemptOver(limit_reached(limit))
+            if number > 1:
+                context.begin_turn(number, text)
             answer = turn(text, number, seconds)
-            answers.append(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+            answered = clock()
+            shown = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            conversation += [{"role": "user", "content": text}, {"role": "assistant", "content": shown}]
+            ends.append(now())
             result = result_of(answer)
     except AttemptOver as over:
         result = over.result
-    return replace(result, answers=tuple(answers)) if len(turns) > 1 else result
+    if not context.turns and context.make_turn is None:
+        return result
+    answers = tuple(said["content"] for said in conversation[1::2])
+    return replace(result, answers=answers, turn_ends=tuple(ends))
+
+
+def _turns(prompt: str, context: AttemptContext, conversation: list[Said]) -> Iterator[str]:
+    """What the user says; whenever more is asked for, ``conversation`` holds what was said until then."""
+    yield from context.turns or (prompt,)
+    while context.make_turn is not None and (text := context.make_turn(conversation)) is not None:
+        yield text
 
 
 def conversation_id(context: AttemptContext) -> str:

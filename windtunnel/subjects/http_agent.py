@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from http.client import HTTPException
 
-from windtunnel.links.subject_spec import CONVERSATION, HttpSpec, RequestSpec
+from windtunnel.links.subject_spec import HttpSpec, RequestSpec, holds_conversations
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.agent_request import AgentRequest, NoAnswerError, TooSlowError, is_open
 from windtunnel.subjects.conversation import AttemptOver, conversation_id, converse
@@ -40,7 +40,7 @@ class HttpAgent:
     def __init__(self, spec: RequestSpec, url: str, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self._request = AgentRequest(spec, url, surroundings.environ, surroundings.where)
-        self.holds_conversations = any(CONVERSATION in text for text in (*spec.sent_texts, url))
+        self.holds_conversations = holds_conversations(spec)
         self.name = f"http: {url.partition('?')[0]}"
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:

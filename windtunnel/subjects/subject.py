@@ -13,6 +13,11 @@ from windtunnel.links.topology import Topology
 from windtunnel.settings.configuration import Configuration
 from windtunnel.settings.settings import Settings
 
+# What was said in a conversation, as models take it: ``{"role": "user", "content": text}``, or ``assistant``.
+Said = dict[str, str]
+# What the user says next, None for nothing more. Raises ``LabFailed``.
+MakeTurn = Callable[[list[Said]], str | None]
+
 
 class LabFailed(Exception):
     """The lab, not the subject, failed while the subject worked on a prompt; the message says how."""
@@ -25,6 +30,11 @@ class AttemptContext:
     ``identity`` makes the headers of its requests, ``topology.proxies`` has the address of each link, and
     ``record`` takes events (such as ``ToolTry``) into the history. The prompt's oracle is not in it.
     ``turns``: what is said in a conversation, one after the other; empty where the prompt is all.
+    ``make_turn``: those that follow, where they are made from what was said. ``begin_turn`` is to be called
+    with the number of each turn, from 1, and its text before it is said; the first may be left out. It
+    returns when what strikes in that turn is in force, and raises ``LabFailed``.
+    ``budget_spent``: which budget was used up that ends the attempt, in words; empty while none is. A subject
+    that can end by itself asks it; any other is ended.
     """
 
     identity: Identity
@@ -32,6 +42,9 @@ class AttemptContext:
     topology: Topology
     record: Callable[[Event], object]
     turns: tuple[str, ...] = ()
+    begin_turn: Callable[[int, str], object] = lambda _number, _text: None
+    make_turn: MakeTurn | None = None
+    budget_spent: Callable[[], str] = str
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,8 @@ class SubjectResult:
     """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
 
     ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
-    an error. ``answers``: those to each turn of a conversation.
+    an error. ``answers``: those to each turn of a conversation; ``turn_ends``: when each was there (seconds
+    since the epoch), None where the subject was not asked turn by turn.
     """
 
     ended_by: EndedBy
@@ -49,6 +63,7 @@ class SubjectResult:
     error: str | None = None
     error_class: ErrorClass | None = None
     answers: tuple[str, ...] = ()
+    turn_ends: tuple[float, ...] | None = None
 
 
 class Subject(Protocol):

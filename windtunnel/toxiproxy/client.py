@@ -157,6 +157,11 @@ class ToxiproxyClient:
             )
             return toxic_state(_last_reply.get().json())
 
+    def update_toxic(self, proxy: str, name: str, attributes: Mapping[str, int]) -> None:
+        """Gives an existing toxic these attributes; connections that are open have them from now on."""
+        path = f"/proxies/{_checked(proxy)}/toxics/{_checked(name)}"
+        self.send("POST", path, {"attributes": dict(attributes)})
+
     def remove_toxic(self, proxy: str, name: str) -> None:
         """Removes the toxic, if it and its proxy exist."""
         with suppress(ToxiproxyNotFound), self._calling():

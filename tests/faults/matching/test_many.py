@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from tests.faults.matching.test_draws import draw
 from tests.faults.tries import eligible
 from windtunnel.core.digest import digest
+from windtunnel.core.draws import draw as keyed_draw
 from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.draws import chance_of
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.faults.sets.triggers import Moment, When
+from windtunnel.faults.sets.triggers import When
 from windtunnel.links.wiring import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
@@ -35,8 +36,16 @@ ONLY = st.fixed_dictionaries(
         "path": st.sampled_from([*PATHS, "/message*", "*", "/[me]*"]),
         "header": st.dictionaries(HEADERS, VALUES.filter(lambda value: isinstance(value, str)), max_size=2),
         "json": st.dictionaries(FIELDS, VALUES, max_size=2),
+        "episodes": st.sampled_from(["e", ["d", "x"]]),
     },
 )
+DURING = [
+    {"start": "2s", "duration": "2s"},
+    {"ramp": "4s"},
+    {"start": "2 calls", "duration": "1 call"},
+    {"ramp": "4 calls"},
+    [{"duration": "1s"}, {"start": "3s"}],
+]
 PROBABILITY = st.sampled_from([0, 0.3, 0.7, 1.0, 1.0])
 TRIGGERS = {
     "nth": st.one_of(SMALL, st.sampled_from(["2-", "2-3"])),
@@ -45,6 +54,7 @@ TRIGGERS = {
     "every": SMALL,
     "of": st.sampled_from(["call", "try"]),
     "turns": st.sampled_from([1, "1-2", "2-"]),
+    "turn": st.sampled_from([1, "2-"]),
     "window": st.sampled_from([{"start": 2}, {"end": 3}, {"start": 0, "ramp": 4}, {"end": 4, "ramp": 2}]),
     "persistent": st.booleans(),
     "at_most": SMALL,
@@ -83,7 +93,11 @@ ENTRY = st.builds(
     FAULTS,
     st.fixed_dictionaries(
         {"when": WHEN, "only": st.one_of(st.just({}), ONLY)},
-        optional={"links": st.sampled_from(["search", "all"])},
+        optional={
+            "links": st.sampled_from(["search", "all"]),
+            "together": st.booleans(),
+            "during": st.sampled_from(DURING),
+        },
     ),
 )
 REQUESTS = st.builds(
@@ -118,7 +132,8 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
         met = []
         for entry in entries:
-            if one.link not in entry.links or not eligible(entry.only, one.read()):
+            named = entry.only.in_episode(one.episode)
+            if one.link not in entry.links or not named or not eligible(entry.only, one.read()):
                 continue
             key = (entry.id, one.link, one.episode)
             ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
@@ -126,10 +141,13 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             before = met_before[key]
             last = before[-1] if before else 0
             turn = turns[one.episode, one.attempt]
-            moment = Moment(ordinal, tries[key], turn, one.elapsed_s, len(before), last)
+            moment = one.moment(ordinal, tries[key], turn)._replace(met=len(before), last_met=last)
             named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
             number = int.from_bytes(digest(1, *named), "big")
-            if entry.when.holds(moment, chance_of(draw(f"{entry.id}:when", number))):
+            chance = chance_of(draw(f"{entry.id}:when", number))
+            if entry.dose.together:
+                chance = keyed_draw(1, one.episode, one.attempt, "", "", 0, 0, f"{entry.id}:when")
+            if entry.when.holds(moment, chance, entry.dose.share(one.attempt_s, one.link_call)):
                 before.append(ordinal)
                 met.append((entry.id, ordinal if entry.fault.by_order else 1))
         yield met
@@ -145,7 +163,12 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults
     arrivals = [
-        IncomingTry(link, request.method, request.path, lambda r=request: r, *key, n * 0.5, link == "model")
+        IncomingTry(
+            *(link, request.method, request.path, lambda r=request: r, *key, n * 0.5, link == "model"),
+            attempt_s=n * 0.7,
+            link_call=n // 2 + 1,
+            turn=n // 4 + 1,
+        )
         for n, (request, link, *key) in enumerate(tries)
     ]
     assert together(entries, arrivals) == list(one_by_one(entries, arrivals))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import ROOT
+from windtunnel.core.spans import Span
 from windtunnel.faults.base import Fault
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
@@ -68,6 +71,34 @@ WRONG_TEXTS = [
     ("toxics: [{toxic: latency, together: 1}]", "latency: together: Input should be a valid boolean, not 1"),
     ("toxics: [{toxic: latency, duration: -1}]", "duration: Input should be greater than or equal to 0"),
     ("toxics: [{toxic: latency, duration: 2s}]", "duration: Input should be a valid number, not '2s'"),
+    ("toxics: [{toxic: latency, during: 2s}]", "during: must be an outage such as {start: 2s"),
+    ("toxics: [{toxic: latency, during: {}}]", "during[1]: is empty: it needs a start, a duration or a ramp"),
+    ("toxics: [{toxic: latency, during: {strat: 1}}]", "'strat' is no key here; did you mean 'start'?"),
+    ("toxics: [{toxic: latency, during: {start: soon}}]", "during[1].start: must be seconds such as 2s"),
+    ("toxics: [{toxic: latency, during: {start: 9h}}]", "during[1].start: must be seconds such as 2s"),
+    ("toxics: [{toxic: latency, during: {start: 5000s}}]", "during[1].start: must be in 0 .. 3600 s"),
+    ("toxics: [{toxic: latency, during: {start: 1.5 calls}}]", "must be a whole number of calls"),
+    ("toxics: [{toxic: latency, during: {start: 0 calls}}]", "calls begin with 1"),
+    ("toxics: [{toxic: latency, during: {duration: 0}}]", "duration and ramp must be more than 0"),
+    ("toxics: [{toxic: latency, during: {start: 1s, ramp: 2 calls}}]", "all in seconds, or all in calls"),
+    ("toxics: [{toxic: latency, during: {ramp: 2s, duration: 1s}}]", "the ramp is longer than the duration"),
+    ("toxics: [{toxic: latency, during: [{start: 1s}, {start: 2s}]}]", "two of its outages overlap"),
+    (
+        "toxics: [{toxic: latency, during: [{duration: 1s}, {start: 2 calls}]}]",
+        "all its outages must be in seconds, or all in calls",
+    ),
+    ("toxics: [{toxic: latency, duration: 1, during: {start: 1}}]", "say the duration in during"),
+    ("toxics: [{toxic: down, during: {ramp: 1s}}]", "down is there or not, so that it cannot rise"),
+    ("toxics: [{toxic: down, during: {start: 2 calls}}]", "down keeps requests from the gateway"),
+    (
+        "toxics: [{toxic: timeout, stream: upstream, during: {start: 2 calls}}]",
+        "timeout upstream keeps requests from the gateway, which therefore cannot count the calls",
+    ),
+    (
+        "toxics: [{toxic: timeout, during: {start: 3 calls, duration: 2 calls}}]",
+        "the end of timeout closes the connection of the next call too",
+    ),
+    ("toxics: [{toxic: latency, only: {path: /x}}]", "only: 'path' is no key here"),
     ("toxics: [{toxic: latency, duraton: 2}]", "'duraton' is no key here; did you mean 'duration'?"),
 ]
 WRONG_ENTRIES = [
@@ -86,6 +117,9 @@ WRONG_ENTRIES = [
     ("when: {nth: 2.5}", "when: nth: must be a count such as 3, a range"),
     ("when: {nth: [2]}", "when: nth: must be a count such as 3, a range"),
     ("when: {turns: true}", "when: turns: must be a count such as 3, a range"),
+    ("when: {turn: 0}", "when: turn: counts begin with 1"),
+    ("when: {turns: 1, model_requests: 1}", "turns is the old name of model_requests: give one of them"),
+    ("only: {episodes: ['']}", "only: episodes: '' is no prompt's id"),
     ("when: {evry: 2}", "faults[1]: truncate: when: 'evry' is no key here; did you mean 'every'?"),
     ("when: {window: {strat: 1}}", "truncate: when: window: 'strat' is no key here; did you mean 'start'?"),
     ("when: {window: 3}", "when: window: Input should be an object"),
@@ -167,6 +201,31 @@ def test_a_toxic_s_dose_stands_in_the_text_only_where_it_was_given():
     assert not {"together", "duration"} & latency.keys()
 
 
+def test_outages_are_written_so_that_they_are_read_again():
+    outages = [{"start": "500ms", "duration": 2.5, "ramp": "1s"}, {"start": "1200s"}]
+    toxic = {"toxic": "latency", "during": outages, "when": {"turn": "2-"}, "only": {"episodes": "mail"}}
+    fault = {"fault": "truncate", "during": {"start": "3 calls", "duration": "1 call"}, "together": True}
+    found = build_set({"toxics": [toxic], "faults": [fault]}, "f", REGISTRY, lab_links())
+    assert load_set(found.dump(), "f", REGISTRY, None) == found
+    [written] = json.loads(found.dump())["toxics"]
+    assert written["during"] == [{"start": "0.5s", "duration": "2.5s", "ramp": "1s"}, {"start": "1200s"}]
+    assert (written["when"]["turn"], written["only"]) == ([2, None], {"episodes": ["mail"]})
+    [entry] = found.faults
+    assert not entry.certain and entry.dose.spans == (Span(3.0, 1.0, unit="calls"),)
+
+
+def test_in_calls_a_toxic_without_a_stream_is_downstream():
+    found = build_set(
+        {"toxics": [{"toxic": "timeout", "during": {"start": "3 calls"}}]}, "f", {}, lab_links()
+    )
+    assert [toxic.spec.streams for toxic in found.toxics] == [("downstream",)]
+
+
+def test_the_old_name_of_a_trigger_is_read_and_written_by_its_new_one():
+    found = build_set({"faults": [{"fault": "empty", "when": {"turns": 2}}]}, "f", REGISTRY, lab_links())
+    assert json.loads(found.dump())["faults"][0]["when"] == {"model_requests": [2, 2]}
+
+
 def test_an_empty_set_is_no_text():
     for text in ("", "{}", "faults: []", "# nothing"):
         assert load_set(text, "f", REGISTRY, lab_links()).dump() == ""
@@ -191,6 +250,10 @@ ENTRY = st.fixed_dictionaries(
             {}, optional={"fraction": st.floats(0, 0.9), "at_byte": st.integers(0, 99)}
         ),
         "when": WHEN,
+        "together": st.booleans(),
+        "during": st.sampled_from(
+            [{"start": 1.25, "ramp": "20ms"}, [{"duration": "2 calls"}, {"start": "4 calls"}]]
+        ),
         "only": st.fixed_dictionaries(
             {}, optional={"method": st.just("GET"), "json": st.just({"to": "Bob"})}
         ),
@@ -213,3 +276,9 @@ def test_what_is_written_is_read_again(faults, toxics):
     found = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY, lab_links())
     assert load_set(found.dump(), "again", REGISTRY, lab_links()) == found
     assert found.dump() == "" or json.loads(found.dump())
+
+
+def test_the_page_on_outages_has_a_set_that_is_good():
+    [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "outages.md").read_text("utf-8"), re.DOTALL)
+    found = load_set(example, "the page", REGISTRY, lab_links())
+    assert all(entry.dose.during or entry.dose.together for entry in (*found.faults, *found.toxics))

@@ -60,7 +60,7 @@ def test_a_cooldown_counts_calls_and_not_tries():
 
 @pytest.mark.parametrize(("turn", "holds"), [(1, False), (2, True), (3, True), (4, False)])
 def test_turns(turn, holds):
-    assert When(turns="2-3").holds(Moment(turn=turn), 0) is holds
+    assert When(turns="2-3").holds(Moment(model_requests=turn), 0) is holds
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from windtunnel.history.writer import history_file
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import WiringFile
+from windtunnel.links.wiring_file import SpecFile
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings
@@ -104,7 +104,7 @@ def front_lab(
         "LOGS_DIR": str(folder / "logs"),
     }
     data = {"intercept": dict(intercept or {}), "links": dict(links or {})}
-    wiring = build_wiring(WiringFile("test", data), folder)
+    wiring = build_wiring(SpecFile("test", data), folder)
     configuration = load_configuration({**os.environ, **places, **(environ or {})}, wiring=wiring)
     with Lab(configuration, Choice("embedded")) as lab:
         yield FrontLab(lab, folder / "state" / "state.db", folder / "logs")

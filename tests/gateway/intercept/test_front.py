@@ -24,7 +24,7 @@ from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.sockets import Address
-from windtunnel.lab.launcher import LabError
+from windtunnel.lab.lab_processes import LabError
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 pytestmark = pytest.mark.slow
@@ -167,7 +167,8 @@ def test_a_link_that_is_down_is_a_502_or_a_reset(
         assert ask(lab.front, b"CONNECT shop.test:443 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 502 ")
         with one_way(lab, "shop.test", 443) as client, pytest.raises(ConnectionResetError):
             client.recv(1)
-        assert [(one.link, one.how, one.why) for one in lab.ended()] == [("shop", "refused", "")] * 2
+        refused = ("shop", "refused", "")
+        until(lambda: [(one.link, one.how, one.why) for one in lab.ended()] == [refused] * 2)
     finally:
         lab.end()
 

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.trigger_index import ArmedEntry, TriggerIndex
+from windtunnel.faults.sets.dose import Dose
 from windtunnel.faults.sets.fault_set import Entry
 from windtunnel.faults.sets.selectors import field
 
@@ -65,7 +66,7 @@ def _like_any(message: str, patterns: Iterable[str]) -> bool:
 
 
 def _counts(entry: Entry) -> bool:
-    return entry.when.counts or entry.when.turns is not None or entry.fault.by_order
+    return entry.when.counts or entry.when.model_requests is not None or entry.fault.by_order
 
 
 class LinkCandidates:
@@ -73,7 +74,10 @@ class LinkCandidates:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         entries = [entry for entry in entries if entry.when.probability > 0]
-        armed = [ArmedEntry(place, entry, entry.when.certain) for place, entry in enumerate(entries)]
+        armed = [
+            ArmedEntry(place, entry, entry.certain, entry.dose != Dose())
+            for place, entry in enumerate(entries)
+        ]
         self.any = bool(armed)
         self.needs_body = any(entry.fault.needs_body or entry.only.reads_body for entry in entries)
         self.remembers = any(entry.fault.remembers for entry in entries)

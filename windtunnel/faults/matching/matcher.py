@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from windtunnel.core.draws import KeyedDraws
+from windtunnel.core.draws import KeyedDraws, draw
 from windtunnel.dialects import Dialect
 from windtunnel.dialects.http import Reply, Request
 from windtunnel.dialects.mcp import MCP
@@ -29,7 +29,7 @@ class IncomingTry(NamedTuple):
 
     ``read`` gives the request as faults see it, and is called only if a fault looks at it. ``message``, on a
     link of MCP: the method of the message that it carries, empty if it carries none; None on other links.
-    ``lines`` as of ``Try``.
+    ``lines`` as of ``Try``. ``attempt_s``, ``link_call`` and ``turn`` as of ``Moment``.
     """
 
     link: str
@@ -45,6 +45,21 @@ class IncomingTry(NamedTuple):
     of_model: bool = False
     message: str | None = None
     lines: bool = False
+    attempt_s: float = 0.0
+    link_call: int = 1
+    turn: int = 1
+
+    def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
+        """When it came, with what an entry counts of the tries that it matched."""
+        return Moment(
+            calls,
+            tries,
+            model_requests,
+            self.elapsed_s,
+            turn=self.turn,
+            attempt_s=self.attempt_s,
+            link_call=self.link_call,
+        )
 
 
 class MatchedFaults(NamedTuple):
@@ -68,12 +83,12 @@ class _GroupCount:
     tries: int = 0
     met: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, incoming: IncomingTry, turn: int) -> Moment:
+    def add(self, incoming: IncomingTry, model_requests: int) -> Moment:
         """Counts this try; the moment at which it came."""
         self.tries += 1
         call = (incoming.attempt, incoming.fingerprint, incoming.call)
         ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
-        return Moment(ordinal, self.tries, turn, incoming.elapsed_s)
+        return incoming.moment(ordinal, self.tries, model_requests)
 
 
 _NOTHING = MatchedFaults()
@@ -89,9 +104,9 @@ class FaultMatcher:
             link: LinkCandidates(e for e in self.entries if link in e.links)
             for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
         }
-        self._counts_turns = any(entry.when.turns for entry in self.entries)  # which a model's requests are
+        self._counts_model = any(entry.when.model_requests for entry in self.entries)
         self._counts: defaultdict[tuple[EntryGroup, str], _GroupCount] = defaultdict(_GroupCount)
-        self._turns: Counter[tuple[str, int]] = Counter()
+        self._model_requests: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
@@ -102,7 +117,7 @@ class FaultMatcher:
 
     def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
-        return link in self._candidates or (of_model and self._counts_turns)
+        return link in self._candidates or (of_model and self._counts_model)
 
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read beyond what its fingerprint takes."""
@@ -119,11 +134,11 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model, message, _ = (
+        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model, message, *_ = (
             incoming
         )
         if of_model:
-            self._turns[episode, attempt] = max(self._turns[episode, attempt], call)
+            self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], call)
         candidates = self._candidates.get(link)
         groups = candidates.at(method, path, message, read) if candidates else ()
         if not groups:
@@ -132,6 +147,8 @@ class FaultMatcher:
         eligible: list[str] = []
         draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, call, try_)
         for group in groups:
+            if not group.only.in_episode(episode):
+                continue
             eligible += group.recorded_ids(message)
             self._add_met(group, incoming, draws, met)
         if not (met or eligible):
@@ -139,18 +156,32 @@ class FaultMatcher:
         met.sort(key=lambda pair: pair[0].place)
         return MatchedFaults([(armed.entry, tried) for armed, tried in met], eligible)
 
+    def try_of(self, entry: Entry, incoming: IncomingTry) -> Try:
+        """The try as the fault of an entry sees it that is none of the armed ones."""
+        link, fingerprint, episode, attempt = (
+            incoming.link,
+            incoming.fingerprint,
+            incoming.episode,
+            incoming.attempt,
+        )
+        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, incoming.call, incoming.try_)
+        return self._try(entry, incoming, 1, partial(_chance, draws, entry.id))
+
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
         """Adds those of the group that this try has met."""
         count, moment = None, _ANY_MOMENT
         if group.counts:
             count = self._counts[group, incoming.episode]
-            moment = count.add(incoming, self._turns.get((incoming.episode, incoming.attempt), 0))
+            moment = count.add(incoming, self._model_requests.get((incoming.episode, incoming.attempt), 0))
         elif group.triggers.timed:
-            moment = Moment(elapsed_s=incoming.elapsed_s)
+            moment = incoming.moment()
         for armed, chance in group.triggers.at(moment, draws.number):
             if not armed.certain:
                 times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
-                if not armed.entry.when.holds(moment._replace(met=times, last_met=last), chance):
+                share = 1.0
+                if armed.dosed:
+                    chance, share = self._dose(armed.entry, incoming, chance)
+                if not armed.entry.when.holds(moment._replace(met=times, last_met=last), chance, share):
                     continue
                 if count is not None:
                     count.met[armed.place] = times + 1, moment.calls
@@ -158,6 +189,13 @@ class FaultMatcher:
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
             if entry.fault.wants(chance_of):
                 met.append((armed, self._try(entry, incoming, moment.calls, chance_of)))
+
+    def _dose(self, entry: Entry, incoming: IncomingTry, chance: float) -> tuple[float, float]:
+        """The draw that decides, of the try or one for all links and tries of the attempt, and the share of
+        the entry's probability that is in force."""
+        if entry.dose.together:
+            chance = draw(self._seed, incoming.episode, incoming.attempt, "", "", 0, 0, f"{entry.id}:when")
+        return chance, entry.dose.share(incoming.attempt_s, incoming.link_call)
 
     def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(

@@ -17,17 +17,21 @@ _ALWAYS: _Interval = (0, math.inf)
 
 
 class ArmedEntry(NamedTuple):
-    """An entry and its place in its set. ``certain``: every eligible try meets it."""
+    """An entry and its place in its set. ``certain``: every eligible try meets it. ``dosed``: it stands in a
+    part of the attempt only, or one draw of the attempt decides.
+    """
 
     place: int
     entry: Entry
     certain: bool
+    dosed: bool
 
 
 class TriggerIndex:
     """Leaves out the entries that a try cannot meet; of the others ``When`` decides.
 
-    ``timed``: whether one of them has a time window, so that ``at`` needs the time.
+    ``timed``: whether one of them asks when or in which turn of the user a try came, so that ``at``, or the
+    entry itself, needs to know.
     """
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
@@ -37,7 +41,7 @@ class TriggerIndex:
         self._edges = [sorted({edge for interval in axis for edge in interval}) for axis in axes]
         self._cells: dict[tuple[int, ...], _Cell] = {}
         at_any_time = all(interval == _ALWAYS for box in boxes for interval in box)
-        self.timed = any(a.entry.when.window is not None for a in armed)
+        self.timed = any(_is_timed(a.entry) for a in armed)
         self._only_cell = _Cell(armed) if at_any_time else None
 
     def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
@@ -53,6 +57,16 @@ class TriggerIndex:
         return cell.possible(number)
 
 
+def _is_timed(entry: Entry) -> bool:
+    return entry.when.window is not None or entry.when.turn is not None or bool(entry.dose.spans)
+
+
+def _needs_no_draw(entry: Entry) -> bool:
+    """Whether no draw of the try itself decides; one of the attempt may (``together``)."""
+    rises = entry.when.window is not None or entry.dose.rises
+    return entry.dose.together or (entry.when.probability == 1 and not rises)
+
+
 def _intervals(when: When) -> tuple[_Interval, _Interval, _Interval, _Interval]:
     """The calls, tries, turns and seconds at which a try may meet it."""
     if when.persistent:
@@ -65,7 +79,12 @@ def _intervals(when: When) -> tuple[_Interval, _Interval, _Interval, _Interval]:
     counted = max(first for first, _ in counts), min(end for _, end in counts)
     of_calls = when.of == "call"
     window = (when.window.start, when.window.end or math.inf) if when.window else _ALWAYS
-    return counted if of_calls else _ALWAYS, _ALWAYS if of_calls else counted, _interval(when.turns), window
+    return (
+        counted if of_calls else _ALWAYS,
+        _ALWAYS if of_calls else counted,
+        _interval(when.model_requests),
+        window,
+    )
 
 
 def _interval(span: tuple[int, int | None] | None) -> _Interval:
@@ -83,7 +102,7 @@ class _Cell:
     """The entries that counts and clock allow between two edges: some without a draw, some by chance."""
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
-        undrawn = [a.entry.when.probability == 1 and a.entry.when.window is None for a in armed]
+        undrawn = [_needs_no_draw(a.entry) for a in armed]
         self._certain = [(a, 0.0) for a, certain in zip(armed, undrawn, strict=True) if certain]
         self._drawn = [a for a, certain in zip(armed, undrawn, strict=True) if not certain]
         names = [f"{a.entry.id}:when" for a in self._drawn]

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
@@ -70,12 +71,23 @@ def checked_model(kind: type[_Model], value: Any, where: str) -> _Model:
         raise FaultSetError(f"{where}: {key[1:] + ': ' if key else ''}{reason}") from None
 
 
+def _spellings(name: str, info: FieldInfo) -> list[str]:
+    """The keys under which a field may stand, its old names among them."""
+    if isinstance(info.validation_alias, AliasChoices):
+        return [str(choice) for choice in info.validation_alias.choices]
+    return [info.alias or name]
+
+
 def _known_keys(kind: type[BaseModel], value: Any, where: str) -> dict[str, Any]:
     """The mapping, checked for unknown keys at every depth: pydantic would not name the nearest key."""
-    fields = {info.alias or name: info.annotation for name, info in kind.model_fields.items()}
+    fields = {
+        key: info.annotation for name, info in kind.model_fields.items() for key in _spellings(name, info)
+    }
     given = checked_mapping(value, where, tuple(fields))
     for key, annotation in fields.items():
         for inner in (annotation, *get_args(annotation)):
-            if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(given.get(key), dict):
-                _known_keys(inner, given[key], f"{where}: {key}")
+            held = given.get(key)
+            for item in held if isinstance(held, list) else [held]:
+                if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(item, dict):
+                    _known_keys(inner, item, f"{where}: {key}")
     return given

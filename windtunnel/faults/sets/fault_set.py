@@ -12,7 +12,7 @@
         with: {latency: 500}
         when: {probability: 0.5}       # per attempt and link
         together: true                 # ... or one draw for all its links
-        duration: 2                    # seconds since the attempt was armed; else the whole attempt
+        during: {start: 2s, duration: 3s}   # an outage inside the attempt, see windtunnel.faults.sets.dose
 
 ``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row. A set is
 read for the ``links`` of a wiring, which it may name one by one or as the groups ``tools``, ``writes`` (those
@@ -31,7 +31,7 @@ from windtunnel.core.plugins import PluginError
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
 from windtunnel.dialects.mcp import CALL
-from windtunnel.faults.base import Fault
+from windtunnel.faults.base import BUDGET_ID, Fault
 from windtunnel.faults.sets.checks import (
     FaultSetError,
     checked_mapping,
@@ -40,12 +40,12 @@ from windtunnel.faults.sets.checks import (
     required_name,
     text_or,
 )
-from windtunnel.faults.sets.dose import Dose
+from windtunnel.faults.sets.dose import Dose, dose_of
+from windtunnel.faults.sets.named_links import named_links
 from windtunnel.faults.sets.selectors import Only
+from windtunnel.faults.sets.toxic_entry import ToxicEntry, toxic_entry
 from windtunnel.faults.sets.triggers import When
-from windtunnel.links.links import FOUND_WRITES, Links
-from windtunnel.toxiproxy.toxics import TOXICS, toxic
-from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, streams_of
+from windtunnel.links.links import Links
 
 Registry = Mapping[str, type[Fault]]
 
@@ -54,7 +54,8 @@ __all__ = ["Entry", "FaultSet", "FaultSetError", "Registry", "ToxicEntry", "buil
 
 @dataclass(frozen=True)
 class Entry:
-    """A fault on these ``links``: ``only`` says which requests are eligible, ``when`` which of them meet it.
+    """A fault on these ``links``: ``only`` says which requests are eligible, ``when`` which of them meet it,
+    and ``dose`` in which part of the attempt, and whether by one draw of the attempt.
 
     ``id`` names it in the history and keys its draws, so two entries of one set differ in it. A set that was
     read has one for each.
@@ -65,6 +66,12 @@ class Entry:
     when: When = field(default_factory=When)
     only: Only = field(default_factory=Only)
     id: str = ""
+    dose: Dose = field(default_factory=Dose)
+
+    @property
+    def certain(self) -> bool:
+        """Whether every eligible try meets it, which makes it a canary."""
+        return self.when.certain and self.dose == Dose()
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -74,31 +81,7 @@ class Entry:
             "with": self.fault.model_dump(mode="json", exclude_defaults=True, by_alias=True),
             "when": self.when.model_dump(mode="json", exclude_defaults=True),
             "only": self.only.model_dump(mode="json", exclude_defaults=True, by_alias=True),
-        }
-
-
-@dataclass(frozen=True)
-class ToxicEntry:
-    """A toxic that an attempt may have on these links, with that chance."""
-
-    spec: ToxicSpec
-    links: tuple[str, ...]
-    probability: float = 1.0
-    id: str = ""
-    dose: Dose = field(default_factory=Dose)
-
-    def dump(self) -> dict[str, Any]:
-        spec = self.spec
-        one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
-        streams = {"stream": spec.streams[0]} if one_way else {}
-        return {
-            "id": self.id or spec.kind,
-            "toxic": spec.kind,
-            "links": list(self.links),
-            "with": dict(spec.attributes),
-            "when": {"probability": self.probability},
             **self.dose.model_dump(mode="json", exclude_defaults=True),
-            **streams,
         }
 
 
@@ -153,7 +136,7 @@ def build_set(value: Any, where: str, registry: Registry, links: Links | None) -
         for number, entry in enumerate(list_or_empty(top.get("faults"), f"{where}: faults"), start=1)
     ]
     toxics = [
-        _toxic(entry, f"{where}: toxics[{number}]", links)
+        toxic_entry(entry, f"{where}: toxics[{number}]", links)
         for number, entry in enumerate(list_or_empty(top.get("toxics"), f"{where}: toxics"), start=1)
     ]
     description = text_or("", top.get("description"), f"{where}: description")
@@ -168,7 +151,9 @@ def _checked_data(read: Callable[[Any, str], Any], given: Any, where: str) -> An
 
 
 def _entry(value: Any, where: str, registry: Registry, links: Links | None) -> Entry:
-    given = checked_mapping(value, where, ("fault", "links", "with", "when", "only", "id"))
+    given = checked_mapping(
+        value, where, ("fault", "links", "with", "when", "only", "id", *Dose.model_fields)
+    )
     name = required_name(given, "fault", registry, where)
     try:
         kind = registry.get(name)
@@ -181,7 +166,8 @@ def _entry(value: Any, where: str, registry: Registry, links: Links | None) -> E
     only = checked_model(Only, given.get("only"), f"{where}: {name}: only")
     on = _links(given.get("links"), kind, f"{where}: {name}: links", links)
     only, on = _narrowed_to_tool(only, on, f"{where}: {name}: only: tool", links)
-    return Entry(fault, on, when, only, text_or(name, given.get("id"), f"{where}: {name}: id"))
+    named = text_or(name, given.get("id"), f"{where}: {name}: id")
+    return Entry(fault, on, when, only, named, dose_of(given, f"{where}: {name}"))
 
 
 def _narrowed_to_tool(
@@ -207,7 +193,7 @@ def _narrowed_to_tool(
 
 def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tuple[str, ...]:
     """The links meant, without those on which the fault is impossible. Raises if none is left."""
-    chosen, grouped = _named_links("all" if value is None else value, where, links)
+    chosen, grouped = named_links("all" if value is None else value, where, links)
     if links is None:
         return chosen
     groups = links.groups
@@ -231,63 +217,13 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
     return on
 
 
-def _named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
-    """The links meant, in the wiring's order, and whether a group of several is among the names."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list) or not names:
-        raise FaultSetError(f"{where}: must be a link, a list of links, tools, writes, model or all")
-    if links is None:
-        return tuple(map(str, names)), False
-    chosen: set[str] = set()
-    for name in names:
-        group = links.groups.get(name) if isinstance(name, str) else None
-        to_be_found = links.grows and name in links.found_by_group
-        if group is None and name not in links and not to_be_found:
-            raise FaultSetError(
-                f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
-            )
-        chosen.update((name,) if group is None else group)
-    return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
-        {"tools", "writes", "all"} & set(names)
-    )
-
-
-def _toxic(value: Any, where: str, wired: Links | None) -> ToxicEntry:
-    given = checked_mapping(
-        value, where, ("toxic", "links", "stream", "with", "when", "id", *Dose.model_fields)
-    )
-    kind = required_name(given, "toxic", (toxic.kind for toxic in TOXICS), where)
-    at = f"{where}: {kind}"
-    links = given.get("links")
-    on, _ = _named_links("tools" if links is None else links, f"{at}: links", wired)
-    if not on:
-        raise FaultSetError(f"{at}: links: there is no such link in this wiring")
-    checked_mapping(given.get("when"), f"{at}: when", ("probability",))
-    chance = checked_model(When, given.get("when"), f"{at}: when").probability
-    name = text_or(kind, given.get("id"), f"{at}: id")
-    dose = checked_model(Dose, {key: given[key] for key in Dose.model_fields if key in given}, at)
-    return ToxicEntry(_spec(kind, given, where), on, chance, name, dose)
-
-
-def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
-    try:
-        known = toxic(kind)
-    except ValueError as error:
-        raise FaultSetError(f"{where}: {error}") from None
-    at = f"{where}: {kind}"
-    attributes = checked_mapping(given.get("with"), f"{at}: with", None)
-    try:
-        complete = known.complete(attributes, f"{at}: with")
-        return ToxicSpec(kind, complete, streams_of(known, given.get("stream"), f"{at}: stream"))
-    except ValueError as error:
-        raise FaultSetError(str(error)) from None
-
-
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
     """The entries with every id once: a repeated one gets a number at its end."""
     seen: dict[str, int] = {}
     taken = {entry.id for entry in entries}
     for entry in entries:
+        if entry.id.startswith(BUDGET_ID):
+            raise FaultSetError(f"{where}: the id {entry.id} is a budget's: let it begin with another word")
         count = seen[entry.id] = seen.get(entry.id, 0) + 1
         name = entry.id if count == 1 else f"{entry.id}-{count}"
         if count > 1 and name in taken:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 ABSENT = object()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_REPETITION = re.compile(r"\.r[0-9]+$")  # behind the key of an experiment's prompt that is flown again
 _QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
+
+
+def _as_tuple(value: Any) -> Any:
+    """One text, or a list of them."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 class Readable(Protocol):
@@ -39,6 +47,10 @@ class Only(BaseModel):
         description="fields of the JSON body; a.b for a nested one",
     )
     tool: str | None = Field(None, description="the tool by its name, as the agent's model knows it")
+    episodes: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+        (),
+        description="the ids of prompts, one or a list, each with all its repetitions; * stands for anything",
+    )
 
     @field_validator("method")
     @classmethod
@@ -63,6 +75,21 @@ class Only(BaseModel):
             if not _TOKEN.fullmatch(name):
                 raise ValueError(f"{name!r} is no header's name")
         return header
+
+    @field_validator("episodes")
+    @classmethod
+    def _are_ids(cls, episodes: tuple[str, ...]) -> tuple[str, ...]:
+        for name in episodes:
+            if not name or name != name.strip():
+                raise ValueError(f"{name!r} is no prompt's id")
+        return episodes
+
+    def in_episode(self, episode: str) -> bool:
+        """Whether the episode of that key is meant; all are where none is named."""
+        if not self.episodes:
+            return True
+        keys = (episode, _REPETITION.sub("", episode))
+        return any(fnmatchcase(key, name) for key in keys for name in self.episodes)
 
     @property
     def by_history(self) -> bool:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{0,9}))?\s*")
 
@@ -62,16 +70,21 @@ class Moment(NamedTuple):
     """What a trigger may know of a try. Counts are of what the entry matched, per episode and link.
 
     ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);
-    ``turn`` counts the model's requests of the attempt so far; ``met`` counts the earlier tries that met the
-    fault, and ``last_met`` is the call of the last of them, 0 without one.
+    ``model_requests`` counts the requests to the model in the attempt so far; ``met`` counts the earlier
+    tries that met the fault, and ``last_met`` is the call of the last of them, 0 without one. ``turn`` is
+    the user's, from 1. ``attempt_s``: seconds since the attempt was armed; ``link_call``: the call's number
+    among all of the attempt on its link, whatever the entry matched, from 1.
     """
 
     calls: int = 1
     tries: int = 1
-    turn: int = 0
+    model_requests: int = 0
     elapsed_s: float = 0.0
     met: int = 0
     last_met: int = 0
+    turn: int = 1
+    attempt_s: float = 0.0
+    link_call: int = 1
 
 
 class When(BaseModel):
@@ -85,11 +98,25 @@ class When(BaseModel):
     first: int | None = Field(None, ge=1, description="only the first n")
     every: int | None = Field(None, ge=1, description="every nth")
     of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
-    turns: CountRange | None = Field(None, description="only in these requests to the model: 1, 2-4, 2-")
+    turn: CountRange | None = Field(
+        None, description="only in these turns of the user, the first is 1: 1, 2-4, 2-"
+    )
+    model_requests: CountRange | None = Field(
+        None,
+        validation_alias=AliasChoices("model_requests", "turns"),
+        description="only in these requests to the model: 1, 2-4, 2-; its old name is turns",
+    )
     window: Window | None = Field(None, description="an outage by the clock: start, end, ramp")
     persistent: bool = Field(False, description="once met, it is met for the rest of the episode")
     at_most: int | None = Field(None, ge=1, description="met at most n times in an episode")
     cooldown: int | None = Field(None, ge=1, description="calls that pass each time after it was met")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and {"turns", "model_requests"} <= given.keys():
+            raise ValueError("turns is the old name of model_requests: give one of them")
+        return given
 
     @model_validator(mode="after")
     def _can_be_met(self) -> When:
@@ -101,8 +128,9 @@ class When(BaseModel):
             raise ValueError("it could never be met: no call is left by nth, after, first and every together")
         return self
 
-    def holds(self, moment: Moment, chance: float) -> bool:
-        """``chance``: the keyed draw of this try, in [0, 1)."""
+    def holds(self, moment: Moment, chance: float, dose: float = 1.0) -> bool:
+        """``chance``: the keyed draw of this try, in [0, 1). ``dose``: the share of the probability that is
+        in force by the entry's outages."""
         if self.at_most is not None and moment.met >= self.at_most:
             return False
         if self.persistent and moment.met:
@@ -111,13 +139,16 @@ class When(BaseModel):
             return False
         share = self.window.share(moment.elapsed_s) if self.window else 1.0
         return (
-            self._counted(moment) and _within(self.turns, moment.turn) and chance < self.probability * share
+            self._counted(moment)
+            and within(self.model_requests, moment.model_requests)
+            and within(self.turn, moment.turn)
+            and chance < self.probability * share * dose
         )
 
     def _counted(self, moment: Moment) -> bool:
         count = moment.calls if self.of == "call" else moment.tries
         return (
-            _within(self.nth, count)
+            within(self.nth, count)
             and (self.after is None or count > self.after)
             and (self.first is None or count <= self.first)
             and (self.every is None or count % self.every == 0)
@@ -135,5 +166,6 @@ class When(BaseModel):
         return self == When()
 
 
-def _within(span: tuple[int, int | None] | None, count: int) -> bool:
+def within(span: tuple[int, int | None] | None, count: int) -> bool:
+    """Whether the count is in the range; in none it always is."""
     return span is None or (span[0] <= count and (span[1] is None or count <= span[1]))

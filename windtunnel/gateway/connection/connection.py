@@ -10,14 +10,15 @@ from windtunnel.dialects.mcp_spoken import has_mcp_header
 from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
 from windtunnel.gateway.connection.fault_decision import ask_faults, can_be_decided, decide, may_meet_fault
 from windtunnel.gateway.connection.membership import AttemptMembership
-from windtunnel.gateway.connection.request_faults import FaultDelay
+from windtunnel.gateway.connection.request_faults import FaultDelay, ToxicsWait
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.request_queue import RequestQueue
 from windtunnel.gateway.connection.request_relay import CLIENT_LEFT, RequestRelay
 from windtunnel.gateway.http1.framing import BadBody
 from windtunnel.gateway.http1.heads import BadHead, RequestHead
 from windtunnel.gateway.http1.rendering import CONTINUE
-from windtunnel.gateway.lane import LaneAttempt, LinkListener
+from windtunnel.gateway.lane_attempt import LaneAttempt
+from windtunnel.gateway.link_listener import LinkListener
 
 _CLIENT_LEFT_EARLY = "the client left before its request was complete"
 _ATTEMPT_OVER = "the attempt ended before its reply was complete"
@@ -42,7 +43,7 @@ class ClientConnection(asyncio.Protocol):
         self.listener = listener
         self.membership = AttemptMembership(listener.lane, is_tool=not listener.is_model)
         self.queue = RequestQueue()
-        self._delay: FaultDelay | None = None
+        self._delay: FaultDelay | ToxicsWait | None = None
         self._taking_up = self._left = self._drained = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -289,6 +290,20 @@ class ClientConnection(asyncio.Protocol):
     # faults, before the request goes on
 
     def _carry_out_plan(self, request: RequestInProgress) -> None:
+        """Lets the request go on, now or when its link's toxics are as its call is to meet them."""
+        if not request.waits_for_toxics:
+            self._delay_or_go_on(request)
+            return
+        self._delay = ToxicsWait(request, self._on_toxics_changed)
+        self.client.pause(PauseReason.FAULT_DELAY, not request.request_done)
+
+    def _on_toxics_changed(self, request: RequestInProgress) -> None:
+        self._delay = None
+        self.client.pause(PauseReason.FAULT_DELAY, False)
+        if self.relay.request is request:
+            self._delay_or_go_on(request)
+
+    def _delay_or_go_on(self, request: RequestInProgress) -> None:
         """Lets the request go on, now or after the delay that its faults add."""
         seconds = request.plan.delay if request.plan else 0.0
         if not seconds or request.attempt_is_over:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from typing import Any
@@ -13,11 +13,11 @@ from pydantic_core import from_json
 
 from windtunnel.core.caller_errors import sorted_kinds
 from windtunnel.faults.plan import MetFault, Plan
-from windtunnel.gateway.connection.bodies import target_without_secrets
+from windtunnel.gateway.connection.bodies import target_without_secrets, without_secrets
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.connection.usage import usage_fields
-from windtunnel.gateway.connection.wire_fields import wire_fields
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.connection.wire_fields import redaction, wire_fields
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
@@ -37,17 +37,23 @@ def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
         request.reply_bytes = max(request.reply_bytes - len(request.reply_block), 0)
     if request.request_done and not request.keyed:
         request.settle_key()
-    request.run.write(_exchange_line(request, wire_fields(request, listener)))
+    request.run.write(_exchange_line(request, wire_fields(request, listener), listener))
+    if request.charge is not None:
+        status = request.upstream_status
+        answered = request.forwarded and (status is None or status < 300)
+        request.run.settle_charge(request.charge, answered=answered)
 
 
-def _exchange_line(request: RequestInProgress, more: str) -> str:
+def _exchange_line(request: RequestInProgress, more: str, listener: LinkListener) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it.
 
     ``more``: the members that seldom or never are the same, each after a comma.
     """
     head, began = request.head, request.began
     started = time.time() - (time.perf_counter() - began)
-    faults = _faults(request.plan, began) if request.plan is not None else "[]"
+    faults = "[]"
+    if request.plan is not None:
+        faults = _faults(request.plan, began, redaction(request, listener))
     eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
@@ -64,17 +70,20 @@ def _exchange_line(request: RequestInProgress, more: str) -> str:
     )
 
 
-def _faults(plan: Plan, began: float) -> str:
+def _faults(plan: Plan, began: float, redact: Callable[[str], str]) -> str:
     # vars, since asdict would copy the evidence, which is written at once
-    return json.dumps([vars(fault_met(met, began)) for met in plan.met_faults], ensure_ascii=False)
+    return json.dumps([vars(fault_met(met, began, redact)) for met in plan.met_faults], ensure_ascii=False)
 
 
 _causes_in_order = lru_cache(sorted_kinds)  # the faults of a set have few of them
 
 
-def fault_met(met: MetFault, began: float) -> FaultMet:
-    """The record of a fault that a try has met. ``began``: when the request did, in s as ``acted_at``."""
-    evidence = _readable(met.evidence)
+def fault_met(met: MetFault, began: float, redact: Callable[[str], str] = str) -> FaultMet:
+    """The record of a fault that a try has met. ``began``: when the request did, in s as ``acted_at``.
+
+    ``redact`` takes the keys that the lab knows out of a text.
+    """
+    evidence = _readable(met.evidence, redact)
     # the lab's own error keeps the name of what it gave: rate_limit and so on
     kind = str(evidence.get("kind")) if met.fault.name == "http_error" else met.fault.name
     return FaultMet(
@@ -93,8 +102,9 @@ def fault_met(met: MetFault, began: float) -> FaultMet:
     )
 
 
-def _readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length."""
+def _readable(evidence: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
+    """Evidence as a reader of the history gets it: JSON that it can read, of a bounded length, without
+    secrets."""
     if not evidence:
         return {}
     try:
@@ -105,5 +115,16 @@ def _readable(evidence: Mapping[str, Any]) -> dict[str, Any]:
     except (ValueError, RecursionError):  # nested too deep, or a number that no reader takes
         return {"unreadable": sorted(map(str, evidence))}
     if len(text) > _MAX_EVIDENCE:
-        return {"too_long": text[:4096].decode("utf-8", "replace")}
-    return dict(value)
+        return {"too_long": without_secrets(redact(text[:4096].decode("utf-8", "replace")))}
+    return {name: _redacted(found, redact) for name, found in value.items()}
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """A value as it was read from JSON, which bounds its depth, with its texts free of secrets."""
+    if isinstance(value, str):
+        return without_secrets(redact(value))
+    if isinstance(value, list):
+        return [_redacted(member, redact) for member in value]
+    if isinstance(value, dict):
+        return {name: _redacted(member, redact) for name, member in value.items()}
+    return value

@@ -1,34 +1,55 @@
-"""Decides which faults a request has met and what they do: asks the run's matcher, once per request."""
+"""Decides which faults a request has met and what they do: asks the run's matchers, once per request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windtunnel.dialects.http import Request
+from windtunnel.dialects.mcp import CALL
 from windtunnel.faults.matching.matcher import IncomingTry
-from windtunnel.faults.plan import plan_try
+from windtunnel.faults.plan import plan_try, spared
+from windtunnel.faults.sets.fault_set import Entry
+from windtunnel.gateway.budgets.keeper import BudgetKeeper, Spender
 from windtunnel.gateway.connection.framed_lines import frame_lines
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.messages import request_of
+from windtunnel.gateway.run import Run
 
 MAX_HELD_BODY = 16 << 20
 # A body in tiny chunks is mostly framing: a request is decided once it is this many times its limit.
 _FRAMING = 4
+# how many tokens a request would take is told for nothing by Anthropic, OpenAI and Google
+_FREE_OF_CHARGE = ("/count_tokens", "/input_tokens", ":countTokens")
 
 
 def may_meet_fault(request: RequestInProgress) -> bool:
-    """Whether a fault could act on the request, so that it must be held until its body is known."""
-    run = request.run
-    return (
-        run is not None
-        and run.matcher.armed(request.link, request.of_model)
-        and request.identity != "mismatch"
-    )
+    """Whether a fault could act on the request, or a change of toxics must come first, so that it is held
+    until its body is known."""
+    run, attempt = request.run, request.attempt
+    if run is None or request.identity == "mismatch":
+        return False
+    waits = attempt is not None and attempt.held_calls.concern(request.link)
+    if waits or run.matcher.armed(request.link, request.of_model):
+        return True
+    if run.shadows and run.shadows.armed(request.link, request.of_model):
+        return True
+    return run.budgets is not None and _uses_up(run.budgets, request)
+
+
+def _uses_up(budgets: BudgetKeeper, request: RequestInProgress) -> bool:
+    """Whether it may be one of the requests that are counted: of a model its questions, with a body."""
+    if not budgets.counts(of_model=request.of_model):
+        return False
+    path = request.head.target.partition("?")[0]
+    return not request.of_model or (request.head.method == "POST" and not path.endswith(_FREE_OF_CHARGE))
 
 
 def hold(request: RequestInProgress) -> None:
     """Begins to hold the request, as much of its body as the armed faults need."""
     request.held = []
     start, run = request.body_start, request.run
-    needed = request.message is not None or (run is not None and run.matcher.needs_body(request.link))
+    reads = (run.matcher, run.shadows) if run is not None else ()
+    needed = request.message is not None or any(faults.needs_body(request.link) for faults in reads)
     if start is not None and needed:
         start.limit = MAX_HELD_BODY
 
@@ -48,7 +69,7 @@ def ask_faults(request: RequestInProgress) -> None:
         hold(request)
         return
     decide(request)
-    if request.plan is not None:
+    if request.plan is not None or request.waits_for_toxics:
         hold(request)
 
 
@@ -61,6 +82,8 @@ def decide(request: RequestInProgress) -> None:
     whole = request.request_done and (start is None or not start.cut)
     body = bytes(start) if start else b""
     request.settle_key()
+    request.link_call = _call_of_link(request)
+    request.waits_for_toxics = request.must_wait
     request.configuration = run.configuration
     request.reply_is_remembered = matcher.remembers(link)
 
@@ -73,26 +96,56 @@ def decide(request: RequestInProgress) -> None:
         return shown
 
     path = head.target.partition("?")[0]
-    matched = matcher.match(
-        IncomingTry(
-            link,
-            head.method,
-            path,
-            read,
-            request.fingerprint,
-            request.episode,
-            request.attempt_number,
-            request.call,
-            request.try_,
-            run.elapsed_s,
-            request.of_model,
-            request.message,
-            request.of_lines,
-        )
+    attempt = request.attempt
+    incoming = IncomingTry(
+        link,
+        head.method,
+        path,
+        read,
+        request.fingerprint,
+        request.episode,
+        request.attempt_number,
+        request.call,
+        request.try_,
+        run.elapsed_s,
+        request.of_model,
+        request.message,
+        request.of_lines,
+        attempt.elapsed_s if attempt else 0.0,
+        request.link_call,
+        attempt.turn if attempt else 1,
     )
+    matched = matcher.match(incoming)
     request.eligible = matched.eligible
-    if matched.met:
-        plan = plan_try(matched.met, whole=whole)
+    # first, since a provider that refuses a request does nothing else with it
+    of_budgets = [(entry, matcher.try_of(entry, incoming)) for entry in _met_budgets(request, run)]
+    if of_budgets or matched.met:
+        plan = plan_try([*of_budgets, *matched.met], whole=whole)
+        called = request.attempt_number, link, request.fingerprint, request.call
+        if matched.met and plan.acts and not run.may_strike(request.episode, called):
+            # a blast radius is for faults: a budget is what the subject is given, and holds beyond it
+            plan = plan_try(of_budgets, whole=whole) if of_budgets else spared(plan)
         if request.of_lines:
             frame_lines(plan)
         request.plan = plan if plan.met_faults else None
+    if run.shadows:
+        request.shadows = run.shadows.met(incoming, whole=whole)
+
+
+def _call_of_link(request: RequestInProgress) -> int:
+    """Its call's number on the link in the attempt. Of MCP's messages those that call a tool are counted."""
+    if request.attempt is None:
+        return 1
+    if request.message not in (None, CALL):
+        return request.attempt.last_call(request.link)
+    return request.attempt.count_call(request.link, request.fingerprint, request.call)
+
+
+def _met_budgets(request: RequestInProgress, run: Run) -> Sequence[Entry]:
+    """What the run's budgets do to the request; they count it if they let it through."""
+    calls_no_tool = request.message is not None and not request.tool  # as most messages of MCP
+    if run.budgets is None or calls_no_tool or not _uses_up(run.budgets, request):
+        return ()
+    spender = Spender(request.episode, request.attempt_number, request.link, request.of_model)
+    entries, request.charge = run.admit(spender)
+    return entries

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from windtunnel.gateway.lane import Lane, LaneAttempt
+from windtunnel.gateway.lane import Lane
+from windtunnel.gateway.lane_attempt import LaneAttempt
 
 
 class AttemptMembership:

@@ -73,7 +73,7 @@ class ReplyDelivery:
             keep_alive=request.keep_alive,
             swallow_continue=request.swallow_continue,
             remember=kept.noting_upstream(request.reply_memory()) if kept else request.reply_memory(),
-            observe=observe,
+            observe=_both(observe, request.natural_sink()),
         )
         self.reader = self.changes.reader
         self.writer = self._new_writer(request)
@@ -193,6 +193,8 @@ class ReplyDelivery:
         if upstream is not None and upstream.head is not None:
             request.upstream_status = upstream.head.status
             request.reply_block = upstream.block
+            if request.natural is not None:
+                request.natural.block = upstream.block
             if request.server_reply is not None:
                 request.server_reply.block = upstream.block
         if writer is None and request.plan is None and not client_was_gone:

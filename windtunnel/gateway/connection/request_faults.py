@@ -40,6 +40,27 @@ class FaultDelay:
             self._request.plan.mark_delayed(time.perf_counter() - self._since)
 
 
+class ToxicsWait:
+    """Holds one request up until its link's toxics are as its call is to meet them; then calls ``go_on``."""
+
+    def __init__(self, request: RequestInProgress, go_on: Callable[[RequestInProgress], None]) -> None:
+        self._request = request
+        self._go_on = go_on
+        self._over = False
+        assert request.attempt is not None
+        request.attempt.held_calls.wait(request.link, request.link_call, self.expire)
+
+    def expire(self) -> None:
+        """They are, or the attempt is over: the request goes on."""
+        if not self._over:
+            self._over = True
+            self._go_on(self._request)
+
+    def stop(self) -> None:
+        """Ends the waiting; the request does not go on."""
+        self._over = True
+
+
 class RequestCopies:
     """``message`` is the whole request; ``left`` copies are still to be sent after the one under way.
 

@@ -14,12 +14,16 @@ from windtunnel.dialects.mcp_spoken import is_mcp_message
 from windtunnel.faults.base import WhyNot
 from windtunnel.faults.plan import Plan
 from windtunnel.gateway.baggage import identity_in
+from windtunnel.gateway.budgets.keeper import Charge
 from windtunnel.gateway.connection.bodies import BodyStart
+from windtunnel.gateway.connection.natural_reply import STRUCK_START, NaturalReply
 from windtunnel.gateway.connection.sent_pieces import SentPieces
 from windtunnel.gateway.connection.server_reply import ServerReply
 from windtunnel.gateway.http1.framing import NO_BODY, Body, ChunkedBody, Sink, SizedBody
 from windtunnel.gateway.http1.heads import RequestHead
-from windtunnel.gateway.lane import LaneAttempt, Run, attempt_fields
+from windtunnel.gateway.lane_attempt import LaneAttempt, attempt_fields
+from windtunnel.gateway.run import Run
+from windtunnel.history.events import ShadowMet
 
 MAX_FINGERPRINTED = 256 * 1024
 
@@ -35,12 +39,15 @@ class RequestInProgress:
     on a link of MCP the method of the message that it carries, empty if it carries none, else None; ``tool``
     what that message calls. ``may_be_mcp``: nobody has declared what its link speaks, so that its own headers
     or its body tell whether it is of MCP. ``of_lines``: it came as a line, and its HTTP was made here.
-    ``held`` is the request while faults may still act on it, ``plan`` what they do, and ``attempt_json``
-    says in the record whose it is. ``client_eof_at``: when the client said that it sends no more, which one
-    that leaves says too; ``reply_bytes_before_eof`` had been sent then. The fingerprint is of the first
-    256 KiB of what the body carries. ``reply_block`` is the header block of the reply that the client got and
-    ``reply_start`` the start of its body, ``upstream_status`` what the upstream itself answered. ``tls``: as
-    the record has it.
+    ``link_call``: the number of its call among all of the attempt on its link, once its faults are decided;
+    ``waits_for_toxics``: before it these are to change.
+    ``held`` is the request while faults may still act on it, ``plan`` what they do, ``charge`` what a budget
+    has let through and counts, and ``attempt_json`` says in the record whose it is. ``client_eof_at``: when
+    the client said that it sends no more, which one that leaves says too; ``reply_bytes_before_eof`` had been
+    sent then. The fingerprint is of the first 256 KiB of what the body carries. ``reply_block`` is the header
+    block of the reply that the client got and ``reply_start`` the start of its body, ``upstream_status`` what
+    the upstream itself answered. ``natural``: its reply as it came, where a fault may change it. ``shadows``:
+    what it would have met in other arms. ``tls``: as the record has it.
     """
 
     link: str
@@ -77,9 +84,13 @@ class RequestInProgress:
     decided: bool
     forwarding: bool
     plan: Plan | None
+    charge: Charge | None
     eligible: Sequence[str]
+    shadows: Sequence[ShadowMet]
     reply_is_remembered: bool
     configuration: int
+    link_call: int
+    waits_for_toxics: bool
     swallow_continue: bool
     request_done: bool
     body_start: BodyStart | None
@@ -88,6 +99,7 @@ class RequestInProgress:
     upstream_status: int | None
     kept: SentPieces | None
     server_reply: ServerReply | None
+    natural: NaturalReply | None
     _body: Body
     keyed: bool
     recorded: bool
@@ -113,16 +125,18 @@ class RequestInProgress:
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         self.run = self.attempt = self.client_eof_at = self.status = self.error = self.held = self.plan = None
-        self.reply_start = self.upstream_status = self.kept = self.server_reply = None
+        self.charge = None
+        self.reply_start = self.upstream_status = self.kept = self.server_reply = self.natural = None
         self.reply_block = b""
         self.attempt_json = self.episode = self.fingerprint = self.tool = ""
-        self.attempt_number = self.call = self.try_ = self.configuration = 0
+        self.attempt_number = self.call = self.try_ = self.configuration = self.link_call = 0
         self.reply_bytes = self.reply_bytes_before_eof = 0
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
         self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
+        self.waits_for_toxics = False
         self.identity = "counted"
         self.tls = ""
-        self.eligible = ()
+        self.eligible = self.shadows = ()
         if head.chunked or head.length:
             self.body_start = BodyStart(MAX_FINGERPRINTED)
             keep = self.body_start.keep
@@ -204,11 +218,23 @@ class RequestInProgress:
         return self.began if self.client_eof_at is None else self.client_eof_at
 
     def reply_sink(self) -> Sink | None:
-        """Takes what the reply's body carries, for the record; None if no bodies are kept."""
-        if self.run is None or not self.run.keeps_bodies:
+        """Takes what the reply's body carries, for the record; None if it keeps none of it."""
+        if self.run is None or not (self.run.keeps_bodies or self.plan or self.crosses_toxic):
             return None
-        self.reply_start = BodyStart()
+        self.reply_start = BodyStart() if self.run.keeps_bodies else BodyStart(STRUCK_START)
         return self.reply_start.keep
+
+    @property
+    def crosses_toxic(self) -> bool:
+        """Whether its attempt has a toxic between the gateway and the client."""
+        return self.attempt is not None and self.link in self.attempt.toxic_links
+
+    def natural_sink(self) -> Sink | None:
+        """Takes what the upstream's reply carries before faults change it; None if none of them may."""
+        if self.run is None or self.plan is None:
+            return None
+        self.natural = NaturalReply()
+        return self.natural.start.keep
 
     def upstream_sink(self) -> Sink | None:
         """Takes what the upstream's reply to a message of MCP carries; None if no record is made of it."""
@@ -234,6 +260,17 @@ class RequestInProgress:
     def attempt_is_over(self) -> bool:
         """Whether its attempt has ended, so that nothing may be held up any more."""
         return self.attempt is not None and self.attempt.settling
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether its link's toxics are to change before it goes on."""
+        attempt = self.attempt
+        return (
+            attempt is not None
+            and not attempt.settling
+            and attempt.held_calls.concern(self.link)
+            and attempt.held_calls.must_wait(self.link, self.link_call)
+        )
 
     def reply_memory(self) -> Callable[[Reply], None] | None:
         """Takes the upstream's reply for faults that give it again later; None if there are none."""

@@ -19,7 +19,7 @@ from windtunnel.gateway.http1.heads import BadHead
 from windtunnel.gateway.http1.messages import reply_of
 from windtunnel.gateway.http1.rendering import refusal
 from windtunnel.gateway.http1.reply_reader import ReplyReader
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.link_listener import LinkListener
 
 CLIENT_LEFT = "the client left before its reply was complete"
 

@@ -28,7 +28,10 @@ def kept_for_usage(request: RequestInProgress) -> SentPieces | None:
 
 
 def usage_fields(request: RequestInProgress, kept: SentPieces) -> str:
-    """The fields of the exchange's record that are known, each after a comma, as JSON; empty without any."""
+    """The fields of the exchange's record that are known, each after a comma, as JSON; empty without any.
+
+    Who counts what the request takes is told of its tokens.
+    """
     if kept.upstream is None and _tells_nothing(kept.pieces):
         return ""
     try:
@@ -41,6 +44,8 @@ def usage_fields(request: RequestInProgress, kept: SentPieces) -> str:
             usage = _usage_of(sent.reply.with_body(sent.read_rest()))
     except Exception:  # noqa: BLE001 - a body may be anything, a package's dialect may raise anything
         return ""
+    if request.charge is not None:
+        request.charge.usage = usage
     fields = {
         "model": _storable(usage.model) or None,
         "tokens_in": usage.tokens_in,

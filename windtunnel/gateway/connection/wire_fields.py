@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from json.encoder import encode_basestring as _quote
 from urllib.parse import parse_qs
@@ -15,8 +17,10 @@ from windtunnel.dialects.json_values import as_object
 from windtunnel.dialects.mcp import MCP, McpMessage
 from windtunnel.gateway.connection.bodies import SECRET, BodyStart, kept_text
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
+from windtunnel.gateway.connection.struck_reply import struck_field
 from windtunnel.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.http1.messages import content_encoding
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.links.link import Link
 
 _IN_QUERY = "key="
@@ -31,7 +35,7 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     head, status = request.head, request.status
     # of most requests only the dialect is said, and that is the same for all of their link
     of_mcp = request.may_be_mcp and request.message is not None
-    fields, secret = _OF_MCP if of_mcp else listener.dialect_field, ""
+    fields = _OF_MCP if of_mcp else listener.dialect_field
     if request.message:
         fields += _of_message(request.message, request)
     if request.request_done and request.whole_at - request.began >= _NOTABLE_S:
@@ -41,12 +45,18 @@ def wire_fields(request: RequestInProgress, listener: LinkListener) -> str:
     if listener.link.writes:
         fields += _of_write(request, listener.link)
     if head.noted or _IN_QUERY in head.target:
-        secret = _credential(head.noted, head.target)
-        fields += _of_client(head.noted, secret)
+        fields += _of_client(head.noted, _secret(request))
     if status != request.upstream_status or (status is not None and status >= 300):
         fields += "".join(_of_reply(request))
-    if request.run is not None and request.run.keeps_bodies:
-        fields += "".join(_bodies(request, head.noted.get(CONTENT_ENCODING, ""), listener, secret))
+    if request.shadows:
+        shadows = json.dumps([asdict(shadow) for shadow in request.shadows], ensure_ascii=False)
+        fields += f',"shadows":{shadows}'
+    keeps_bodies = request.run is not None and request.run.keeps_bodies
+    if keeps_bodies or request.plan is not None or request.reply_start is not None:
+        redact = redaction(request, listener)
+        if keeps_bodies:
+            fields += "".join(_bodies(request, head.noted.get(CONTENT_ENCODING, ""), redact))
+        fields += struck_field(request, redact)
     return fields
 
 
@@ -139,18 +149,29 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
     return min(max(seconds, 0.0), 1e9) if seconds == seconds else None
 
 
-def _bodies(request: RequestInProgress, encoding: str, listener: LinkListener, secret: str) -> Iterator[str]:
+def redaction(request: RequestInProgress, listener: LinkListener) -> Callable[[str], str]:
+    """Takes the keys that the lab knows out of a text, and what the client authorised itself with."""
+    secret = _secret(request)
+
     def redact(text: str) -> str:
         text = listener.redact(text)
         return text.replace(secret, SECRET) if len(secret) >= _MIN_SECRET else text
 
+    return redact
+
+
+def _secret(request: RequestInProgress) -> str:
+    head = request.head
+    return _credential(head.noted, head.target) if head.noted or _IN_QUERY in head.target else ""
+
+
+def _bodies(request: RequestInProgress, encoding: str, redact: Callable[[str], str]) -> Iterator[str]:
     text, cut = kept_text(request.body_start or BodyStart(), encoding.lower(), redact)
     yield f',"request_body":{_quote(text)}'
     if cut or not request.request_done:
         yield ',"request_cut":true'
     if request.reply_start is not None and request.status is not None:
-        of_reply = _noted_reply(request.reply_block) if b"ncoding" in request.reply_block else {}
-        text, cut = kept_text(request.reply_start, of_reply.get("content-encoding", "").lower(), redact)
+        text, cut = kept_text(request.reply_start, content_encoding(request.reply_block), redact)
         yield f',"reply_body":{_quote(text)}'
         if cut or not request.reply_done:
             yield ',"reply_cut":true'

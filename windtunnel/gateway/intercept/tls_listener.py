@@ -13,7 +13,7 @@ from windtunnel.core.sockets import LOOPBACK
 from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.intercept.authority import Authority
 from windtunnel.gateway.intercept.tls_connection import TlsConnection
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.links.link import Link
 
 _TLS_HANDSHAKE = 0x16

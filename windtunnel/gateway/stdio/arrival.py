@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.gateway.stdio.server_stream import ServerStream
 from windtunnel.gateway.stdio.servers import StdioServers
 from windtunnel.gateway.stdio.stdio_connection import StdioConnection

@@ -12,7 +12,7 @@ from windtunnel.gateway.connection.connection import ClientConnection
 from windtunnel.gateway.connection.recorded_exchanges import SentRequests
 from windtunnel.gateway.connection.upstream_connection import UpstreamEvents
 from windtunnel.gateway.endpoint import Endpoint
-from windtunnel.gateway.lane import LinkListener
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.gateway.stdio.http_of_lines import (
     ACCEPTED,
     EVENTS,

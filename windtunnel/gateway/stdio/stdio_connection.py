@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from windtunnel.dialects.mcp import CANCELLED, PROGRESS, McpMessage, read_message
 from windtunnel.gateway.connection.client_transport import ClientTransport
-from windtunnel.gateway.lane import LaneAttempt, LinkListener
+from windtunnel.gateway.lane_attempt import LaneAttempt
+from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.gateway.stdio.line_exchange import LineExchange
 from windtunnel.gateway.stdio.lines import Line, LineSequence, LineSplitter
 from windtunnel.gateway.stdio.server_stream import ServerStream

@@ -10,23 +10,26 @@ a record, it is when it was injected.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from windtunnel.core.caller_errors import error_kind
 from windtunnel.history.events import Event, Exchange, FaultMet
 from windtunnel.judging.evidence.causes import fault_explains, toxic_explains
 from windtunnel.judging.evidence.connections import shown_by_connections
-from windtunnel.judging.evidence.ends import ToxicEnd, cut_short
 from windtunnel.judging.evidence.record import (
     DeliveredBy,
     Evidence,
     FaultRecord,
+    FaultSource,
     TryEvidence,
     Unexplained,
     WhyNotObserved,
 )
+from windtunnel.judging.evidence.toxic_times import ToxicTime, cut_short
 from windtunnel.judging.evidence.tries import EpisodeRecords, RecordedTry, records_of, repeatable_order
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import toxic
+from windtunnel.toxiproxy.toxics.base import Toxic
 from windtunnel.toxiproxy.toxics.observed import ABOUT
 
 
@@ -40,13 +43,21 @@ def gather(events: Iterable[Event]) -> Evidence:
 
 
 def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) -> FaultRecord:
-    """A toxic that the attempt was armed with."""
-    end = records.ends.of(attempt, planned)
-    crossing = [tried for tried in records.crossing(attempt, planned.link) if tried.start < end.gone]
+    """A toxic that the attempt was armed with, or was to have when its time came."""
+    times = records.toxic_times.of(attempt, planned)
+    if not times:
+        return _not_started(attempt, planned)
+    crossing = [
+        tried
+        for tried in records.crossing(attempt, planned.link)
+        if any(time.meets(tried.start, tried.end) for time in times)
+    ]
     there = [e for e in records.exchanges if (e.attempt, e.link) == (attempt, planned.link)]
-    connections = records.connections_in(attempt, planned.link, end.gone)
-    met = bool(crossing or connections) or any(exchange.start < end.gone for exchange in there)
-    tries = [_toxic_evidence(planned, tried, end) for tried in crossing]
+    connections = records.connections_in(attempt, planned.link, times)
+    met = bool(crossing or connections) or any(
+        time.meets(e.start, e.start + e.ms / 1000) for e in there for time in times
+    )
+    tries = [_toxic_evidence(planned, tried, times) for tried in crossing]
     # a try that never came through leaves no trace at the gateway: its caller could tell of it, or the front
     by_front = None if records.recorded or crossing else shown_by_connections(planned, connections, there)
     observed = any(tried.shows for tried in tries if tried) or by_front is True
@@ -58,6 +69,20 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
         why_not = "unknown_kind"
     elif not observed:
         why_not = "not_seen" if met else "not_exercised"
+    return replace(
+        _not_started(attempt, planned),
+        stage="observed" if observed else "met" if met else "armed",
+        delivered=None if unknown else observed,
+        delivered_by="caller" if by_front is None else "front",
+        why_not=why_not,
+        tries=tuple(
+            shown or tried.evidence(False, False) for shown, tried in zip(tries, crossing, strict=True)
+        ),
+    )
+
+
+def _not_started(attempt: int, planned: PlannedToxic) -> FaultRecord:
+    """A toxic whose time did not come before its attempt's end: it was drawn, and never armed."""
     return FaultRecord(
         configuration=planned.configuration,
         entry=planned.entry,
@@ -65,32 +90,39 @@ def _toxic_record(records: EpisodeRecords, attempt: int, planned: PlannedToxic) 
         kind=planned.kind,
         link=planned.link,
         attempt=attempt,
-        stage="observed" if observed else "met" if met else "armed",
-        delivered=None if unknown else observed,
-        delivered_by="caller" if by_front is None else "front",
-        why_not=why_not,
+        stage="drawn",
+        delivered=False,
+        delivered_by="caller",
+        why_not="not_started",
         stream=planned.stream,
         attributes=dict(planned.attributes),
-        tries=tuple(
-            shown or tried.evidence(False, False) for shown, tried in zip(tries, crossing, strict=True)
-        ),
     )
 
 
-def _toxic_evidence(planned: PlannedToxic, tried: RecordedTry, end: ToxicEnd) -> TryEvidence | None:
-    """What the try shows of the toxic, which ended then.
+def _toxic_evidence(
+    planned: PlannedToxic, tried: RecordedTry, times: Iterable[ToxicTime]
+) -> TryEvidence | None:
+    """What the try shows of the toxic, which stood at these times.
 
     None if this version cannot tell, because it knows no such toxic.
     """
     try:
         known = toxic(planned.kind)
-        attributes = known.complete(planned.attributes)
+        shows = any(
+            _shows_toxic(known, planned.stream, tried, time)
+            for time in times
+            if time.meets(tried.start, tried.end)
+        )
     except ValueError:
         return None
-    seen = tried.as_observed
-    cut = cut_short(seen, left_ms=(end.begun - tried.start) * 1000)
-    shows = any(known.observed(planned.stream, attributes, possible) for possible in (seen, cut))
     return tried.evidence(shows, toxic_explains(known, shows, tried))
+
+
+def _shows_toxic(known: Toxic, stream: str, tried: RecordedTry, time: ToxicTime) -> bool:
+    attributes = known.complete(time.attributes)
+    seen = replace(tried.as_observed, in_progress=tried.start < time.begun)
+    cut = cut_short(seen, left_ms=(time.ending - tried.start) * 1000)
+    return any(known.observed(stream, attributes, possible) for possible in (seen, cut))
 
 
 def _fault_record(records: EpisodeRecords, exchange: Exchange, met: FaultMet) -> FaultRecord:
@@ -100,10 +132,11 @@ def _fault_record(records: EpisodeRecords, exchange: Exchange, met: FaultMet) ->
     delivered_by = _delivered_by(met, tries)
     observed = met.injected and bool(met.answered) if delivered_by == "upstream" else any(shown)
     delivered = met.injected if delivered_by == "injection" else observed
+    source: FaultSource = "budget" if met.of_budget else "fault" if met.id else "error"
     return FaultRecord(
-        configuration=exchange.configuration if met.id else 0,
+        configuration=exchange.configuration if source == "fault" else 0,
         entry=met.id,
-        source="fault" if met.id else "error",
+        source=source,
         kind=met.kind,
         link=exchange.link,
         attempt=exchange.attempt,

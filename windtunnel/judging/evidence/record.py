@@ -10,10 +10,11 @@ from windtunnel.faults.base import WhyNot
 
 FaultStage = Literal["eligible", "drawn", "armed", "met", "injected", "observed"]
 STAGES: tuple[FaultStage, ...] = get_args(FaultStage)
-FaultSource = Literal["toxic", "error", "fault"]
+FaultSource = Literal["toxic", "error", "fault", "budget"]
 WhyNotObserved = (
     WhyNot
     | Literal[
+        "not_started",  # the attempt ended before the toxic's time had come
         "not_exercised",  # no connection crossed the toxic
         "not_seen",  # the caller's record does not show it
         "no_record",  # the caller keeps no record, so nobody can tell
@@ -49,11 +50,11 @@ class FaultRecord:
     """One fault, drawn for an attempt's link (a toxic) or for a try (a fault of the gateway).
 
     ``entry`` is the id of the fault set's entry, and ``configuration`` the number of that set; what the run's
-    own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``) or a
-    fault set's ``fault``. ``stage`` is the last that it reached, and so it reached all before it.
-    ``delivered``: observed by the side that ``delivered_by`` names; None if that cannot be known. ``why_not``
-    says why it was not observed; ``detail``: of a fault that failed, the exception's type. ``attributes``: a
-    toxic's, or the evidence of what the gateway did.
+    own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``), a
+    fault set's ``fault``, or a ``budget`` of the run's, whose entry is its name. ``stage`` is the last that
+    it reached, and so it reached all before it. ``delivered``: observed by the side that ``delivered_by``
+    names; None if that cannot be known. ``why_not`` says why it was not observed; ``detail``: of a fault that
+    failed, the exception's type. ``attributes``: a toxic's, or the evidence of what the gateway did.
     """
 
     configuration: int

@@ -19,8 +19,8 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.judging.evidence.connections import handshake_crossed
-from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.record import TryEvidence, Unexplained
+from windtunnel.judging.evidence.toxic_times import ToxicTime, ToxicTimes
 from windtunnel.toxiproxy.toxics.observed import ObservedTry
 
 _Key = tuple[int, str, str, int, int]
@@ -48,6 +48,11 @@ class RecordedTry:
     exchange: Exchange | None
     waited: bool = False
     tls: Literal["", "fresh", "kept"] = ""
+
+    @property
+    def end(self) -> float:
+        """In seconds since the epoch, as ``start``."""
+        return self.start + self.ms / 1000
 
     @property
     def lost(self) -> bool:
@@ -128,7 +133,7 @@ class EpisodeRecords:
     armed: list[AttemptArmed] = field(default_factory=list)
     tries: list[RecordedTry] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
-    ends: ToxicEnds = field(default_factory=ToxicEnds)
+    toxic_times: ToxicTimes = field(default_factory=ToxicTimes)
     connections: list[ConnectionEnded] = field(default_factory=list)
     recorded: bool = True
 
@@ -137,9 +142,10 @@ class EpisodeRecords:
         there = [tried for tried in self.tries if (tried.attempt, tried.link) == (attempt, link)]
         return [tried for tried in there if tried.route == "proxy"]
 
-    def connections_in(self, attempt: int, link: str, before: float) -> list[ConnectionEnded]:
-        """The intercepted connections of that attempt through the link's proxy, opened before then."""
-        return [c for c in self.connections if (c.attempt, c.link) == (attempt, link) and c.opened < before]
+    def connections_in(self, attempt: int, link: str, times: Iterable[ToxicTime]) -> list[ConnectionEnded]:
+        """The intercepted connections of that attempt through the link's proxy that were there then."""
+        there = [c for c in self.connections if (c.attempt, c.link) == (attempt, link)]
+        return [c for c in there if any(time.meets(c.opened, c.t) for time in times)]
 
 
 def records_of(events: Sequence[Event]) -> EpisodeRecords:
@@ -147,7 +153,7 @@ def records_of(events: Sequence[Event]) -> EpisodeRecords:
     exchanges = [event for event in events if isinstance(event, Exchange)]
     by_try = {(e.attempt, e.link, _fingerprint(e), e.call, e.try_): e for e in exchanges}
     records = EpisodeRecords([e for e in events if isinstance(e, AttemptArmed)], exchanges=exchanges)
-    records.ends = ToxicEnds(events)
+    records.toxic_times = ToxicTimes(events)
     records.connections = [event for event in events if isinstance(event, ConnectionEnded)]
     records.recorded = all(event.recorded for event in events if isinstance(event, EpisodeStarted))
     for event in events:

@@ -25,6 +25,8 @@ from windtunnel.history.events import (
 from windtunnel.judging.findings.sent import Sent
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
+from windtunnel.toxiproxy.planned import PlannedToxic
+from windtunnel.toxiproxy.toxics import DOWN
 
 _EventT = TypeVar("_EventT", bound=Event, covariant=True)
 _TryKey = tuple[int, str, str, int, int]
@@ -45,6 +47,8 @@ class EpisodeTrace:
     """An episode's requests by their start, its logical tool calls, and the ends of its attempts.
 
     ``attempt_seconds``: how long the run lets an attempt last. ``went_past``: what no link has carried.
+    ``hidden``: the links on which a toxic may have kept requests from the gateway, so that only a caller
+    that keeps a record shows them.
     """
 
     episode: str
@@ -54,6 +58,7 @@ class EpisodeTrace:
     ends: Sequence[Identified[AttemptEnded]] = ()
     attempt_seconds: float = 0.0
     went_past: Sequence[Identified[WentPastLab]] = ()
+    hidden: frozenset[str] = frozenset()
 
     @cached_property
     def repeated(self) -> Sequence[Sequence[Sent]]:
@@ -92,9 +97,14 @@ class _Episode:
 
 def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
     """The traces of a run's episodes, in the order in which they come in the history."""
+    return traces_of(with_ids(events))
+
+
+def traces_of(identified: Iterable[tuple[str, Event]]) -> Iterator[EpisodeTrace]:
+    """The same of events that have their ids already."""
     started: RunStarted | None = None
     episodes: defaultdict[str, _Episode] = defaultdict(_Episode)
-    for id, event in with_ids(events):
+    for id, event in identified:
         match event:
             case RunStarted():
                 started = event
@@ -119,7 +129,8 @@ def traces(events: Iterable[Event]) -> Iterator[EpisodeTrace]:
     for name, episode in episodes.items():
         calls = sorted(episode.calls, key=lambda call: call.event.t)
         sent = _all_sent(episode, links)
-        yield EpisodeTrace(name, links, sent, calls, episode.ends, limit, episode.went_past)
+        hidden = frozenset(t.link for armed in episode.armed for t in armed.toxics if _may_hide(t))
+        yield EpisodeTrace(name, links, sent, calls, episode.ends, limit, episode.went_past, hidden)
 
 
 def _all_sent(episode: _Episode, links: Links) -> list[Sent]:
@@ -164,6 +175,12 @@ def _key(record: Exchange | ToolTry | ModelCall) -> _TryKey:
             return record.attempt, record.link, record.fingerprint, record.call, record.try_
         case ModelCall():
             return record.attempt, "model", "", record.ordinal, record.try_
+
+
+def _may_hide(toxic: PlannedToxic) -> bool:
+    """Whether a request may never come through it to the gateway."""
+    ends_connections = toxic.kind in (DOWN, "reset_peer")
+    return ends_connections or (toxic.stream == "upstream" and toxic.kind not in _ONLY_SLOW)
 
 
 def _replies_are_lost(episode: _Episode, attempt: int, link: str) -> bool | None:

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StrictStr, ValidationError, field_validator, model_validator
 from pydantic_core import from_json
 
+from windtunnel.core.patterns import checked_pattern, occurs
 from windtunnel.judging.oracle.slots import Number, OraclePart, Slot, Tolerance
 from windtunnel.judging.oracle.value import FilledSlot, ValueJudgement
 from windtunnel.judging.reading.stated import Stated, stated
 
 _KINDS = ("contains", "matches", "number", "json", "any_of")
-_PATTERN_MEMORY = 1 << 20
 _MAX_JSON_DEPTH = 20
 _FENCED = re.compile(r"```\w*\s*(.*?)(?:```|\Z)", re.DOTALL)  # the last one may not be closed
 
@@ -51,7 +51,7 @@ class AnswerRule(OraclePart):
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
         if pattern is not None:
-            _found(pattern, "")
+            checked_pattern(pattern)
         return pattern
 
     @field_validator("json_object")
@@ -117,7 +117,7 @@ def _says(rule: AnswerRule, answer: str) -> Stated:
     if rule.any_of is not None:
         return _best(_says(option, answer) for option in rule.any_of)
     if rule.matches is not None:
-        return "right" if _found(rule.matches, answer) else "none"
+        return "right" if occurs(rule.matches, answer) else "none"
     if rule.json_object is not None:
         return _says_json(rule.json_object, answer)
     return _all(stated(slot, answer) for slot in rule.slots())
@@ -133,20 +133,6 @@ def _all(said: Iterable[Stated]) -> Stated:
     """Of all that are needed."""
     there = set(said)
     return next((each for each in ("wrong", "none", "unreadable") if each in there), "right")
-
-
-def _found(pattern: str, text: str) -> bool:
-    """Whether the pattern occurs in the text, in linear time. Raises ``ValueError`` for a bad pattern."""
-    import re2  # here, since few oracles have a pattern, and it takes its time to load
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_MEMORY
-    try:
-        return re2.compile(pattern, options).search(text) is not None
-    except re2.error as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error
-        raise ValueError(f"is no RE2 pattern: {reason}") from None
 
 
 def _says_json(expected: Mapping[str, Any], answer: str) -> Stated:

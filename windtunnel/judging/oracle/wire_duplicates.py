@@ -55,7 +55,7 @@ def _reached_caller(earlier: WireWrite, later: WireWrite, toxics: Sequence[tuple
 
 def _swallows(toxic: PlannedToxic, exchange: Exchange) -> bool:
     """Whether the toxic certainly keeps the reply from the caller."""
-    if toxic.stream != "downstream" or toxic.seconds:
+    if toxic.stream != "downstream" or not toxic.lasts_attempt:
         return False
     limit = toxic.attributes.get("bytes", 0)
     return toxic.kind == "timeout" or (toxic.kind == "limit_data" and limit < exchange.reply_bytes)

@@ -19,9 +19,9 @@ from windtunnel.history.events import (
     ToolTry,
 )
 from windtunnel.history.reader import HistoryError
-from windtunnel.judging.evidence.ends import ToxicEnds
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.evidence.record import FaultRecord, TryEvidence
+from windtunnel.judging.evidence.toxic_times import ToxicTimes
 from windtunnel.judging.evidence.tries import RecordedTry, records_of
 from windtunnel.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from windtunnel.report.charts.palette import group_of
@@ -144,15 +144,20 @@ def _drawn_as(record: FaultRecord) -> str:
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
-    """Armed to its end or healed; a toxic that nobody healed lasts to the end of the history."""
+    """From when a toxic stood to its end or healed; one that nobody healed lasts to the end of the history.
+
+    All of its doses are one span, and outages in a row too.
+    """
     healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
-    ends = {episode: ToxicEnds(group) for episode, group in _episodes(events).items()}
+    times = {episode: ToxicTimes(group) for episode, group in _episodes(events).items()}
     spans = []
     for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t):
         healed_at = healed.get((armed.episode, armed.attempt), end)
         for toxic in armed.toxics:
-            gone = min(healed_at, ends[armed.episode].of(armed.attempt, toxic).gone)
-            spans.append(FaultSpan(toxic.link, toxic.kind, armed.t - zero, gone - zero, toxic=True))
+            stood = times[armed.episode].of(armed.attempt, toxic)
+            if stood:
+                begun, gone = max(armed.t, stood[0].begun), min(healed_at, stood[-1].gone)
+                spans.append(FaultSpan(toxic.link, toxic.kind, begun - zero, gone - zero, toxic=True))
     return spans
 
 

@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from windtunnel.core.sockets import Address
+from windtunnel.subjects.process_tree import descendants
 
 Protocol = Literal["tcp", "udp"]
 
@@ -102,7 +103,7 @@ def _address(family: int, packed: bytes, port: bytes) -> Address:
 def owners() -> dict[int, str]:
     """The program of each socket of this process's descendants, by inode."""
     programs: dict[int, str] = {}
-    for pid in _descendants(os.getpid()):
+    for pid in descendants(os.getpid()):
         with suppress(OSError):  # it has ended, or became another user's
             inodes = list(_inodes(pid))
             if inodes:
@@ -112,17 +113,6 @@ def owners() -> dict[int, str]:
         for inode in _inodes(os.getpid()):
             programs.pop(inode, None)
     return programs
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    # pathlib would take most of the time of a look
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
-                children: Sequence[int] = [int(word) for word in file.read().split()]
-            for child in children:
-                yield child
-                yield from _descendants(child)
 
 
 def _inodes(pid: int) -> Iterator[int]:

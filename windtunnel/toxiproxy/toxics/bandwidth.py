@@ -20,6 +20,7 @@ class BandwidthToxic(Toxic):
     attributes = (Attribute("rate", "KB/s", 10, 10_000_000, "rate, 1 KB being 1000 bytes", minimum=1),)
     color = "#77aadd"
     can_cause = TIMEOUT
+    lets_requests_pass = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Downstream: the reply took the time that its size needs at that rate, or the client gave up.
@@ -30,6 +31,9 @@ class BandwidthToxic(Toxic):
         if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
         return tried.delayed_by(tried.reply_bytes / attributes["rate"], NOISE_MS)
+
+    def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
+        return {"rate": round(attributes["rate"] / share)}
 
     async def pipe(self, stub: ToxicStub) -> None:
         owed_s = 0.0  # by how much the data passed faster than the rate; negative: slower

@@ -56,6 +56,8 @@ class Toxic(ABC):
     in_toxiproxy: ClassVar[bool] = True
     color: ClassVar[str | None] = None
     can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
+    # whether requests still reach the gateway while it stands on the downstream stream, so that calls count
+    lets_requests_pass: ClassVar[bool] = False
 
     # what the embedded server needs
     go_integer: ClassVar[str] = "int64"  # the type of the attributes in the real server's errors
@@ -97,6 +99,10 @@ class Toxic(ABC):
     def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         """Called for each new connection through the toxic's proxy, with both of its sockets."""
         return
+
+    def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int] | None:
+        """The attributes with that share of the dose, above 0 and at most 1; None: it is there or not."""
+        return None
 
     def complete(self, given: Mapping[str, object], where: str = "") -> dict[str, int]:
         """All attributes, defaults filled in; raises ``ValueError`` for an unknown or bad one.

@@ -17,9 +17,11 @@ class DownToxic(Toxic):
     can_cause = CLOSED | {"refused"}
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client's connection was refused and nothing reached the gateway, or it waited for one."""
+        """The client's connection was refused and nothing reached the gateway, or it waited for one, or the
+        proxy cut it off by going down."""
         refused = tried.client_error == "connection_refused" and not tried.gateway_complete_request
-        return refused or tried.client_waited
+        cut_off = tried.in_progress and tried.client_error in ("connection_closed", "connection_reset")
+        return refused or cut_off or tried.client_waited
 
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection

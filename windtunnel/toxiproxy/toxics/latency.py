@@ -21,6 +21,7 @@ class LatencyToxic(Toxic):
     )
     color = "#eedd88"
     can_cause = TIMEOUT
+    lets_requests_pass = True
     buffer_chunks = 1024
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
@@ -34,6 +35,9 @@ class LatencyToxic(Toxic):
     ) -> bool | None:
         """The first byte came about the least delay later than the gateway had taken for it."""
         return connection.delayed_by(attributes["latency"] - attributes["jitter"])
+
+    def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
+        return {name: round(value * share) for name, value in attributes.items()}
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["latency"]

@@ -19,6 +19,7 @@ class LimitDataToxic(Toxic):
     attributes = (Attribute("bytes", "bytes", 20, 1_000_000_000, "bytes that pass before the close"),)
     color = "#aaaa00"
     can_cause = CLOSED | {"bad_reply"}
+    lets_requests_pass = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client saw the connection end early; downstream, the whole reply was longer than the limit. By

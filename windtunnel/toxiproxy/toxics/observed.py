@@ -24,7 +24,8 @@ class ObservedTry:
     ``reply_bytes``: size of the reply that the gateway wrote; ``gateway_client_left``: for the gateway, its
     client was gone before the reply was complete. ``client_waited``: its connection was refused, and it
     waited until it had one. ``tls``: ``fresh`` where the try's TLS handshake crossed the toxic before it,
-    ``kept`` where its connection had carried another try, empty for plain HTTP.
+    ``kept`` where its connection had carried another try, empty for plain HTTP. ``in_progress``: it was under
+    way when the toxic began.
     """
 
     client_ms: float
@@ -38,6 +39,7 @@ class ObservedTry:
     client_waited: bool = False
     gateway_client_left: bool = False
     tls: Literal["", "fresh", "kept"] = ""
+    in_progress: bool = False
 
     @property
     def patience_ms(self) -> float:

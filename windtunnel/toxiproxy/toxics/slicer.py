@@ -23,6 +23,7 @@ class SlicerToxic(Toxic):
     )
     color = "#99ddff"
     can_cause = TIMEOUT
+    lets_requests_pass = True
     go_integer = "int"
 
     def problem(self, values: Mapping[str, int]) -> str | None:

@@ -15,10 +15,14 @@ class SlowCloseToxic(Toxic):
     main = "delay"
     attributes = (Attribute("delay", "ms", 300, HOUR_MS, "time by which the close is held back"),)
     color = "#bbcc33"
+    lets_requests_pass = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Never: an HTTP client knows where its reply ends and does not wait for the close."""
         return False
+
+    def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
+        return {"delay": round(attributes["delay"] * share)}
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:

@@ -17,6 +17,7 @@ class TimeoutToxic(Toxic):
     attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the connection is closed; 0: never"),)
     color = "#ee8866"
     can_cause = CLOSED | TIMEOUT
+    lets_requests_pass = True
     closes_when_removed = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:

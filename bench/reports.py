@@ -1,0 +1,45 @@
+"""What the figures of a large arm cost: worked out of its histories, and read again once they are kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from windtunnel.experiments.arm_facts import put_together
+from windtunnel.experiments.facts_file import read_facts
+from windtunnel.experiments.measures import measures_of
+
+
+def measure_reports(logs: Path, episodes: int = 10_000) -> dict[str, Any]:
+    """Of an arm of at least so many episodes: copies of the runs that lie there, under other names."""
+    runs = sorted((logs / "runs").iterdir())
+    copies, each = [], 0
+    while each * len(copies) < episodes:
+        for run in runs:
+            copies.append(f"copy-{len(copies)}")
+            each = max(each, _copy(run, run.with_name(copies[-1])))
+    found: dict[str, Any] = {}
+    for kind in ("worked_out", "kept"):
+        began = time.perf_counter()
+        arm = put_together([read_facts(logs, run, (), logs / "facts") for run in copies], episodes)
+        measures_of(arm)
+        took = time.perf_counter() - began
+        found |= {"episodes": len(arm.episodes), f"{kind}_ms": round(1000 * took / len(arm.episodes), 3)}
+    return found
+
+
+def _copy(run: Path, copy: Path) -> int:
+    """A run with episodes of its own; how many."""
+    copy.mkdir()
+    keys = set()
+    for file in run.glob("*.jsonl"):
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for line in lines:
+            if line.get("episode"):
+                keys.add(line["episode"])
+                line["episode"] += f" of {copy.name}"
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (copy / file.name).write_text(text, encoding="utf-8")
+    return len(keys)

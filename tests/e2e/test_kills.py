@@ -1,0 +1,147 @@
+"""An experiment whose parts are killed outright, and which is then resumed to what it would have been.
+
+``WINDTUNNEL_KILLS=20`` kills each part so often; ``WINDTUNNEL_KILLS_SEED`` draws other moments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_experiments import start_windtunnel, windtunnel
+from tests.experiments.fates import fates
+from tests.support import RUN_PATIENCE_S
+from windtunnel.experiments.saved import load_saved
+from windtunnel.history.events import EpisodeJudged
+
+pytestmark = pytest.mark.slow
+
+KILLS = int(os.environ.get("WINDTUNNEL_KILLS", "1"))
+SEED = int(os.environ.get("WINDTUNNEL_KILLS_SEED", "1"))
+EXPERIMENT = {
+    "title": "It is killed",
+    "only": ["1", "2", "14", "17"],
+    "repeats": 2,
+    "seed": 7,
+    # a machine that is busy with other things shall drive nothing into a time limit
+    "settings": {"tool_timeout": 20, "model_timeout": 60, "attempt_time": 300, "arm_timeout": 60},
+    "method": {
+        "faults": {
+            "faults": [{"fault": "lose_reply", "links": "writes", "when": {"probability": 0.5}}],
+            "toxics": [{"toxic": "latency", "links": "tools", "with": {"latency": 300}}],
+        }
+    },
+    "hypothesis": ["no duplicate"],
+}
+FLY = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
+RESUME = ["resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
+PARTS = {
+    "worker": b"windtunnel\0run\0--run-id",
+    "gateway": b"windtunnel.gateway\0",
+    "manager": b"proxy_manager\0",
+}
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What the experiment is if nobody disturbs it, and how many seconds it takes."""
+
+    fates: dict[tuple[str, str], Any]
+    verdict: str
+    seconds: float
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    began = time.monotonic()
+    done = windtunnel(folder, *FLY, "--json")
+    shown = json.loads(done.stdout)
+    took = time.monotonic() - began
+    return Undisturbed(fates(folder / "logs", shown["experiment"]), shown["verdict"], took)
+
+
+def children(launcher: int, part: str) -> list[int]:
+    """The launcher's processes of that part."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == launcher and PARTS[part] in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except (OSError, ValueError):  # it has ended meanwhile
+            continue
+    return sorted(found)
+
+
+def kill_at(flying: Popen[bytes], part: str, moment: float, chance: random.Random) -> bool:
+    """Kills it so many seconds after the start, or as soon after that as there is one; False if none came."""
+    deadline = time.monotonic() + moment
+    while flying.poll() is None:
+        if time.monotonic() >= deadline:
+            victims = [flying.pid] if part == "runner" else children(flying.pid, part)
+            if victims:
+                os.kill(chance.choice(victims), signal.SIGKILL)
+                return True
+        time.sleep(0.01)
+    return False
+
+
+def killed_and_resumed(folder: Path, part: str, chance: random.Random, patience: float) -> bool:
+    """Flies in that folder, kills the part, resumes to the end; False if it had ended before."""
+    folder.mkdir()
+    (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    with start_windtunnel(folder, *FLY) as flying:
+        killed = kill_at(flying, part, chance.uniform(0.0, patience), chance)
+        flying.wait(RUN_PATIENCE_S)
+    if not list(folder.glob("logs/experiments/*/plan.json")):
+        return False  # it was killed before anything was planned: there is nothing to resume
+    for _ in range(3):
+        if windtunnel(folder, "report", "latest").returncode in (0, 1):
+            break
+        windtunnel(folder, *RESUME)
+    return killed
+
+
+@pytest.mark.parametrize("part", ["runner", *PARTS])
+def test_what_is_killed_is_resumed_to_the_same(tmp_path: Path, part: str, undisturbed: Undisturbed) -> None:
+    chance = random.Random(f"{SEED} {part}")
+    kills = 0
+    for number in range(20 * KILLS):
+        folder = tmp_path / str(number)
+        if not killed_and_resumed(folder, part, chance, undisturbed.seconds):
+            continue
+        kills += 1
+        [experiment] = (path.name for path in folder.glob("logs/experiments/*"))
+        assert verdict(folder) == undisturbed.verdict, folder
+        assert fates(folder / "logs", experiment) == undisturbed.fates, folder
+        assert set(judged(folder / "logs", experiment).values()) == {1}, folder
+        if kills == KILLS:
+            return
+    raise AssertionError(f"only {kills} of {KILLS} kills met a flight in progress")
+
+
+def verdict(folder: Path) -> str:
+    return str(json.loads(windtunnel(folder, "report", "latest", "--json").stdout)["verdict"])
+
+
+def judged(logs: Path, experiment: str) -> Counter[tuple[str, str]]:
+    """How many verdicts each episode of each arm has in the history that counts."""
+    saved = load_saved(logs, experiment, {"LOGS_DIR": str(logs)})
+    return Counter(
+        (arm.name, event.episode)
+        for arm in saved.plan.arms
+        for event in saved.history_of(arm).events
+        if isinstance(event, EpisodeJudged)
+    )

@@ -1,0 +1,77 @@
+"""Outages inside an attempt that count: calls of a link, and turns of the user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.flight import Hangar, sample
+from tests.examples.flying import fly
+from tests.upstream import Upstream, requests_of
+from windtunnel.history.events import AttemptEnded, ToxicsChanged, TurnBegun
+from windtunnel.history.reader import read_run
+
+PROMPT = sample("temperature in Paris")
+ASKING = """
+import os, urllib.request
+
+def ask(prompt):
+    try:
+        with urllib.request.urlopen(os.environ["SHOP_URL"], timeout=20) as reply:
+            return str(reply.status)
+    except OSError as error:
+        return str(getattr(error, "code", "refused"))
+"""
+
+
+@pytest.mark.parametrize("which", ["hangar", "real_hangar"])
+def test_a_toxic_in_calls_strikes_those_of_its_link_and_no_other(
+    request: pytest.FixtureRequest, which: str
+) -> None:
+    hangar: Hangar = request.getfixturevalue(which)
+    slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
+    slow["during"] = {"start": "2 calls", "duration": "1 call"}  # its last call is the answer
+    flight = hangar.fly(PROMPT, faults={"toxics": [slow]})
+    assert flight.outcomes == ["success"]
+    [episode] = flight.summary.episodes
+    [fault] = episode.faults
+    assert (fault.stage, [(tried.call, tried.shows) for tried in fault.tries]) == ("observed", [(2, True)])
+    assert flight.summary.reproducible, flight.summary.not_reproducible_because
+    assert [change.action for change in flight.of(ToxicsChanged)][:2] == ["armed", "started"]
+
+
+@pytest.fixture
+def shop() -> Iterator[Upstream]:
+    def serve(connection: Any) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with Upstream(serve) as upstream:
+        yield upstream
+
+
+def test_a_conversation_meets_in_each_turn_what_is_for_that_turn(tmp_path: Path, shop: Upstream) -> None:
+    (tmp_path / "asking.py").write_text(ASKING, encoding="utf-8")
+    prompts = [{"id": "talk", "turns": ["One", "Two", "Three", "Four"]}, {"id": "word", "prompt": "One"}]
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")
+    wired = {"links": {"shop": {"upstream": shop.address.url}}, "subject": {"python": "asking:ask"}}
+    wiring = tmp_path / "windtunnel.yaml"
+    wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
+    faults = {
+        "faults": [{"fault": "unavailable", "links": "shop", "when": {"turn": 2}}],
+        "toxics": [
+            {"toxic": "down", "links": "shop", "when": {"turn": 3}},
+            {"toxic": "down", "id": "never", "links": "shop", "when": {"turn": 9}},
+        ],
+    }
+    summary = fly(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--faults", json.dumps(faults))
+    events = list(read_run(tmp_path / "logs", summary["run_id"]))
+    answers = [event.answers or [event.response] for event in events if isinstance(event, AttemptEnded)]
+    assert answers == [["200", "503", "refused", "200"], ["200"]]
+    assert [event.turn for event in events if isinstance(event, TurnBegun)] == [2, 3, 4]
+    fates = {row["entry"]: (row["drawn"], row["armed"]) for row in summary["faults"]}
+    assert (fates["down"], fates["never"]) == ((2, 1), (2, 0))

@@ -1,0 +1,93 @@
+"""Experiments that are ended while they fly, and what they leave: nothing broken, and how it came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_experiments import run, windtunnel
+
+pytestmark = pytest.mark.slow
+
+# each episode of the method takes about a second
+SLOW = {
+    "title": "Slow tools",
+    "only": ["1", "2"],
+    "seed": 1,
+    "settings": {"tool_timeout": 5},
+    "method": {"faults": {"toxics": [{"toxic": "latency", "links": "tools", "with": {"latency": 900}}]}},
+    "hypothesis": ["no crash"],
+}
+
+
+def flown(folder: Path, experiment: dict[str, Any]) -> dict[str, Any]:
+    (folder / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    done = run(folder, "exp.json", "--json")
+    shown = json.loads(done.stdout)
+    assert isinstance(shown, dict)
+    return {**shown, "code": done.returncode, "flown": len(list(judged(folder)))}
+
+
+def judged(folder: Path) -> list[str]:
+    """The lines of the method's episodes that were judged."""
+    files = folder.glob("logs/runs/*-2-method*/agent-0.jsonl")
+    return [line for file in files for line in file.read_text().splitlines() if "episode_judged" in line]
+
+
+def test_an_abort_condition_ends_the_flight_and_heals(tmp_path: Path) -> None:
+    method = {"settings": {"error_prob": 1}, "faults": SLOW["method"]["faults"]}
+    safety = {"safety": {"abort": ["error_rate > 50 %"]}}
+    liar = {"persona": "fabricator", "tool_timeout": 5}
+    shown = flown(tmp_path, SLOW | {"repeats": 10, "settings": liar, "method": method} | safety)
+    assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "aborted", "verified")
+    assert shown["because"].startswith("error_rate > 50 %") and 5 <= shown["flown"] < 20
+    again = windtunnel(tmp_path, "report", "latest", "--json")
+    assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
+    refused = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    assert refused.returncode == 64 and "was aborted" in refused.stderr
+
+
+def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path) -> None:
+    shown = flown(tmp_path, SLOW | {"repeats": 4, "limits": {"time": 4}})
+    assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "unknown", "verified")
+    assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 8
+    for _ in range(30):  # a busy machine flies few of them in that time
+        done = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+        if done.returncode == 0:
+            break
+    assert done.returncode == 0 and len(judged(tmp_path)) == 8, done.stdout
+    assert json.loads(windtunnel(tmp_path, "report", "latest", "--json").stdout)["verdict"] == "held"
+
+
+@pytest.fixture(scope="module")
+def spared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a flight whose faults have a radius, with its verdict in a file; and what it printed."""
+    folder = tmp_path_factory.mktemp("spared")
+    faults = {"faults": [{"fault": "rate_limit", "links": "tools"}]}
+    radius = {"blast_radius": {"links": ["tools"], "episodes": "50 %", "calls": 1}}
+    experiment = SLOW | {"repeats": 2, "method": {"faults": faults}, "safety": radius}
+    (folder / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    done = run(folder, "exp.json", "--output", "verdict.json")
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_faults_keep_to_their_radius(spared: tuple[Path, str]) -> None:
+    folder, _ = spared
+    shown = json.loads((folder / "verdict.json").read_text())
+    [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
+    assert shown["verdict"] == "held" and method["measures"]["faults_delivered"] == "2"
+    [gateway] = folder.glob("logs/runs/*-2-method/gateway-0.jsonl")
+    assert '"why_not":"spared"' in gateway.read_text().replace(" ", "")
+
+
+def test_the_verdict_lies_in_a_file_beside_the_words(spared: tuple[Path, str]) -> None:
+    folder, printed = spared
+    assert "held: all of" in printed
+    assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"
+    planned = windtunnel(folder, "plan", "exp.json").stdout
+    assert "it takes: about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
+    assert run(folder, "exp.json", "--output", "nowhere/v.json").returncode == 64

@@ -1,0 +1,188 @@
+"""Two flights of one experiment differ in nothing but times, however many workers fly them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.demos import environ_in
+from tests.support import RUN_PATIENCE_S
+from windtunnel.experiments.effects import effects_in
+from windtunnel.experiments.flying import FlownExperiment, judged_again
+from windtunnel.experiments.obstacles import obstacles_in
+from windtunnel.experiments.saved import load_saved
+
+pytestmark = pytest.mark.slow
+
+# Faults of the gateway with chances, in the tools and in the model, toxics drawn by both settings and set.
+# The prompts 24 and 26 have the agent call two tools at once. Calls without a fault never time out.
+EXPERIMENT = """
+title: Workers change nothing
+only: ["14", "17", "19", "20", "21", "22", "24", "26"]
+seed: 5
+settings: {prompt_limit: 2, tool_limit: 3, tool_timeout: 20, arm_timeout: 60, settle_bound: 30}
+method:
+  settings: {toxic_prob: 0.3, toxics: "latency:200,reset_peer:0", error_prob: 0.2}
+  faults:
+    faults:
+      - {fault: unavailable, links: tools, when: {probability: 0.3}}
+      - {fault: truncate, links: tools, when: {probability: 0.2}}
+      - {fault: wrong_value, links: tools, when: {probability: 0.2}}
+      - {fault: rate_limit, links: model, when: {probability: 0.1}}
+    toxics:
+      - {toxic: latency, links: [weather], with: {latency: 100}, when: {probability: 0.5}}
+hypothesis: [no crash, success_rate >= 0.9]
+assertions: [no_loop, {faults_delivered: 3}]
+"""
+# Whether one of both calls of the weather is struck is for the one that comes first.
+BY_ORDER = """
+title: The first of two is struck
+only: ["24"]
+seed: 1
+settings: {tool_timeout: 20}
+safety: {blast_radius: {calls: 1}}
+method: {faults: {faults: [{fault: unavailable, links: [weather]}]}}
+hypothesis: [no crash]
+"""
+_TIMES = {
+    "t",
+    "start",
+    "end",
+    "ms",
+    "at",
+    "arming_ms",
+    "delay_ms",
+    "acted_ms",
+    "first_token_ms",
+    "request_ms",
+}
+# Ids of runs and labs are of random origin, and so are keys of idempotency, which are made of them, and the
+# length of a request that names its run. Effects are numbered in the order in which they came to the world.
+_IDS = {"run", "run_id", "lab_id", "key", "idempotency_key", "request_bytes"}
+# how an arm is dealt out to lanes and files
+_SHARES = {"lane", "prompts_source"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A flight: what its command printed, also for people, and what ``windtunnel report`` makes of it."""
+
+    shown: dict[str, Any]
+    told: str
+    again: FlownExperiment
+
+    @property
+    def plan(self) -> list[str]:
+        """The plan and the prompts, as they were saved."""
+        return [(self.again.saved.folder / n).read_text("utf-8") for n in ("plan.json", "prompts.json")]
+
+    @property
+    def conclusions(self) -> list[tuple[Any, ...]]:
+        """The verdict and what decided it, by both; evidence names the run, which has an id of its own."""
+        return [_concluded(self.shown), _concluded(json.loads(json.dumps(self.again.as_json())))]
+
+
+def _concluded(shown: dict[str, Any]) -> tuple[Any, ...]:
+    checks = [(c["arm"], c["statement"], c["verdict"], c["measured"], c["episodes"]) for c in shown["checks"]]
+    return shown["verdict"], shown["because"], checks, [arm["invalid"] for arm in shown["arms"]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workers")
+
+
+def fly(folder: Path, experiment: str, workers: int) -> Judged:
+    file = folder / "experiment.yaml"
+    file.write_text(experiment, encoding="utf-8")
+    words = [str(file), f"--workers={workers}", "--toxiproxy=embedded", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "windtunnel", "run", *words],
+        cwd=folder,
+        env=environ_in(folder),
+        capture_output=True,
+        text=True,
+        timeout=2 * RUN_PATIENCE_S,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    shown = json.loads(done.stdout)
+    logs = folder / "logs"
+    return Judged(
+        shown, done.stderr, judged_again(load_saved(logs, shown["experiment"], {"LOGS_DIR": str(logs)}))
+    )
+
+
+@pytest.fixture(scope="module")
+def by_one(folder: Path) -> Judged:
+    return fly(folder, EXPERIMENT, 1)
+
+
+@pytest.mark.parametrize("workers", [2, 2, 8], ids=["two", "two again", "eight"])
+def test_two_flights_differ_in_nothing_but_times(folder: Path, by_one: Judged, workers: int) -> None:
+    by_others = fly(folder, EXPERIMENT, workers)
+    assert by_others.plan == by_one.plan
+    said, said_by_one = histories(by_others), histories(by_one)
+    assert said.keys() == said_by_one.keys()
+    for place, events in said.items():
+        assert events == said_by_one[place], place
+    assert by_others.conclusions == by_one.conclusions
+    assert effects_in(by_others.again.saved) == effects_in(by_one.again.saved)
+    assert obstacles_in(by_others.again) == obstacles_in(by_one.again) == {}
+
+
+def test_the_flights_have_faults_of_all_kinds_and_two_tools_at_once(by_one: Judged) -> None:
+    assert {effect.fault for effect in effects_in(by_one.again.saved)} == {
+        *("ERROR_PROB", "TOXIC_PROB: latency", "TOXIC_PROB: reset_peer"),
+        *("unavailable", "truncate", "wrong_value", "rate_limit", "latency"),
+    }
+    replies = Counter(
+        (place, call["attempt"], call["reply"])
+        for place, events in histories(by_one).items()
+        if place[1] == "tool_call"
+        for call in map(json.loads, events.elements())
+    )
+    assert max(replies.values()) == 2
+
+
+def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(by_one: Judged) -> None:
+    effects, verdict = by_one.told.index("success, struck - control"), by_one.told.index("rollback: verified")
+    assert effects < by_one.told.index("reproducible: yes") < verdict
+
+
+def test_where_order_decides_the_report_says_so(folder: Path) -> None:
+    """Which of both calls is struck is chance at every number of workers."""
+    flight = fly(folder, BY_ORDER, 2)
+    because = "the blast radius was used up by one of several calls at once: which one is a matter of order"
+    assert obstacles_in(flight.again) == {"method": [because]}
+    assert f"method, reproducible: no, because {because}" in " ".join(flight.told.split())
+
+
+def histories(flight: Judged) -> dict[tuple[str, str, str], Counter[str]]:
+    """By arm, kind and episode what the events of that kind say, times and ids of random origin aside."""
+    said: dict[tuple[str, str, str], Counter[str]] = {}
+    for arm in flight.again.plan.arms:
+        for event in flight.again.saved.history_of(arm).events:
+            fields = asdict(event)
+            place = arm.name, event.event, str(fields.get("episode", ""))
+            said.setdefault(place, Counter())[json.dumps(_lasting(fields), sort_keys=True)] += 1
+    return said
+
+
+def _lasting(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_lasting(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    left_out = _TIMES | _IDS | _SHARES
+    if value.get("event") == "model_call":
+        left_out |= {"reply_digest"}  # a reply says when it was made
+    if "service" in value and "kind" in value:
+        left_out |= {"id"}
+    return {key: _lasting(item) for key, item in value.items() if key not in left_out}

@@ -1,0 +1,59 @@
+"""Functions of a user's own: what they say counts, and what they raise tells nothing of the subject."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.assertions.views import result, view
+from tests.judging.oracle.histories import ended, healed
+from windtunnel.experiments.assertions.on_arm import assert_on_arm
+
+ROME = view(ended(ended_by="text", response="Rome"))
+INVALID = view(healed(invalid="disturbed"))
+OWN = "tests.experiments.assertions.own"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raises", f"{OWN}:raises raised RuntimeError"),  # its text may hold what the subject said
+        ("leaves", f"{OWN}:leaves raised SystemExit"),
+        ("does_not_know", "it does not tell"),
+        ("returns_text", f"{OWN}:returns_text returned 'yes', not True, False, None or AssertionResult"),
+        ("gone", f"{OWN}:gone: there is no such function"),
+    ],
+)
+def test_what_it_does_not_say_is_unknown(name: str, message: str) -> None:
+    found = result({"callable": f"{OWN}:{name}"}, ROME)
+    assert (found.passed, found.message) == (None, message)
+
+
+def test_it_may_tell_what_it_measured() -> None:
+    found = result({"callable": f"{OWN}:tells_more"}, ROME)
+    assert (found.name, found.measured, found.expected) == ("callable", "Message Bob", "a prompt")
+    assert found.evidence == ("agent-0:1",)
+
+
+def test_what_it_prints_is_not_for_who_reads_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "noisy.py"
+    file.write_text("print('loaded')\ndef noisy(episode):\n    print('asked')\n    return True\n", "utf-8")
+    assert result({"callable": f"{file}:noisy"}, ROME).passed is True
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "loaded\nasked\n")
+
+
+def test_a_file_that_is_gone_since_is_unknown(tmp_path: Path) -> None:
+    found = result({"callable": f"{tmp_path / 'gone.py'}:polite"}, ROME)
+    assert found.passed is None and "cannot be loaded: FileNotFoundError" in found.message
+
+
+def test_of_an_arm_it_is_asked_once_and_only_if_all_is_known() -> None:
+    entry = {"callable": {"function": f"{OWN}:several", "over": "arm"}}
+    assert assert_on_arm(entry, {}, 1, [ROME]).result.passed is False
+    assert assert_on_arm(entry, {}, 2, [ROME, ROME]).result.passed is True
+    assert assert_on_arm(entry, {}, 2, [ROME, INVALID]).result.passed is None
+    assert assert_on_arm(entry, {}, 3, [ROME, ROME]).result.passed is None

@@ -1,0 +1,233 @@
+"""Every assertion makes the difference once, and says so once where what it needs is missing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.experiments.assertions.views import asked, result, view
+from tests.judging.oracle.histories import (
+    armed,
+    called,
+    ended,
+    exchange,
+    healed,
+    latency,
+    met,
+    model_call,
+    timeout,
+    tried,
+)
+from windtunnel.experiments.assertions.episode_view import EpisodeView
+from windtunnel.experiments.assertions.registry import ASSERTIONS, AssertionEntry
+from windtunnel.history.events import WentPastLab
+
+ROME = view(ended(ended_by="text", response="It is Rome"))
+REPORT = view(ended("done", answer="It is Rome"))
+EMPTY = view(ended(ended_by="empty"))
+NOT_ASKED = view(ended(ended_by="text", response=""))
+NO_END = view(healed(invalid="disturbed"))
+CRASH = view(replace(ended(ended_by="exception"), error_type="RateLimitError", error="too many requests"))
+MUTE_CRASH = view(ended(ended_by="exception"))
+
+PAST_LAB = WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent", 1)
+LINKS = [
+    {"name": "model", "upstream": "scripted", "dialect": "openai_chat"},
+    {"name": "shop", "upstream": "http://127.0.0.1:9000", "dialect": "mcp"},
+    {"name": "spare", "upstream": "http://127.0.0.1:9001"},
+]
+WITHOUT_MODEL = LINKS[1:]
+
+
+def opaque(*events: Any, links: list[dict[str, Any]] | None = None) -> EpisodeView:
+    """Of a subject that keeps no record of its calls."""
+    return view(*events, recorded=False, links=LINKS if links is None else links)
+
+
+def reply(*calls: tuple[str, dict[str, Any]]) -> str:
+    """A model's reply that asks for these tools."""
+    tools = [
+        {"id": "c", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for name, arguments in calls
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": tools}
+    return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+
+
+def over_mcp(tool: str, arguments: dict[str, Any], at: float = 103.0, **more: Any) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    body = json.dumps({**message, "params": {"name": tool, "arguments": arguments}})
+    fields = {"link": "shop", "dialect": "mcp", "tool": tool, "message": "tools/call", "start": at}
+    return exchange(**{**fields, "request_body": body, "tool_answer": "result", **more})
+
+
+def sent(at: float, status: int = 200, **more: Any) -> Any:
+    """A request on the spare link, answered at once."""
+    return exchange(**{"link": "spare", "status": status, "ms": 0.0, "start": at, **more})
+
+
+SEND = called(tool="send", arguments={"to": "bob", "text": "hi"}, fingerprint="f1")
+FIND = replace(called(tool="find", arguments={"name": "bob"}, fingerprint="f2"), t=103.5)
+RECORDED = view(FIND, SEND)
+BY_MODEL = opaque(
+    asked(reply_body=reply(("find", {}))), asked(105.0, reply_body=reply(("send", {"to": "bob"})))
+)
+BY_MCP = opaque(over_mcp("find", {}), over_mcp("send", {"to": "bob"}, 105.0), links=WITHOUT_MODEL)
+OFFER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "drop", "inputSchema": {}}]}})
+OFFERED = opaque(
+    sent(103, link="shop", dialect="mcp", message="tools/list", reply_body=OFFER), links=WITHOUT_MODEL
+)
+NO_BODIES = opaque(asked(identity="counted"))
+CUT = opaque(over_mcp("send", {"to": "bob"}, request_cut=True), asked(reply_body=reply()))
+
+ONCE_MORE = opaque(sent(103, 503), sent(104, try_=2))
+WAITED = opaque(sent(103, 429, retry_after=2.0), sent(105.5, try_=2))
+HASTY = opaque(sent(103, 429, retry_after=2.0), sent(103.5, try_=2))
+FAILED = opaque(sent(103, 503), ended("failed"))
+FINE = opaque(sent(103), asked())
+LATE = opaque(armed(latency("spare")), sent(103))
+BLOCKED = opaque(armed(timeout("spare", "upstream")))
+OTHER_WAY = opaque(sent(103, 503), over_mcp("find", {}, 104.0))
+TOKENS = opaque(asked(), asked(105.0, tokens_in=100, tokens_out=50))
+UNTOLD = opaque(asked(tokens_in=None, tokens_out=None))
+STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=met()))
+TOXIC = opaque(armed(timeout("spare")), sent(103))
+
+ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
+    ("completes", ROME, True),
+    ("completes", REPORT, True),
+    ("completes", view(ended("done", answer="")), True),
+    ("completes", EMPTY, False),
+    ("completes", NOT_ASKED, None),
+    ("completes", NO_END, None),
+    ({"completes_within": "5s"}, ROME, True),
+    ({"completes_within": "4999 ms"}, ROME, False),
+    ({"completes_within": 60}, EMPTY, False),
+    ({"completes_within": 60}, NO_END, None),
+    ({"error_expected": "RateLimit|quota"}, CRASH, True),
+    ({"error_expected": "quota"}, CRASH, False),
+    ({"error_expected": "sorry"}, view(ended("failed", answer="sorry")), True),
+    ({"error_expected": "."}, ROME, False),
+    ({"error_expected": "."}, MUTE_CRASH, None),
+    ({"answer_contains": "Rome"}, REPORT, True),
+    ({"answer_contains": "rome"}, ROME, False),
+    ({"answer_contains": {"text": "rome", "ignore_case": True}}, ROME, True),
+    ({"answer_contains": "Rome"}, EMPTY, False),
+    ({"answer_contains": "Rome"}, NOT_ASKED, None),
+    ({"answer_matches": "R.me$"}, ROME, True),
+    ({"answer_matches": "^R.me"}, ROME, False),
+    ({"answer_matches": ".*"}, EMPTY, False),
+    ({"answer_matches": ".*"}, NOT_ASKED, None),
+    ({"answer_lacks": "Paris"}, ROME, True),
+    ({"answer_lacks": "Rome"}, ROME, False),
+    ({"answer_lacks": "Paris"}, EMPTY, None),
+    ({"tool_called": "send"}, RECORDED, True),
+    ({"tool_called": "send"}, BY_MODEL, True),
+    ({"tool_called": "send"}, BY_MCP, True),
+    ({"tool_called": "drop"}, RECORDED, False),
+    ({"tool_called": {"tool": "send", "times": 2}}, BY_MODEL, False),
+    ({"tool_called": {"tool": "send", "arguments": {"to": "bob"}}}, RECORDED, True),
+    ({"tool_called": {"tool": "send", "arguments": {"to": "eve"}}}, BY_MCP, False),
+    ({"tool_called": {"tool": "send", "arguments": {"to": "eve"}}}, CUT, None),
+    ({"tool_called": {"tool": "send", "times": 0}}, BY_MODEL, False),
+    ({"tool_called": {"tool": "send", "at_most": 3}}, NO_BODIES, None),
+    ({"tool_called": "drop"}, BY_MCP, None),  # no model of the wiring tells what else it asked for
+    ({"tool_called": {"tool": "drop", "times": 0}}, OFFERED, True),
+    ({"tools_in_order": ["find", "send"]}, RECORDED, True),
+    ({"tools_in_order": ["find", "send"]}, BY_MODEL, True),
+    ({"tools_in_order": ["send", "find"]}, RECORDED, False),
+    ({"tools_in_order": ["find", "send"]}, NO_BODIES, None),
+    ({"max_model_calls": 2}, TOKENS, True),
+    ({"max_model_calls": 1}, TOKENS, False),
+    ({"max_model_calls": 1}, view(model_call(), model_call(2)), False),
+    ({"max_model_calls": 2}, opaque(links=WITHOUT_MODEL), None),
+    ({"max_model_calls": 2}, opaque(asked(), PAST_LAB), None),
+    ({"min_model_calls": 2}, TOKENS, True),
+    ({"min_model_calls": 3}, TOKENS, False),
+    ({"min_model_calls": 3}, opaque(links=WITHOUT_MODEL), None),
+    ({"max_failed_calls": 1}, ONCE_MORE, True),
+    ({"max_failed_calls": 0}, ONCE_MORE, False),
+    ({"max_failed_calls": {"count": 0, "link": "model"}}, ONCE_MORE, True),
+    ({"max_failed_calls": 0}, opaque(over_mcp("find", {}, tool_answer="error")), False),
+    ({"max_failed_calls": 0}, LATE, None),
+    ({"max_failed_calls": 0}, BLOCKED, None),
+    ("no_loop", view(*[replace(SEND, index=n) for n in range(3)]), True),
+    ("no_loop", view(*[replace(SEND, index=n) for n in range(4)]), False),
+    ({"no_loop": 1}, opaque(sent(103), sent(104)), False),
+    ({"no_loop": 2}, opaque(sent(103), sent(104)), True),
+    ({"no_loop": 1}, ONCE_MORE, None),
+    ({"no_loop": 1}, opaque(sent(103), sent(104, 503)), None),
+    ({"no_loop": 1}, opaque(*[asked(103.0 + n, identity="counted") for n in range(2)]), None),
+    ({"max_tokens": 165}, TOKENS, True),
+    ({"max_tokens": 164}, TOKENS, False),
+    ({"max_tokens": {"count": 150, "per": "call"}}, TOKENS, True),
+    ({"max_tokens": {"count": 149, "per": "call"}}, TOKENS, False),
+    ({"max_tokens": 164}, UNTOLD, None),
+    ({"max_tokens_in": 110}, TOKENS, True),
+    ({"max_tokens_in": 109}, TOKENS, False),
+    ({"max_tokens_in": 109}, UNTOLD, None),
+    ({"max_tokens_out": 55}, TOKENS, True),
+    ({"max_tokens_out": 54}, TOKENS, False),
+    ({"max_tokens_out": 54}, UNTOLD, None),
+    ({"no_token_burst": {"count": 150, "within": "1s"}}, TOKENS, True),
+    ({"no_token_burst": {"count": 150, "within": "2s"}}, TOKENS, False),
+    ({"no_token_burst": {"count": 150, "within": "2s"}}, UNTOLD, None),
+    ("recovered_after_failure", ONCE_MORE, True),
+    ("recovered_after_failure", FAILED, False),
+    ("recovered_after_failure", FINE, None),
+    ("recovered_after_failure", LATE, None),
+    ({"fallback_used": {"from": "spare", "to": "shop"}}, OTHER_WAY, True),
+    ({"fallback_used": {"from": "spare", "to": "shop", "used": False}}, OTHER_WAY, False),
+    ({"fallback_used": {"to": "shop"}}, FAILED, False),
+    ({"fallback_used": True}, view(replace(SEND, fallback_used=True)), True),
+    ({"fallback_used": False}, view(SEND), True),
+    ({"fallback_used": False}, FAILED, None),
+    ({"retry_spacing": "1s"}, ONCE_MORE, True),
+    ({"retry_spacing": 1.1}, ONCE_MORE, False),
+    ({"retry_spacing": {"at_most": "0.9s"}}, ONCE_MORE, False),
+    ({"retry_spacing": {"growing": True}}, opaque(sent(103, 503), sent(104, 503), sent(106)), True),
+    ({"retry_spacing": {"growing": True}}, opaque(sent(103, 503), sent(104, 503), sent(105)), False),
+    ({"retry_spacing": "1s"}, FINE, None),
+    (
+        {"retry_spacing": "1s"},
+        opaque(*[asked(103.0 + n, identity="counted", status=503) for n in (0, 1)]),
+        None,
+    ),
+    ("retry_after_respected", WAITED, True),
+    ("retry_after_respected", HASTY, False),
+    ("retry_after_respected", ONCE_MORE, None),
+    ({"faults_delivered": {"at_least": 1, "over": "episode"}}, STRUCK, True),
+    ({"faults_delivered": {"at_least": 2, "over": "episode"}}, STRUCK, False),
+    ({"faults_delivered": {"at_least": 1, "over": "episode"}}, TOXIC, None),
+    ({"callable": "tests.experiments.assertions.own:speaks_of_rome"}, ROME, True),
+    ({"callable": "tests.experiments.assertions.own:speaks_of_rome"}, CRASH, False),
+    ({"callable": "tests.experiments.assertions.own:raises"}, ROME, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "of", "passed"), ROWS, ids=[f"{n}-{row[0]}"[:60] for n, row in enumerate(ROWS)]
+)
+def test_it_says_so(entry: AssertionEntry, of: EpisodeView, passed: bool | None) -> None:
+    found = result(entry, of)
+    assert found.passed is passed, found
+    assert found.name and found.expected and (found.measured or found.message or passed is not None)
+    assert passed is not None or found.message
+
+
+def test_each_has_all_three_answers_here() -> None:
+    answers = {kind.name: set[bool | None]() for kind in ASSERTIONS}
+    for entry, _, passed in ROWS:
+        answers[entry if isinstance(entry, str) else next(iter(entry))].add(passed)
+    assert answers == {kind.name: {True, False, None} for kind in ASSERTIONS}
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_a_tool_that_was_not_called_is_told_with_those_that_were(times: int) -> None:
+    """Also where none was to be called: the name may be misspelt."""
+    shown = result({"tool_called": {"tool": "sned", "times": times}}, RECORDED)
+    assert shown.passed is (times == 0)
+    assert shown.message.startswith("no call of sned was seen; called: ") and "send" in shown.message

@@ -1,0 +1,102 @@
+"""Assertions on an experiment as it is flown: a subject that keeps no record is asked turn by turn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.demos import environ_in
+from tests.support import RUN_PATIENCE_S
+from windtunnel.history.reader import read_history
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import json, os, time, urllib.error, urllib.request
+
+def talk(prompt):
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": prompt}]}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    for pause in (0.2, 0):
+        try:
+            request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request) as reply:
+                reply.read()
+                return "You said " + prompt
+        except urllib.error.HTTPError:
+            time.sleep(pause)
+    return "It failed"
+"""
+WIRING = """
+links:
+  model: {upstream: scripted, dialect: openai_chat, env: OPENAI_BASE_URL}
+subject: {python: "my_agent:talk"}
+"""
+EXPERIMENT = """
+title: Turns are asserted
+wiring: windtunnel.yaml
+prompts:
+  - {id: one, turns: [Hello, Goodbye], expect: {answer: Goodbye}}
+  - {id: two, turns: [Good morning, Goodbye], expect: {answer: Goodbye}}
+seed: 1
+method:
+  faults: {faults: [{fault: unavailable, links: model, when: {nth: 1, of: try}}]}
+assertions:
+  - completes: {turn: each}
+  - answer_contains: {text: Hello, turn: 1}
+  - min_model_calls: {count: 2, turn: 1}
+  - max_model_calls: {count: 1, turn: 2}
+  - retry_spacing: 150ms
+  - recovered_after_failure
+  - tool_called: {tool: search, times: 0}
+  - callable: own.py:greets
+hypothesis: [recovery_rate >= 1, mttr <= 60s, no crash]
+"""
+OWN = """
+def greets(episode):
+    return episode.of_turn(2).answer == "You said Goodbye"
+"""
+VERDICTS = {
+    "completes": "held",
+    "answer_contains": "deviated",
+    "min_model_calls": "held",
+    "max_model_calls": "held",
+    "retry_spacing": "held",
+    "recovered_after_failure": "held",
+    "tool_called": "held",
+    "callable": "held",
+}
+
+
+def windtunnel(folder: Path, *words: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "windtunnel", *words, "--json"],
+        cwd=folder,
+        env=environ_in(folder),
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
+    )
+    assert done.returncode == 1, done.stderr
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
+
+
+def test_each_comes_to_its_verdict_and_again_from_the_history(tmp_path: Path) -> None:
+    files = {"my_agent.py": AGENT, "windtunnel.yaml": WIRING, "e.yaml": EXPERIMENT, "own.py": OWN}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    shown = windtunnel(tmp_path, "run", "e.yaml", "--workers", "2", "--toxiproxy", "embedded")
+    checks = {check["assertion"]: check for check in shown["checks"] if check["assertion"]}
+    assert {name: check["verdict"] for name, check in checks.items()} == VERDICTS, checks
+    assert [check["verdict"] for check in shown["checks"] if not check["assertion"]] == ["held"] * 6
+    assert windtunnel(tmp_path, "report", "latest")["checks"] == shown["checks"]
+    wrong = checks["answer_contains"]
+    assert wrong["episodes"] == ["two"] and wrong["results"]["two"]["measured"] == "You said Good morning"
+    run_id, _, event = wrong["evidence"][0].partition("/")
+    assert b"Good morning" in read_history(tmp_path / "logs", run_id).line(event)

@@ -1,0 +1,178 @@
+"""How assertions are written: each mistake is told with what is right, before anything is flown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.experiments.assertions.own import speaks_of_rome
+from tests.support import ROOT
+from windtunnel.cli.main import main
+from windtunnel.core.strict_yaml import read_yaml
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import plan_experiment
+from windtunnel.experiments.assertions.completion import CompletesWithin
+from windtunnel.experiments.assertions.names import names_of
+from windtunnel.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
+from windtunnel.experiments.assertions.tool_calls import ToolWasCalled
+from windtunnel.experiments.experiment import Arm, Experiment
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.links.links import Links
+from windtunnel.links.wiring import Wiring, lab_wiring
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("complets", "complets is no assertion; did you mean 'completes'?"),
+        ({"completes": {}, "no_loop": {}}, "must be one assertion"),
+        (7, "must be one assertion"),
+        ({"completes_within": "soon"}, "completes_within: time: must be a number, or one with a unit"),
+        ({"completes_within": "5 %"}, "completes_within: time: must be a number"),
+        ({"completes_within": -1}, "completes_within: time: Input should be greater than or equal to 0"),
+        ({"completes": 3}, "completes: takes a mapping of parameters, not 3"),
+        ("tool_called", "tool_called: tool is missing"),
+        ({"tool_called": {"tool": "a", "tims": 1}}, "no such parameter tims; did you mean 'times'?"),
+        ({"tool_called": {"tool": "a", "times": 1, "at_most": 2}}, "times: goes with neither"),
+        ({"answer_matches": "(?=x)"}, "answer_matches: pattern: is no RE2 pattern"),
+        ({"max_model_calls": {"count": 1, "turn": 0}}, "turn: user turns count from 1"),
+        ({"max_model_calls": {"count": 1, "turn": 1, "over": "arm"}}, "over: arm is one figure"),
+        ({"max_tokens": {"count": 1, "per": "call", "over": "arm"}}, "per: call is of each call"),
+        ({"no_loop": {"episodes": "0 %"}}, "episodes: Input should be greater than 0"),
+        ({"retry_spacing": {}}, "needs at_least, at_most or growing"),
+        ({"fallback_used": {"from": "a"}}, "to: must name the link"),
+        ({"faults_delivered": {"turn": 1, "over": "episode"}}, "turn: faults are counted in whole episodes"),
+        ({"callable": "polite"}, "callable: function: must be module:function or file.py:function"),
+        ({"callable": {"function": "a:b", "over": "arm", "turn": 1}}, "over: arm is asked once"),
+    ],
+)
+def test_a_mistake_says_what_is_wrong(entry: Any, problem: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        parse_assertion(entry)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "statement"),
+    [
+        ("no_loop", "no_loop"),
+        ({"no_loop": None}, "no_loop"),
+        ({"completes_within": "30s"}, "completes_within: 30s"),
+        ({"tools_in_order": ["a", "b"]}, "tools_in_order: a, b"),
+        ({"tool_called": {"tool": "a", "times": 1}}, "tool_called: tool a, times 1"),
+    ],
+)
+def test_a_statement_is_told_as_it_was_written(entry: AssertionEntry, statement: str) -> None:
+    assert statement_of(entry) == statement
+
+
+def test_python_gives_objects_and_functions() -> None:
+    experiment = Experiment(
+        title="x",
+        method=Arm(faults="lost-replies"),
+        assertions=[CompletesWithin(time=30), ToolWasCalled(tool="a", times=1), speaks_of_rome, "no_loop"],
+    )
+    own = "tests.experiments.assertions.own:speaks_of_rome"
+    assert experiment.assertions == [
+        {"completes_within": 30.0},
+        {"tool_called": {"tool": "a", "times": 1}},
+        {"callable": own},
+        "no_loop",
+    ]
+    assert Experiment.model_validate(experiment.model_dump(exclude_unset=True)) == experiment
+    with pytest.raises(ValueError, match="must be a function at the top of a module"):
+        Arm(assertions=[lambda episode: True])
+
+
+def written(folder: Path, assertions: str) -> Path:
+    text = "title: x\nmethod:\n  faults: lost-replies\n  assertions:\n" + assertions
+    path = folder / "e.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("assertions", "problem"),
+    [
+        ("    - completes\n    - no_lop\n", "e.yaml:6: method.assertions[2]: no_lop is no assertion"),
+        ("    - callable: own.py:polite\n", "e.yaml:5: method.assertions[1]: "),
+        ("    - callable: here.py:rude\n", "here.py:rude: there is no such function"),
+    ],
+)
+def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str, problem: str) -> None:
+    (tmp_path / "here.py").write_text("def polite(episode):\n    return True\n", encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        plan_experiment(load_experiment(written(tmp_path, assertions)), {})
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (
+            "tool_called: serch_web",
+            "tool_called: tool: there is no tool serch_web; did you mean 'search_web'?",
+        ),
+        ("tools_in_order: [get_weather, send_mesage]", "tools: there is no tool send_mesage; did you mean"),
+        (
+            "max_failed_calls: {count: 1, link: wether}",
+            "link: there is no link wether; did you mean 'weather'?",
+        ),
+        ("recovered_after_failure: {link: wether}", "recovered_after_failure: link: there is no link wether"),
+        ("fallback_used: {from: movi, to: search}", "fallback_used: from: there is no link movi"),
+        ("retry_spacing: {at_least: 1s, link: tools}", "retry_spacing: link: there is no link tools"),
+        ("faults_delivered: {link: serch}", "faults_delivered: link: there is no link serch"),
+    ],
+)
+def test_a_name_that_there_cannot_be_is_told_with_the_nearest(
+    tmp_path: Path, entry: str, problem: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        plan_experiment(load_experiment(written(tmp_path, f"    - completes\n    - {entry}\n")), {})
+    assert "e.yaml:6: method.assertions[2]: " in str(refused.value) and problem in str(refused.value)
+
+
+@pytest.mark.parametrize("subject", ["", "subject: checks:agent\n"])
+def test_the_tools_of_another_agent_are_its_own_affair(tmp_path: Path, subject: str) -> None:
+    file = written(tmp_path, "    - tool_called: serch_web\n")
+    if not subject:
+        (tmp_path / "w.yaml").write_text(
+            "links: {shop: {upstream: 'http://127.0.0.1:9000', env: SHOP}}\nsubject: {command: [agent]}\n"
+            "prompts: p.json\n"
+        )
+        (tmp_path / "p.json").write_text('[{"prompt": "Hello"}]')
+        subject = "wiring: w.yaml\n"
+    file.write_text(subject + file.read_text(encoding="utf-8"), encoding="utf-8")
+    plan = plan_experiment(load_experiment(file), {})
+    assert plan.arms[1].assertions == ({"tool_called": "serch_web"},)
+
+
+def test_links_that_are_found_in_flight_are_not_known_before() -> None:
+    links = Links([], grows=True)
+    assert names_of(Wiring(links), "").links is None and names_of(lab_wiring(), "").links is not None
+
+
+def test_a_function_s_file_lies_beside_the_experiment_s(tmp_path: Path) -> None:
+    (tmp_path / "here.py").write_text("def polite(episode):\n    return True\n", encoding="utf-8")
+    plan = plan_experiment(load_experiment(written(tmp_path, "    - callable: here.py:polite\n")), {})
+    assert plan.arms[1].assertions == ({"callable": f"{tmp_path / 'here.py'}:polite"},)
+    assert [arm.assertions for arm in (plan.arms[0], plan.arms[2])] == [(), ()]
+
+
+def test_the_plan_shows_what_episodes_must_show(tmp_path: Path) -> None:
+    file = written(tmp_path, "    - completes_within: 30s\n    - no_loop\n")
+    shown = CliRunner().invoke(main, ["plan", str(file)])
+    assert shown.exit_code == 0 and "completes_within: 30s; no_loop" in shown.output
+
+
+def test_the_example_of_the_page_can_be_read() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```yml\n(assertions:.*?)```", page, re.DOTALL)
+    [program] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    entries = read_yaml(example, "the page")["assertions"]
+    assert [parse_assertion(entry).name for entry in entries][-1] == "callable"
+    assert entries[-1]["callable"].rpartition(":")[2] in program

@@ -1,0 +1,71 @@
+"""Assertions on single turns: each sees its own answer, requests and time, and no turn is made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.experiments.assertions.views import asked, conversation, result, view
+from tests.judging.oracle.histories import called, ended
+from windtunnel.experiments.assertions.episode_view import EpisodeView
+from windtunnel.experiments.assertions.registry import AssertionEntry
+
+TURNS = ("Where?", "And then?")
+# from 103 to 105 the first turn, to 108 the second; a request in the first, two in the second
+WHOLE = view(
+    *(asked(at) for at in (103.5, 105.5, 106.0)),
+    replace(called(tool="find"), t=104.0),
+    conversation(105.0, 108.0, answers=["Rome", "Paris"]),
+    turns=TURNS,
+)
+BROKEN = view(asked(103.5), conversation(105.0, answers=["Rome"]), turns=TURNS)
+BROKEN_AT_ONCE = view(asked(103.5), conversation(answers=[]), turns=TURNS)
+ALL_AT_ONCE = view(asked(), ended(ended_by="text", response="Rome and Paris"), turns=TURNS)
+ONE_TURN = view(asked(), ended(ended_by="text", response="Rome"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "of", "passed"),
+    [
+        ({"answer_contains": {"text": "Rome", "turn": 1}}, WHOLE, True),
+        ({"answer_contains": {"text": "Rome", "turn": 2}}, WHOLE, False),
+        ({"answer_contains": {"text": "Rome", "turn": "each"}}, WHOLE, False),
+        ({"answer_contains": {"text": "Rome", "turn": 1}}, ALL_AT_ONCE, None),
+        ({"answer_contains": {"text": "Rome", "turn": 1}}, ONE_TURN, True),
+        ({"answer_contains": {"text": "Rome", "turn": 2}}, ONE_TURN, None),
+        ({"completes": {"turn": "each"}}, WHOLE, True),
+        ({"completes": {"turn": "each"}}, BROKEN, False),
+        ({"completes": {"turn": 1}}, BROKEN, True),
+        ({"completes_within": {"time": "2s", "turn": 1}}, WHOLE, True),
+        ({"completes_within": {"time": "2s", "turn": 2}}, WHOLE, False),
+        ({"max_model_calls": {"count": 1, "turn": 1}}, WHOLE, True),
+        ({"max_model_calls": {"count": 1, "turn": 2}}, WHOLE, False),
+        ({"max_model_calls": {"count": 1, "turn": "each"}}, WHOLE, False),
+        ({"max_model_calls": {"count": 9, "turn": 2}}, BROKEN_AT_ONCE, None),
+        ({"max_model_calls": {"count": 9, "turn": 1}}, ALL_AT_ONCE, None),
+        ({"max_tokens": {"count": 15, "turn": 1}}, WHOLE, True),
+        ({"max_tokens": {"count": 15, "turn": 2}}, WHOLE, False),
+        ({"tool_called": {"tool": "find", "turn": 1}}, WHOLE, True),
+        ({"tool_called": {"tool": "find", "turn": 2}}, WHOLE, False),
+        ({"error_expected": {"pattern": ".", "turn": 1}}, BROKEN, False),
+    ],
+)
+def test_a_turn_is_judged_by_what_belongs_to_it(
+    entry: AssertionEntry, of: EpisodeView, passed: bool | None
+) -> None:
+    found = result(entry, of)
+    assert found.passed is passed, found
+    assert passed is not None or found.message
+
+
+def test_of_each_turn_those_are_told_that_decide() -> None:
+    found = result({"max_model_calls": {"count": 1, "turn": "each"}}, WHOLE)
+    assert (found.measured, len(found.evidence)) == ("turn 2: 2", 2)
+
+
+def test_a_history_without_the_times_of_the_turns_does_not_tell_them_apart() -> None:
+    old = view(asked(), replace(conversation(answers=["Rome", "Paris"]), turn_ends=None), turns=TURNS)
+    assert result({"answer_contains": {"text": "Paris", "turn": 2}}, old).passed is True
+    found = result({"max_model_calls": {"count": 9, "turn": 1}}, old)
+    assert (found.passed, found.message) == (None, "when its turns ended is not in the history")

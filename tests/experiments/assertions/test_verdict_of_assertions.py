@@ -1,0 +1,102 @@
+"""From what the runs of an arm left to a check of the verdict, its evidence and what a pipeline reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.experiments.assertions.views import asked
+from tests.experiments.test_arm_history import write
+from tests.experiments.test_verdict import AFTER, CONTROL, STRUCK, arm
+from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from windtunnel.experiments.arms import plan_experiment
+from windtunnel.experiments.assertions.registry import AssertionEntry
+from windtunnel.experiments.experiment import Arm, Experiment
+from windtunnel.experiments.experiment_file import ExperimentFile
+from windtunnel.experiments.flying import FlownExperiment
+from windtunnel.experiments.saved import SavedExperiment, load_saved, save
+from windtunnel.experiments.verdict import judge_experiment
+from windtunnel.history.events import Event
+from windtunnel.history.reader import read_history
+from windtunnel.judging.judge import judge_episode
+from windtunnel.links.wiring_file import SpecFile
+from windtunnel.report.junit import junit
+
+
+def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:
+    """An experiment of two episodes on the lab, nothing of it flown yet."""
+    data = {"prompts": [{"prompt": "One", "id": "one"}, {"prompt": "Two", "id": "two"}]}
+    method = Arm(faults="lost-replies", assertions=list(assertions))
+    experiment = Experiment(title="x", method=method, **data)  # type: ignore[arg-type]
+    given = ExperimentFile(experiment, folder, SpecFile("x", {}))
+    return save(plan_experiment(given, {"LOGS_DIR": str(folder / "logs")}), "e1")
+
+
+def flown(key: str, answer: str) -> list[Event]:
+    made = episode(asked(), ended(ended_by="text", response=answer), expect={})
+    events: list[Event] = [replace(event, episode=key) for event in made if event.event != "exchange"]
+    return [*events, judge_episode(events).as_event(120.0)]
+
+
+def write_arm(saved: SavedExperiment, *answers: str) -> None:
+    """A run for each episode of the method, as two workers leave them."""
+    method = saved.plan.arms[1]
+    run_ids = saved.next_run_ids(method, len(answers))
+    for run_id, key, answer in zip(run_ids, ("one", "two"), answers, strict=True):
+        events = [run_started(1), *flown(key, answer), run_finished()]
+        write(saved.plan.configuration.logs, run_id, events)
+
+
+def test_evidence_is_found_in_the_run_that_it_names(tmp_path: Path) -> None:
+    saved = saved_with(tmp_path, {"answer_contains": "Rome"})
+    write_arm(saved, "Rome", "Paris")
+    [asserted] = saved.arm_as_flown(saved.plan.arms[1]).asserted
+    [evidence] = asserted.result.evidence
+    run_id, _, event = evidence.partition("/")
+    line = read_history(saved.plan.configuration.logs, run_id).line(event)
+    assert run_id == "e1-2-method.2" and b'"Paris"' in line
+    assert asserted.results is not None and [*asserted.results] == ["two", "one"]  # what failed comes first
+
+
+def test_a_saved_experiment_keeps_its_assertions(tmp_path: Path) -> None:
+    saved = saved_with(tmp_path, "no_loop", {"completes_within": "30s"})
+    again = load_saved(tmp_path / "logs", "e1", {"LOGS_DIR": str(tmp_path / "logs")})
+    assert again.plan.arms == saved.plan.arms
+    assert again.plan.arms[1].assertions == ("no_loop", {"completes_within": "30s"})
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [(("Rome", "Rome"), "held"), (("Rome", "Paris"), "deviated"), (("", "Rome"), "unknown")],
+)
+def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdict: str) -> None:
+    saved = saved_with(tmp_path, {"answer_contains": "Rome"})
+    write_arm(saved, *answers)
+    method = replace(arm("method", STRUCK), asserted=saved.arm_as_flown(saved.plan.arms[1]).asserted)
+    judged = judge_experiment([CONTROL, method, AFTER])
+    check = next(check for check in judged.checks if check.assertion)
+    assert (check.assertion, check.statement, check.verdict) == (
+        "answer_contains",
+        "answer_contains: Rome",
+        verdict,
+    )
+    assert check.expected == "an answer with 'Rome'"
+    of_one = FlownExperiment(saved, [method], judged)
+    [shown] = [row for row in of_one.as_json()["checks"] if row["assertion"]]
+    assert shown["results"]["one"]["expected"] == check.expected
+    case = ElementTree.fromstring(junit([of_one])).findall(".//testcase")[-2]
+    problem = {"held": None, "deviated": "failure", "unknown": "error"}[verdict]
+    assert [child.tag for child in case] == ([problem] if problem else [])
+    assert all(id in (case[0].text or "") for id in check.evidence) if problem else True
+
+
+def test_an_arm_without_faults_that_arrived_shows_nothing_of_its_assertions(tmp_path: Path) -> None:
+    saved = saved_with(tmp_path, "completes")
+    write_arm(saved, "Rome", "Rome")
+    calm = {**STRUCK, "faults_delivered": CONTROL.measures["faults_delivered"].bounds}
+    method = replace(arm("method", calm), asserted=saved.arm_as_flown(saved.plan.arms[1]).asserted)  # type: ignore[arg-type]
+    judged = judge_experiment([CONTROL, method, AFTER])
+    assert judged.verdict == "unknown" and not any(check.assertion for check in judged.checks)

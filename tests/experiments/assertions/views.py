@@ -1,0 +1,53 @@
+"""Views of hand-written episodes, as assertions look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.judging.oracle.histories import ended, episode, exchange, run_started
+from windtunnel.experiments.assertions.episode_view import EpisodeView, views_of
+from windtunnel.experiments.assertions.on_arm import check_episode
+from windtunnel.experiments.assertions.registry import AssertionEntry, parse_assertion
+from windtunnel.experiments.assertions.result import AssertionResult
+from windtunnel.history.event_ids import with_ids
+from windtunnel.history.events import AttemptEnded, EpisodeStarted, Exchange
+from windtunnel.judging.judge import judge_run
+
+OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
+
+
+def view(
+    *events: Any,
+    recorded: bool = True,
+    turns: Sequence[str] = (),
+    links: Sequence[dict[str, Any]] = (),
+    expect: dict[str, Any] | None = None,
+) -> EpisodeView:
+    """The episode of these events; ``recorded``: the subject keeps a record of its calls."""
+    run = replace(run_started(), links=list(links), flown_by=["--wiring"] if links else [])
+    given = [
+        replace(event, recorded=recorded, turns=list(turns)) if isinstance(event, EpisodeStarted) else event
+        for event in episode(*events, expect={} if expect is None else expect)
+    ]
+    identified = list(with_ids([run, *given]))
+    [found] = views_of(identified, judge_run(event for _, event in identified).episodes)
+    return found
+
+
+def result(entry: AssertionEntry, of: EpisodeView) -> AssertionResult:
+    """What the assertion says of it."""
+    return check_episode(parse_assertion(entry), of)
+
+
+def asked(at: float = 103.0, **more: Any) -> Exchange:
+    """A request to the model, answered."""
+    made: Exchange = exchange(**{"start": at, **OF_MODEL, **more})
+    return made
+
+
+def conversation(*turn_ends: float, answers: Sequence[str], **more: Any) -> AttemptEnded:
+    """The end of an attempt from 103 to 108 whose turns were answered then."""
+    end: AttemptEnded = ended(ended_by="text", response=answers[-1] if answers else "", **more)
+    return replace(end, answers=list(answers), turn_ends=list(turn_ends))

@@ -1,0 +1,94 @@
+"""Commands of experiments called as a user calls them, with an engine that flies on paper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from tests.experiments.test_flying import PaperEngine
+from windtunnel.cli.main import main
+from windtunnel.experiments.engine import Cockpit, FlyArm
+from windtunnel.experiments.saved import SavedExperiment
+
+EXPERIMENT = {
+    "title": "On paper",
+    "tags": ["quick"],
+    "seed": 1,
+    "prompts": [{"prompt": "One", "id": "one"}, {"prompt": "Two", "id": "two"}],
+    "variants": {
+        name: {"faults": {"faults": [{"fault": "reset", "when": {"probability": 0.5}}]}} for name in "ab"
+    },
+    "hypothesis": ["no crash"],
+}
+
+
+@dataclass
+class RecordingEngine(PaperEngine):
+    """Flies on paper, and keeps what it was told."""
+
+    name: str = "local"
+    told: list[tuple[SavedExperiment, Cockpit]] = field(default_factory=list)
+
+    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+        self.told.append((saved, how))
+        return super().fly(saved, how, fly_arms)
+
+
+@dataclass
+class Hangar:
+    """A folder with experiments, and what flew there last."""
+
+    folder: Path
+    engine: RecordingEngine = field(default_factory=RecordingEngine)
+    result: Result | None = None
+
+    def engine_called(self, name: str) -> RecordingEngine:
+        self.engine = RecordingEngine(name=name)
+        return self.engine
+
+    def windtunnel(self, *words: str) -> Result:
+        self.engine = RecordingEngine(name="none")
+        self.result = CliRunner().invoke(main, [str(word) for word in words])
+        return self.result
+
+    @property
+    def output(self) -> str:
+        assert self.result is not None
+        return self.result.output
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """What was printed with --json."""
+        assert self.result is not None
+        shown = json.loads(self.result.stdout)
+        assert isinstance(shown, dict | list)
+        return shown if isinstance(shown, dict) else {"of": shown}
+
+    @property
+    def how(self) -> Cockpit:
+        return self.engine.told[0][1]
+
+    @property
+    def saved(self) -> SavedExperiment:
+        return self.engine.told[0][0]
+
+    @property
+    def prompts(self) -> list[str]:
+        return [prompt.key for prompt in self.saved.plan.prompts]
+
+    @property
+    def arms(self) -> list[str]:
+        return [arm.name for arm in self.saved.plan.arms]
+
+    def seen(self, sees: Callable[[Hangar], object], *words: str) -> object:
+        """What is seen once these words were said; the output where they were refused."""
+        self.windtunnel(*words)
+        try:
+            return sees(self)
+        except (IndexError, json.JSONDecodeError):  # nothing flew, or nothing is an object
+            return self.output

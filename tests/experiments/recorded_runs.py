@@ -1,0 +1,35 @@
+"""Runs as they lie on the disk, of episodes that went well, were cut short, or in which the lab failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.judging.oracle.histories import episode
+from windtunnel.history.events import AttemptHealed, EpisodeJudged, Event
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.judging.judge import judge_episode
+
+
+def flown(key: str, *, judged: bool = True) -> list[Event]:
+    events: list[Event] = [replace(event, episode=key) for event in episode(expect={})]
+    return [*events, judge_episode(events).as_event(time.time())] if judged else events[:2]
+
+
+def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:
+    path = history_file(logs, run_id, "agent", 0)
+    path.parent.mkdir(parents=True)
+    writer = Writer(path)
+    for event in events:
+        writer.write(event)
+    writer.close()
+
+
+def invalid(key: str) -> list[Event]:
+    """An episode in which the lab failed."""
+    events = flown(key, judged=False)
+    healed = AttemptHealed(1.0, key, 1, None, "not armed within 2 s")
+    verdict = next(event for event in flown(key) if isinstance(event, EpisodeJudged))
+    return [*events, healed, replace(verdict, outcome="invalid")]

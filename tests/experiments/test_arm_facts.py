@@ -1,0 +1,133 @@
+"""Facts of runs put together: each episode from the run that counts, and kept while they are true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.recorded_runs import flown, invalid, write
+from tests.judging.oracle.histories import exchange, run_finished, run_started
+from windtunnel.experiments import facts_file
+from windtunnel.experiments.arm_facts import ArmFacts, put_together
+from windtunnel.experiments.assertions.figure import Figure
+from windtunnel.experiments.episode_facts import RunFacts
+from windtunnel.experiments.facts_file import read_facts
+from windtunnel.experiments.measures import measures_of
+from windtunnel.history.reader import read_run
+
+
+def facts(logs: Path, run_ids: Sequence[str], planned: int) -> ArmFacts:
+    runs = [read_facts(logs, run_id, (), logs / "experiments" / "x" / "facts") for run_id in run_ids]
+    return put_together(runs, planned)
+
+
+def keys(arm: ArmFacts) -> list[str]:
+    return [episode.episode for episode in arm.episodes]
+
+
+def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
+    write(tmp_path, "a", [run_started(3), *flown("one"), *flown("two", judged=False)])
+    write(tmp_path, "a.2", [run_started(2), *flown("two"), *flown("three"), run_finished()])
+    broken = facts(tmp_path, ["a"], 3)
+    assert (keys(broken), broken.missing) == (["one"], 2)
+    assert broken.failure == "2 episodes were not flown: the run a ended early: it was killed"
+    whole = facts(tmp_path, ["a", "a.2"], 3)
+    assert (keys(whole), whole.problems, whole.failure) == (["one", "two", "three"], (), "")
+    assert (whole.success.k, whole.success.planned) == (3, 3)
+
+
+def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
+    assert "the history of a cannot be read" in facts(tmp_path, ["a"], 1).problems[0]
+    assert facts(tmp_path, [], 1).problems == ("it has no run",)
+
+
+def test_an_invalid_episode_counts_by_its_next_flight_and_both_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "a", [run_started(2), *invalid("one"), *flown("two"), run_finished()])
+    once = facts(tmp_path, ["a"], 2)
+    assert (set(keys(once)), once.invalid, once.superseded) == ({"one", "two"}, {"one": 1}, ())
+    write(tmp_path, "a.2", [run_started(1), *flown("one"), run_finished()])
+    again = facts(tmp_path, ["a", "a.2"], 2)
+    assert again.invalid == {} and again.success.k == 2
+    assert list(map(str, again.superseded)) == ["one in a: not armed within 2 s"]
+
+
+def test_an_episode_that_stays_invalid_counts_its_tries(tmp_path: Path) -> None:
+    for run_id in ("a", "a.2", "a.3"):
+        write(tmp_path, run_id, [run_started(1), *invalid("one"), run_finished()])
+    arm = facts(tmp_path, ["a", "a.2", "a.3"], 1)
+    assert arm.invalid == {"one": 3} and len(arm.superseded) == 2
+    assert arm.failure == "the lab failed in every episode: not armed within 2 s"
+    assert len(arm.episodes) == 1
+
+
+def test_what_broke_a_run_is_no_verdict_on_its_last_episode(tmp_path: Path) -> None:
+    lost = replace(run_finished(), completed=False, reason="gateway was killed")
+    write(tmp_path, "a", [run_started(2), *flown("one"), *invalid("two"), lost])
+    broken = facts(tmp_path, ["a"], 2)
+    assert keys(broken) == ["one"] and broken.invalid == {}
+    assert broken.problems == ("the run a ended early: gateway was killed",)
+    write(tmp_path, "a.2", [run_started(1), *flown("two"), run_finished()])
+    whole = facts(tmp_path, ["a", "a.2"], 2)
+    assert keys(whole) == ["one", "two"] and [each.run_id for each in whole.superseded] == ["a"]
+
+
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the runs whose facts were worked out anew, in their order."""
+    run_ids: list[str] = []
+    work_out = facts_file.facts_of
+
+    def noted(run_id: str, *given: object) -> RunFacts:
+        run_ids.append(run_id)
+        return work_out(run_id, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(facts_file, "facts_of", noted)
+    return run_ids
+
+
+def test_a_history_is_judged_again_only_if_it_has_changed(tmp_path: Path, worked_out: list[str]) -> None:
+    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    first = facts(tmp_path, ["a"], 1)
+    assert measures_of(facts(tmp_path, ["a"], 1)) == measures_of(first)
+    assert facts(tmp_path, ["a"], 1) == first and worked_out == ["a"]
+    file = tmp_path / "runs" / "a" / "agent-0.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"success"', b'"failure"'))
+    assert read_run(tmp_path, "a")
+    facts(tmp_path, ["a"], 1)
+    assert worked_out == ["a", "a"]
+
+
+def test_what_others_have_judged_by_other_assertions_or_broken_off_is_not_believed(
+    tmp_path: Path, worked_out: list[str]
+) -> None:
+    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    folder = tmp_path / "experiments" / "x" / "facts"
+    plain = read_facts(tmp_path, "a", (), folder)
+    assert read_facts(tmp_path, "a", ("completes",), folder).episodes[0].asserted
+    kept = folder / "a.json"
+    kept.write_bytes(kept.read_bytes()[:-9])
+    assert read_facts(tmp_path, "a", (), folder) == plain
+    assert worked_out == ["a"] * 3
+
+
+def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[str]) -> None:
+    silent = replace(exchange(link="model", dialect="openai_chat"), episode="one")
+    write(tmp_path, "a", [run_started(1), *flown("one"), silent, run_finished()])
+    folder = tmp_path / "experiments" / "x" / "facts"
+    entries = ({"max_tokens": {"count": 9, "over": "arm"}},)
+    first = read_facts(tmp_path, "a", entries, folder)
+    [sum_of_tokens] = first.episodes[0].asserted
+    assert isinstance(sum_of_tokens, Figure) and sum_of_tokens.bounds.high == math.inf
+    assert read_facts(tmp_path, "a", entries, folder) == first
+    assert worked_out == ["a"]
+
+
+def test_without_room_for_them_they_are_worked_out_each_time(tmp_path: Path, worked_out: list[str]) -> None:
+    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    (tmp_path / "experiments").write_text("no folder")
+    assert facts(tmp_path, ["a"], 1) == facts(tmp_path, ["a"], 1)
+    assert worked_out == ["a", "a"]

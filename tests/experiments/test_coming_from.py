@@ -1,0 +1,157 @@
+"""docs/coming-from.md: every snippet and every name that it says is here, is here."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests.support import ROOT
+from tests.upstream import Upstream, requests_of
+from windtunnel.cli.main import main
+from windtunnel.core.strict_yaml import plain_data, read_yaml
+from windtunnel.core.user_functions import load_function
+from windtunnel.experiments.assertions.registry import parse_assertion
+from windtunnel.experiments.experiment import Arm, Experiment
+from windtunnel.experiments.expression import parse_expression
+from windtunnel.experiments.measures import known_names
+from windtunnel.faults.registry import REGISTRY
+from windtunnel.faults.sets.fault_set import build_set
+from windtunnel.links.wiring import lab_links
+
+PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+WIRING = {
+    "links": {
+        "model": {"upstream": "scripted", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"},
+        "weather": {"upstream": "http://127.0.0.1:9", "env": "WEATHER_URL"},
+    },
+    "subject": {"python": "my_agent:ask"},
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def rows(title: str) -> list[list[list[str]]]:
+    """For each row of that section's tables what stands as code in each of its columns."""
+    [section] = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    lines = [line for line in section.splitlines() if line.startswith("| ") and "| here" not in line]
+    return [[re.findall(r"`([^`]+)`", column) for column in line.strip("|").split(" | ")] for line in lines]
+
+
+def data_of(text: str) -> Any:
+    return plain_data(read_yaml(text, "page"), "page")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    scenario, _, operations, assertion = blocks("python")
+    files = {"checks.py": scenario, "operations.py": operations, "polite.py": assertion}
+    files |= {"windtunnel.yaml": json.dumps(WIRING), "prompts.json": '[{"prompt": "Hello"}]'}
+    files |= {"operations.yaml": blocks("yaml")[0], "scenario.json": blocks("json")[0]}
+    files |= {"level.yaml": blocks("yaml")[1]}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("target", ["checks:weather", "scenario.json", "level.yaml"])
+def test_each_experiment_of_the_page_can_be_planned(target: str) -> None:
+    sys.modules.pop("checks", None)  # of another test
+    done = CliRunner().invoke(main, ["plan", target])
+    assert done.exit_code == 0 and "control-after" in done.output, done.output
+
+
+def test_the_pytest_of_the_page_passes_where_the_verdict_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    module = ModuleType("page")
+    exec(blocks("python")[1], vars(module))
+
+    def run(words: list[str]) -> subprocess.CompletedProcess[str]:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    module.test_my_agent_bears_a_rate_limit()
+    assert asked == [["windtunnel", "run", "checks:weather"]]
+
+
+def test_the_operation_of_the_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def serve(connection: Any) -> None:
+        for request in requests_of(connection):
+            asked.append(str(request))
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n3 results")
+
+    [prompt] = json.loads((folder / "scenario.json").read_text(encoding="utf-8"))["prompts"]
+    with Upstream(serve) as upstream:
+        monkeypatch.setenv("SEARCH_URL", upstream.address.url)
+        answer = load_function(f"{folder}/operations.py:call")(prompt["prompt"])
+    assert "AI%20safety" in asked[0]
+    assert prompt["expect"]["answer"]["contains"] in str(answer)
+
+
+def test_each_builder_is_a_fault_and_each_trigger_goes_with_one() -> None:
+    entries = [here[0] for _, here in rows("Builders and triggers")]
+    assert len(entries) == 25
+    for entry in entries:
+        if entry != "budgets":
+            data = data_of(entry)
+            fault = data if "fault" in data else {"fault": "server_error", "links": "tools", **data}
+            assert build_set({"faults": [fault]}, entry, REGISTRY, lab_links()).faults
+
+
+def test_each_assertion_is_one(folder: Path) -> None:
+    named = [here for _, [here] in rows("Assertions")]
+    for entry in named:
+        data = data_of(entry)
+        parse_assertion(data)
+        arm = Arm(faults="heavy", assertions=[data])
+        assert Experiment(title="x", method=arm, hypothesis=["no crash"]).arms["method"].assertions
+    assert len(named) == 19
+    assert callable(load_function(f"{folder}/polite.py:is_polite"))
+
+
+def test_each_measure_is_one() -> None:
+    here = {name for row in rows("Stress, recovery, reports") for name in row[1]}
+    statements = {text for text in here if re.search("[<>]=", text)}
+    assert len(statements) == 4
+    for statement in statements:
+        assert set(parse_expression(statement).names) <= set(known_names(with_control=True))
+    for name in ("mttr", "recovery_rate", "success_rate"):
+        assert name in here and name in known_names(with_control=True)
+
+
+def test_each_budget_is_one() -> None:
+    for _, [here] in rows("Budgets"):
+        arm = Arm.model_validate({"budgets": data_of(here)})
+        assert arm.breaks_something
+
+
+def commands() -> list[str]:
+    texts = [*re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)), *blocks("sh")]
+    return sorted({text.strip() for text in texts if text.startswith("windtunnel ")})
+
+
+@pytest.mark.parametrize("line", commands())
+def test_each_command_takes_these_options(line: str) -> None:
+    name, *words = shlex.split(line)[1:]
+    context = click.Context(main)
+    command = main.get_command(context, name)
+    assert command is not None
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known

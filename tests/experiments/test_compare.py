@@ -1,0 +1,111 @@
+"""Two recordings side by side: when the second is worse, and when that cannot be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.judging.oracle.histories import ended, episode, healed, run_finished, run_started
+from windtunnel.experiments.compare import ArmComparison, compare
+from windtunnel.experiments.recorded import Recording, open_recording
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.settings.settings import Settings
+
+RIGHT = [{"value": 4.0, "unit": None}]
+FOUR = {"values": [{"number": 4}]}
+
+
+@dataclass
+class Flown:
+    """Runs whose episodes ended as a test says: S for success, F for honest failure, I for invalid."""
+
+    logs: Path
+
+    def run(
+        self, run_id: str, outcomes: str, names: str = "", completed: bool = True, **more: Any
+    ) -> Recording:
+        settings = Settings(seed=1, **more.pop("settings", {})).model_dump()
+        start = replace(run_started(len(outcomes)), run_id=run_id, settings=settings, **more)
+        writer = Writer(history_file(self.logs, run_id, "agent", 0))
+        events = [start]
+        for place, outcome in enumerate(outcomes):
+            name = names[place] if names else f"e{place}"
+            end = ended("done" if outcome == "S" else "failed", RIGHT if outcome == "S" else [], episode=name)
+            heal = healed(episode=name, invalid="the lab failed" if outcome == "I" else None)
+            events += episode(end, heal, expect=FOUR, name=name)
+        for event in [*events, run_finished(completed=completed)]:
+            writer.write(event)
+        writer.close()
+        return open_recording(self.logs, run_id, {})
+
+
+@pytest.fixture
+def flown(tmp_path: Path) -> Flown:
+    return Flown(tmp_path)
+
+
+def compared(flown: Flown, first: str, second: str, **more: Any) -> ArmComparison:
+    [arm] = compare(flown.run("run-1", first), flown.run("run-2", second, **more)).arms
+    return arm
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "change"),
+    [
+        ("SSSSSSSSSS", "SSFFFFFFFF", "worse"),
+        ("SSSSSSSSSS", "SSSSSSSSSS", "not worse"),
+        ("SSFFFFFFFF", "SSSSSSSSSS", "not worse"),
+        ("SSSSSSSSSS", "SSSSSSSSSF", "not worse"),  # one of ten says little
+        ("SSSSSSSSSS", "SSFFFFFFII", "worse"),  # even if both had succeeded
+        ("SSSSSSSSSS", "SSSSSSFIII", "unknown"),
+        ("SS", "II", "unknown"),
+    ],
+)
+def test_the_second_is_worse_only_if_it_is_whatever_the_open_ones_had_become(
+    flown: Flown, first: str, second: str, change: str
+) -> None:
+    assert compared(flown, first, second).change == change
+
+
+def test_episodes_are_paired_by_their_keys(flown: Flown) -> None:
+    one, other = flown.run("run-1", "SSF", "abc"), flown.run("run-2", "FSS", "cad")
+    [arm] = compare(one, other).arms
+    assert (arm.paired, arm.unmatched, arm.open) == (True, 2, 0)
+    assert arm.success is not None and (arm.success.value, arm.success.n) == (0.0, 2)
+    assert arm.changed == []
+
+
+def test_without_a_common_episode_groups_are_compared(flown: Flown) -> None:
+    [arm] = compare(flown.run("run-1", "SS", "ab"), flown.run("run-2", "SF", "cd")).arms
+    assert arm.success is not None and (arm.paired, arm.success.value) == (False, -0.5)
+
+
+def test_of_a_run_that_ended_early_it_is_not_said_that_it_is_no_worse(flown: Flown) -> None:
+    arm = compared(flown, "SSSS", "SS", completed=False)
+    assert (arm.change, arm.differs["flown to its end"]) == ("unknown", ("yes", "no"))
+
+
+def test_outcomes_that_changed_are_named(flown: Flown) -> None:
+    arm = compared(flown, "SSF", "SFI")
+    assert [(c.episode, c.first, c.second) for c in arm.changed] == [
+        ("e1", "success", "honest_failure"),
+        ("e2", "honest_failure", "invalid"),
+    ]
+
+
+def test_settings_and_versions_that_differ_are_named(flown: Flown) -> None:
+    arm = compared(flown, "S", "S", settings={"tool_limit": 3}, versions={"windtunnel": "9"})
+    assert dict(arm.differs) == {"tool_limit": ("1", "3"), "version of windtunnel": ("unknown", "9")}
+
+
+def test_measures_that_differ_stand_side_by_side(flown: Flown) -> None:
+    measures = compared(flown, "SS", "SF").measures
+    assert [name for name in measures if name not in ("success_rate_low", "success_rate_high")] == [
+        "success_rate",
+        "success",
+        "honest_failure",
+    ]
+    assert measures["success"][1].startswith("1 of 2")

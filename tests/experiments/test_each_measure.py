@@ -1,0 +1,206 @@
+"""Every measure makes the difference once, and says so once where what it needs is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.experiments.test_measures import OF_MODEL, measured
+from tests.experiments.test_outages import BACK, LOST
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    armed,
+    called,
+    ended,
+    episode,
+    exchange,
+    met,
+    sent,
+    timeout,
+    tried,
+    world,
+)
+from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
+from windtunnel.experiments.bounds import exactly
+from windtunnel.experiments.expression import parse_expression
+from windtunnel.experiments.measures import Measure, known_names
+from windtunnel.experiments.verdict import FlownArm, judge_experiment
+from windtunnel.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
+
+FOUR = {"values": [{"number": 4}]}
+RIGHT, WRONG = [{"value": 4.0, "unit": None}], [{"value": 5.0, "unit": None}]
+PRICES = '{"m": {"input": 1000000, "output": 1000000}}'  # a dollar a token
+
+
+def asked(**more: Any) -> list[Any]:
+    """An episode with one request to the model, of 15 tokens."""
+    return episode(exchange(**{**OF_MODEL, **more}), expect={})
+
+
+def quick(ms: float) -> list[Any]:
+    return episode(ended(ms=ms), expect={})
+
+
+UNTOLD = asked(tokens_in=None, tokens_out=None)
+STRUCK = episode(tried(error="server_error", status=503), exchange(status=503, fault=met()), expect={})
+SPENT = episode(BudgetSpent(1.0, "001", 1, "episode.memory", 3, 3, ends=True), expect={})
+UNCOUNTED = episode(BudgetUnknown(1.0, "001", 1, "episode.tokens", "no_usage"), expect={})
+PAST_LAB = episode(WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent", 1), expect={})
+# of a subject that keeps no record it is not known what the toxic did
+UNRECORDED = [
+    replace(event, recorded=False) if isinstance(event, EpisodeStarted) else event
+    for event in episode(armed(timeout()), exchange(), expect={})
+]
+HASTY = episode(
+    exchange(status=429, retry_after=5.0, ms=0.0), exchange(try_=2, start=103.5, ms=0.0), expect={}
+)
+
+OF_OUTCOMES: dict[str, list[Any]] = {
+    "success": GOOD,
+    "honest_failure": episode(ended("failed"), expect=FOUR),
+    "failure": episode(ended(ended_by="text", response="It is done, I think"), expect=ASK_BOB),
+    "unconfirmed": episode(ended("unsure", RIGHT), expect=FOUR),
+    "false_failure": episode(ended("failed", RIGHT), expect=FOUR),
+    "false_success": BAD,
+    "duplicate": episode(world(sent(), sent()), expect=ASK_BOB),
+    "runaway": episode(ended(ended_by="limit"), expect={}),
+    "crash": episode(ended(ended_by="exception"), expect={}),
+    "unjudged": NO_ORACLE,
+    "invalid": INVALID,
+}
+TOLD = '{"city": "Paris", "temp": 18.4}'
+PLANTED = met(
+    "wrong_value", 200, "w", content=True, evidence={"field": "temp", "original": 8.4, "changed": 18.4}
+)
+OF_OUTCOMES["misled"] = episode(
+    called(TOLD),
+    exchange("weather", fault=PLANTED),
+    ended("done", [{"value": 18.4, "unit": "celsius"}]),
+    expect={"values": [{"number": 8.4, "unit": "celsius", "tolerance": 0.05}]},
+)
+
+# statement, episodes, and what is said of it
+ROWS: list[tuple[str, Sequence[Any], str]] = [
+    ("success_rate >= 0.5", [GOOD, BAD], "held"),
+    ("success_rate >= 0.6", [GOOD, BAD], "deviated"),
+    ("success_rate >= 0.6", [GOOD, INVALID], "unknown"),
+    ("success_rate_low >= 0.3", [GOOD, GOOD], "held"),
+    ("success_rate_low >= 0.4", [GOOD, GOOD], "deviated"),
+    ("success_rate_low >= 0", [NO_ORACLE], "unknown"),
+    ("success_rate_high <= 0.7", [BAD, BAD], "held"),
+    ("success_rate_high <= 0.6", [BAD, BAD], "deviated"),
+    ("success_rate_high <= 1", [NO_ORACLE], "unknown"),
+    ("p50 <= 1s", [quick(1000), quick(9000)], "held"),
+    ("p50 <= 999 ms", [quick(1000), quick(9000)], "deviated"),
+    ("p50 <= 1s", [quick(1000), INVALID, INVALID], "unknown"),
+    ("p50 <= 1s", [quick(1000), quick(1000), quick(900), INVALID], "held"),  # whatever that one takes
+    ("p95 <= 9s", [quick(1000), quick(9000)], "held"),
+    ("p95 <= 8s", [quick(1000), quick(9000)], "deviated"),
+    ("p95 <= 8s", [quick(1000), INVALID], "unknown"),
+    ("p95 <= 8s", [quick(9000), INVALID], "deviated"),  # whatever that one takes
+    ("p99 <= 9s", [quick(1000), quick(9000)], "held"),
+    ("p99 <= 8s", [quick(1000), quick(9000)], "deviated"),
+    ("p99 <= 8s", [INVALID], "unknown"),
+    ("model_requests <= 0.5", [asked(), GOOD], "held"),
+    ("model_requests <= 0.4", [asked(), GOOD], "deviated"),
+    ("model_requests <= 9", [asked(), INVALID], "unknown"),
+    ("tokens <= 7.5", [asked(), GOOD], "held"),
+    ("tokens <= 7", [asked(), GOOD], "deviated"),
+    ("tokens <= 9", [UNTOLD], "unknown"),
+    ("tokens <= 9", [GOOD], "unknown"),
+    ("tokens <= 90", [asked(), INVALID], "unknown"),
+    ("cost <= 15", [asked()], "held"),
+    ("cost <= 14", [asked()], "deviated"),
+    ("cost <= 14", [asked(model="dear")], "unknown"),
+    ("cost <= 14", [UNTOLD], "unknown"),
+    ("mttr <= 2s", [BACK], "held"),
+    ("mttr <= 1s", [BACK], "deviated"),
+    ("mttr <= 9s", [LOST], "unknown"),
+    ("mttr <= 9s", [GOOD], "unknown"),
+    ("recovery_rate >= 0.5", [BACK, LOST], "held"),
+    ("recovery_rate >= 0.6", [BACK, LOST], "deviated"),
+    ("recovery_rate >= 0", [GOOD], "unknown"),
+    ("faults_delivered >= 1", [STRUCK], "held"),
+    ("faults_delivered >= 2", [STRUCK], "deviated"),
+    ("faults_delivered <= 2", [UNRECORDED], "unknown"),
+    ("budgets_spent == 1", [SPENT], "held"),
+    ("no budgets_spent", [SPENT], "deviated"),
+    ("no budgets_spent", [UNCOUNTED], "unknown"),
+    ("no budgets_spent", [PAST_LAB], "unknown"),  # no budget saw that call
+    ("no budgets_spent", [GOOD, INVALID], "unknown"),
+    ("budget_strikes == 1", [SPENT], "held"),
+    ("no budget_strikes", [SPENT], "deviated"),
+    ("no budget_strikes", [GOOD, INVALID], "unknown"),
+    ("findings == 1", [HASTY], "held"),
+    ("no findings", [HASTY], "deviated"),
+    ("no findings", [GOOD, INVALID], "unknown"),
+]
+ROWS += [(f"{name} == 1", [shows], "held") for name, shows in OF_OUTCOMES.items()]
+ROWS += [(f"no {name}", [shows], "deviated") for name, shows in OF_OUTCOMES.items()]
+ROWS += [
+    (f"no {name}", [BAD, NO_ORACLE if name == "invalid" else INVALID], "unknown")
+    for name in OF_OUTCOMES
+    if name != "false_success"
+]
+ROWS += [("no false_success", [GOOD, INVALID], "unknown")]
+
+# the same with the episodes of the control
+AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
+    ("degradation <= 0.5", [GOOD, BAD], [GOOD], "held"),
+    ("degradation <= 0.4", [GOOD, BAD], [GOOD], "deviated"),
+    ("degradation <= 0.4", [GOOD, INVALID], [GOOD], "unknown"),
+    ("degradation <= 0.4", [GOOD, BAD], [GOOD, INVALID], "unknown"),
+]
+
+
+def said(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
+    """What is said of the statement about an arm of these episodes, against a control of those."""
+    measures = measured(*arm, prices=PRICES)
+    if "faults_delivered" not in statement:
+        measures["faults_delivered"] = Measure(exactly(1), "1")
+    calm = FlownArm("control", ("c",), (), measured(*control, prices=PRICES))
+    judged = judge_experiment([calm, FlownArm("method", ("m",), (statement,), measures)])
+    [verdict] = [check.verdict for check in judged.checks if check.statement == statement]
+    return verdict
+
+
+def ids(rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    return [f"{row[-1]}: {row[0]}" for row in rows]
+
+
+@pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
+def test_it_says_so(statement: str, episodes: Sequence[Any], verdict: str) -> None:
+    assert said(statement, episodes, [GOOD]) == verdict
+
+
+@pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
+def test_it_says_so_of_the_control(statement: str, episodes: Sequence[Any], verdict: str) -> None:
+    [name] = parse_expression(statement).names
+    assert said(statement.replace(name, f"control_{name}"), [STRUCK], episodes) == verdict
+
+
+@pytest.mark.parametrize(("statement", "arm", "control", "verdict"), AGAINST, ids=ids(AGAINST))
+def test_it_says_so_against_the_control(
+    statement: str, arm: Sequence[Any], control: Sequence[Any], verdict: str
+) -> None:
+    assert said(statement, arm, control) == verdict
+
+
+def test_each_has_all_three_answers_here() -> None:
+    answers = {name: set[str]() for name in known_names(with_control=True)}
+    for statement, *_, verdict in [*ROWS, *AGAINST]:
+        [name] = parse_expression(statement).names
+        for shown in (name, f"control_{name}") if name in known_names(with_control=False) else (name,):
+            answers[shown].add(verdict)
+    assert {name for name, given in answers.items() if len(given) < 3} == set()
+
+
+def test_an_episode_that_was_not_flown_is_as_open_as_one_that_is_invalid() -> None:
+    for name in ("p95", "model_requests", "tokens", "cost", "findings", "budgets_spent"):
+        flown, missing = (measured(asked(), prompts=count, prices=PRICES)[name].bounds for count in (1, 2))
+        assert flown is not None and missing is not None
+        assert flown.low == flown.high and missing.high == math.inf and missing.low <= flown.low

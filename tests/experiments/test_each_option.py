@@ -1,0 +1,286 @@
+"""Every option of the commands of experiments makes the difference once, and says so where it is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.experiments.paper_hangar import EXPERIMENT, Hangar
+from tests.experiments.test_each_key import WIRING
+from windtunnel.cli.main import main
+
+COMMANDS = ("run", "plan", "report", "compare", "rerun", "resume", "list", "show", "stress", "fuzz")
+FLY = "run exp.json --toxiproxy embedded --json"
+BOTH = "run both --toxiproxy embedded --json"
+OUT = f"{FLY} --out o"
+BROKEN_OFF = "run limited.json --toxiproxy embedded"
+RERUN = "rerun latest --toxiproxy embedded"
+RESUME = "resume latest --toxiproxy embedded"
+STRESS = "stress exp.json --levels 1 --iterations 1 --toxiproxy embedded"
+PLAN = "plan exp.json"
+FUZZ = "fuzz found --n 1"
+# what tests/report/test_timeline.py looks at, whose lines are long enough
+ELSEWHERE = {"show": ("--full",)}
+OF_THE_LAB_THAT_IS_UP = ("--subject", "--prompts", "--prompt", "--match")
+
+Sees = Callable[[Hangar], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """With the ``option`` and its value the ``words`` show ``seen``, and without it not.
+
+    A ``wrong`` value is refused as ``said``; a flag, which takes none, cannot be wrong. ``before``: what is
+    called first.
+    """
+
+    words: str
+    option: str
+    sees: Sees
+    seen: object
+    wrong: str = ""
+    said: str = ""
+    before: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Command and option."""
+        return self.words.split()[0], self.option.split()[0]
+
+    def __str__(self) -> str:
+        return " ".join(self.place)
+
+
+def of_flights(words: str, before: str = "") -> list[Case]:
+    """The options of whatever flies."""
+    calm = words.replace(" --toxiproxy embedded", "")
+    return [
+        Case(
+            calm,
+            "--toxiproxy http://127.0.0.1:1",
+            lambda h: h.how.toxiproxy.url,
+            "http://127.0.0.1:1",
+            "ftp://x",
+            "give auto, embedded, or a URL",
+            before=before,
+        ),
+        Case(words, "--verbose", lambda h: h.how.verbose, True, before=before),
+        Case(
+            words,
+            "--engine ray",
+            lambda h: h.engine.name,
+            "ray",
+            "moon",
+            "'moon' is not one of",
+            before=before,
+        ),
+        Case(words, "--workers 3", lambda h: h.how.workers, 3, "0", "must be auto or 1 to 64", before=before),
+    ]
+
+
+def of_changes(words: str) -> list[Case]:
+    """The options that change what flies."""
+    return [
+        Case(words, "--seed 9", lambda h: h.saved.plan.seed, 9, "x", "'x' is not a valid integer"),
+        Case(words, "--repeats 3", lambda h: len(h.prompts), 6, "0", "repeats"),
+        Case(
+            words,
+            "--set persona=quitter",
+            lambda h: h.saved.plan.arms[0].settings.persona,
+            "quitter",
+            "persna=x",
+            "did you mean 'persona'?",
+        ),
+    ]
+
+
+def exists(name: str) -> Sees:
+    return lambda h: (h.folder / name).exists()
+
+
+def printed(text: str) -> Sees:
+    return lambda h: text in " ".join(h.output.split())
+
+
+def drawn(text: str) -> Sees:
+    """Whether that stands in the experiments that fuzz has written."""
+    return lambda h: any(text in path.read_text("utf-8") for path in (h.folder / "found").glob("*.yaml"))
+
+
+def prompts(h: Hangar) -> object:
+    return h.prompts
+
+
+def retries(h: Hangar) -> object:
+    return h.saved.retry_invalid
+
+
+def flights(h: Hangar) -> object:
+    return len(h.engine.told)
+
+
+def is_object(h: Hangar) -> bool:
+    assert h.result is not None
+    return h.result.stdout.startswith(("{", "["))
+
+
+CASES = [
+    *of_flights(FLY),
+    *of_changes(FLY),
+    Case(FLY, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
+    Case(FLY, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "there is no folder no"),
+    Case(FLY, "--output o.json", exists("o.json"), True, "no/o.json", "there is no folder no"),
+    Case(BOTH, "--fail-fast", lambda h: len(h.object.get("of", [1])), 1),
+    Case(FLY, "--dry-run", lambda h: h.engine.flown, []),
+    Case(
+        BOTH,
+        "--filter A",
+        lambda h: h.object.get("title"),
+        "a",
+        "c",
+        "no experiment has such a title or tag; tags: quick",
+    ),
+    Case(FLY, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
+    Case(FLY, "--only two", prompts, ["two"], "three", "no entry has this id"),
+    Case("run exp.json --toxiproxy embedded", "--json", is_object, True),
+    Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "no entry has this id"),
+    Case(
+        "plan both",
+        "--filter a",
+        lambda h: h.output.count("episodes each"),
+        1,
+        "c",
+        "no experiment has such a title or tag",
+    ),
+    Case(PLAN, "--seed 9", printed("seed 9"), True, "-1", "seed"),
+    Case(PLAN, "--repeats 3", printed("4 arms of 6 episodes each"), True, "0", "repeats"),
+    Case(PLAN, "--set chaos_level=0.5", printed("25 %"), True, "chaos_level=x", "CHAOS_LEVEL"),
+    Case(
+        "report latest",
+        "--out o",
+        printed("On paper"),
+        True,
+        "no",
+        "there is no experiment latest",
+        before=OUT,
+    ),
+    Case("report latest", "--json", is_object, True, before=FLY),
+    Case("report latest", "--junit", printed("<testsuite"), True, before=FLY),
+    Case("compare latest latest", "--arm a", lambda h: "control" in h.output, False, "c", "'c'", before=FLY),
+    Case(
+        "compare latest latest",
+        "--out o",
+        printed("not shown to be worse"),
+        True,
+        "no",
+        "no run was recorded there",
+        before=OUT,
+    ),
+    Case("compare latest latest", "--json", is_object, True, before=FLY),
+    *of_flights(RERUN, before=FLY),
+    Case(RERUN, "--out o", flights, 1, "no", "there is no experiment", before=OUT),
+    Case(RERUN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=FLY),
+    Case(RERUN, "--episode two", prompts, ["two"], "three", "--episode three", before=FLY),
+    Case(
+        RERUN,
+        "--arm a",
+        lambda h: h.arms,
+        ["control", "a", "control-after"],
+        "c",
+        "no such arm with faults; valid: a, b",
+        before=FLY,
+    ),
+    *of_flights(RESUME, before=BROKEN_OFF),
+    Case(RESUME, "--out o", flights, 1, "no", "there is no experiment", before=f"{BROKEN_OFF} --out o"),
+    Case(RESUME, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=BROKEN_OFF),
+    Case("list", "--out o", printed("On paper"), True, "no", "no experiment was begun there", before=OUT),
+    Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=FLY),
+    Case(
+        "show latest --arm a", "--out o", printed("1/2"), True, "no", "no run was recorded there", before=OUT
+    ),
+    Case("show latest --arm a", "--json", is_object, True, before=FLY),
+    *of_flights(STRESS),
+    *of_changes(STRESS),
+    Case(
+        "stress exp.json --toxiproxy embedded",
+        "--levels 0.5,2",
+        lambda h: h.arms[1:3],
+        ["a-x0.5", "a-x2"],
+        "0",
+        "each must be above 0",
+    ),
+    Case(
+        "stress exp.json --levels 1 --toxiproxy embedded",
+        "--iterations 3",
+        lambda h: len(h.prompts),
+        6,
+        "0",
+        "0 is not in the range",
+    ),
+    Case(STRESS, "--only two", prompts, ["two"], "three", "no entry has this id"),
+    Case(STRESS, "--json", is_object, True),
+    Case(
+        "fuzz found", "--n 11", exists("found/fuzz-default-1-0011.yaml"), True, "0", "0 is not in the range"
+    ),
+    Case(FUZZ, "--seed 9", exists("found/fuzz-default-9-0001.yaml"), True, "-1", "-1 is not in the range"),
+    Case(FUZZ, "--space llm", exists("found/fuzz-llm-1-0001.yaml"), True, "x", "'x' is not one of"),
+    Case(FUZZ, "--wiring w.json", drawn("wiring: ../w.json"), True, "no.yaml", "no.yaml"),
+    Case(FUZZ, "--prompts p.json", drawn("prompts: ../p.json"), True, "no.json", "no.json"),
+    Case(FUZZ, "--only 1", drawn("only:"), True, "nobody", "no entry has this id"),
+    Case(STRESS, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
+]
+
+
+@pytest.fixture
+def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
+    monkeypatch.chdir(tmp_path)
+    hangar = Hangar(tmp_path)
+    monkeypatch.setattr("windtunnel.cli.experiment.LocalEngine", lambda: hangar.engine_called("local"))
+    monkeypatch.setattr("windtunnel.experiments.ray_engine.RayEngine", lambda: hangar.engine_called("ray"))
+    (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
+    (tmp_path / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
+    (tmp_path / "p.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
+    (tmp_path / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
+    both = tmp_path / "both"
+    both.mkdir()
+    for name in "ab":
+        (both / f"{name}.json").write_text(json.dumps({**EXPERIMENT, "title": name}), encoding="utf-8")
+    return hangar
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_makes_the_difference(hangar: Hangar, case: Case) -> None:
+    hangar.windtunnel(*case.before.split())
+    words = case.words.split()
+    assert hangar.seen(case.sees, *words) != case.seen, hangar.output
+    shutil.rmtree(hangar.folder / "found", ignore_errors=True)  # fuzz overwrites nothing
+    assert hangar.seen(case.sees, *words, *case.option.split()) == case.seen, hangar.output
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.wrong], ids=str)
+def test_where_it_is_wrong_it_is_said(hangar: Hangar, case: Case) -> None:
+    hangar.windtunnel(*case.before.split())
+    hangar.windtunnel(*case.words.split(), case.place[1], case.wrong)
+    assert case.said in " ".join(hangar.output.split()) and not hangar.engine.flown
+
+
+@pytest.mark.parametrize("option", OF_THE_LAB_THAT_IS_UP)
+def test_what_is_not_for_experiments_is_refused_of_one(hangar: Hangar, option: str) -> None:
+    assert hangar.windtunnel(*FLY.split(), option, "x").exit_code == 64
+    assert "an experiment names its subject and prompts" in hangar.output and not hangar.engine.flown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_option_is_left_out(command: str) -> None:
+    known = main.get_command(click.Context(main), command)
+    assert known is not None
+    options = {p.opts[0] for p in known.params if isinstance(p, click.Option) and not p.hidden}
+    here = {case.place[1] for case in CASES if case.place[0] == command}
+    assert options - here == set(OF_THE_LAB_THAT_IS_UP if command == "run" else ELSEWHERE.get(command, ()))

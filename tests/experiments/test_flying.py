@@ -1,0 +1,131 @@
+"""An experiment flown by an engine that writes histories: what is flown again, resumed, and refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiments.test_arm_history import flown, invalid, write
+from tests.judging.oracle.histories import run_finished, run_started
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import PlannedArm, plan_experiment
+from windtunnel.experiments.engine import Cockpit, FlyArm
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.experiments.flying import FlownExperiment, fly_experiment, judged_again
+from windtunnel.experiments.saved import SavedExperiment, last_flight_of, save
+from windtunnel.lab.rollback import VERIFIED
+from windtunnel.lab.toxiproxy import Choice
+
+
+@dataclass
+class PaperEngine:
+    """Writes for each episode that it fails in the lab so often, and then flies it. ``rollback`` as noted."""
+
+    fails: int = 0
+    rollback: str = VERIFIED
+    flown: list[str] = field(default_factory=list)
+
+    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+        def fly_arm(arm: PlannedArm) -> int:
+            left = saved.left_of(arm)
+            [run_id] = saved.next_run_ids(arm, 1)
+            fate = invalid if len(saved.run_ids(arm)) < self.fails else flown
+            episodes = [event for prompt in left for event in fate(prompt.key)]
+            self.flown += [f"{arm.name} {prompt.key}" for prompt in left]
+            logs = saved.plan.configuration.logs
+            write(logs, run_id, [run_started(len(left)), *episodes, replace(run_finished(), toxics_left=0)])
+            return 0
+
+        code = fly_arms(fly_arm)
+        saved.note_end(rollback=self.rollback)
+        return code
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> SavedExperiment:
+    return planned(tmp_path)
+
+
+def planned(folder: Path, **more: Any) -> SavedExperiment:
+    data = {
+        "title": "On paper",
+        "only": ["1", "2"],
+        "method": {"settings": {"error_prob": 1}},
+        "hypothesis": ["no crash"],
+        **more,
+    }
+    (folder / "exp.json").write_text(json.dumps(data), encoding="utf-8")
+    plan = plan_experiment(load_experiment(folder / "exp.json"), {"LOGS_DIR": str(folder / "logs")})
+    return save(plan, f"e{time.time_ns()}")
+
+
+def fly(saved: SavedExperiment, engine: PaperEngine) -> FlownExperiment:
+    return fly_experiment(saved, Cockpit(Choice("embedded"), lambda _: None, lambda _: None), engine)
+
+
+def test_invalid_episodes_are_flown_again_as_often_as_asked(saved: SavedExperiment) -> None:
+    engine = PaperEngine(fails=2)
+    flight = fly(replace(saved, retry_invalid=1), engine)
+    control = flight.arms[0]
+    assert len(engine.flown) == 4 and len(control.invalid) == 2 and len(control.flown_again) == 2
+    assert flight.as_json()["verdict"] == "unknown"
+    assert "not armed within 2 s" in str(flight.as_json()["arms"][0]["flown_again"])
+    assert fly(replace(saved, retry_invalid=2), engine).arms[0].invalid == {}
+    assert len(engine.flown) > 4
+
+
+def test_without_a_retry_an_invalid_episode_stays(saved: SavedExperiment) -> None:
+    engine = PaperEngine(fails=1)
+    assert len(fly(saved, engine).arms[0].invalid) == 2 and len(engine.flown) == 2
+
+
+def test_what_was_not_taken_back_has_not_held(saved: SavedExperiment) -> None:
+    problem = "not verified: 1 toxics desired, 0 observed"
+    flight = fly(saved, PaperEngine(rollback=problem))
+    assert flight.judged is not None and flight.judged.verdict == "unknown"
+    assert (flight.rollback, judged_again(saved).rollback) == (problem, problem)
+    assert any(check.statement == "rollback" for check in flight.judged.checks)
+
+
+def test_an_engine_that_notes_nothing_is_verified_by_the_runs(saved: SavedExperiment) -> None:
+    assert fly(saved, PaperEngine(rollback="")).rollback == VERIFIED
+
+
+def test_what_was_aborted_stays_so(tmp_path: Path) -> None:
+    saved = planned(tmp_path, safety={"abort": ["time >= 0"]})
+    engine = PaperEngine()
+    flight = fly(saved, engine)
+    assert (flight.as_json()["verdict"], flight.code, flight.can_be_resumed) == ("aborted", 2, False)
+    assert len(engine.flown) == 2  # no arm began after the control
+    with pytest.raises(InputError, match="was aborted"):
+        fly(saved, engine)
+    assert judged_again(saved).as_json()["verdict"] == "aborted"
+
+
+def test_a_limit_leaves_the_rest_to_a_resume(tmp_path: Path) -> None:
+    saved = planned(tmp_path, limits={"time": 1e-9})
+    engine, codes = PaperEngine(), []
+    for _ in range(3):
+        flight = fly(saved, engine)
+        codes.append((flight.as_json()["verdict"], flight.can_be_resumed))
+    assert codes[0] == ("unknown", True) and "the limit of time" in fly_because(saved)
+    assert len(engine.flown) == len(set(engine.flown))
+
+
+def fly_because(saved: SavedExperiment) -> str:
+    return str(judged_again(saved).as_json()["because"])
+
+
+def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
+    logs = saved.plan.configuration.logs
+    assert last_flight_of(logs, "On paper") is None
+    fly(saved, PaperEngine())
+    last = last_flight_of(logs, "On paper")
+    assert last is not None and (last.experiment_id, last.episodes) == (saved.experiment_id, 6)
+    assert last_flight_of(logs, "Another") is None

@@ -1,0 +1,23 @@
+"""How the episodes of an arm are dealt out to lanes and runs."""
+
+from __future__ import annotations
+
+from windtunnel.experiments.local_engine import deal
+from windtunnel.judging.prompts import Prompt
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [Prompt(str(number), "x") for number in range(count)]
+
+
+def test_each_lane_gets_its_share_and_none_gets_nothing() -> None:
+    assert [[len(run) for run in lane] for lane in deal(prompts(5), 2)] == [[3], [2]]
+    assert [[len(run) for run in lane] for lane in deal(prompts(1), 4)] == [[1]]
+    assert deal([], 2) == []
+
+
+def test_a_long_arm_is_flown_by_several_runs_and_each_episode_once() -> None:
+    dealt = deal(prompts(4100), 2)
+    assert [[len(run) for run in lane] for lane in dealt] == [[1000, 1000, 50], [1000, 1000, 50]]
+    keys = [prompt.key for lane in dealt for run in lane for prompt in run]
+    assert sorted(keys) == sorted(prompt.key for prompt in prompts(4100))

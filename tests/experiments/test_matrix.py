@@ -1,0 +1,77 @@
+"""One file that stands for every combination of its choices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.experiment_file import load_experiment, load_experiments
+
+ONE: dict[str, Any] = {"title": "T", "seed": 1, "only": ["1"], "hypothesis": ["no crash"]}
+
+
+def plans(folder: Path, **more: Any) -> list[ExperimentPlan]:
+    path = folder / "e.yaml"
+    path.write_text(yaml.safe_dump(ONE | more), encoding="utf-8")
+    return [plan_experiment(each, {"LOGS_DIR": str(folder)}) for each in load_experiments(path)]
+
+
+def test_faults_and_doses_are_arms_beside_one_control(tmp_path: Path) -> None:
+    matrix = {"faults": ["lost-replies", {"toxics": [{"toxic": "latency"}]}], "doses": [0.5, 2]}
+    [plan] = plans(tmp_path, matrix=matrix)
+    names = ["lost-replies-x0.5", "lost-replies-x2", "faults-2-x0.5", "faults-2-x2"]
+    assert [arm.name for arm in plan.arms] == ["control", *names, "control-after"]
+    assert plan.arms[4].capped and not plan.arms[3].capped
+    assert plan.arms[1].settings.faults != plan.arms[2].settings.faults
+
+
+def test_what_the_control_shows_too_is_an_experiment_by_itself(tmp_path: Path) -> None:
+    matrix = {"settings": {"persona": ["diligent", "quitter"]}, "prompts": [[{"prompt": "a"}], "p.json"]}
+    (tmp_path / "p.json").write_text('[{"prompt": "b"}, {"prompt": "c"}]', encoding="utf-8")
+    many = plans(tmp_path, matrix=matrix, only=[], method={"faults": "lost-replies"})
+    told = [(p.experiment.title, p.arms[0].settings.persona, len(p.prompts)) for p in many]
+    assert told == [
+        ("T [persona=diligent, prompts=in place]", "diligent", 1),
+        ("T [persona=diligent, prompts=p.json]", "diligent", 2),
+        ("T [persona=quitter, prompts=in place]", "quitter", 1),
+        ("T [persona=quitter, prompts=p.json]", "quitter", 2),
+    ]
+
+
+def test_subjects_are_flown_as_the_command_line_names_them(tmp_path: Path) -> None:
+    many = plans(tmp_path, matrix={"faults": ["light"], "subjects": ["lab", "other:agent"]})
+    assert [plan.subject for plan in many] == ["lab", "other:agent"]
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ({"matrix": {"doses": [1]}}, "needs one of `method`, `variants` and faults of a `matrix`"),
+        ({"matrix": {"faults": ["light"]}, "method": {"faults": "light"}}, "needs one of `method`"),
+        ({"matrix": {"faults": ["light"], "doses": [0]}}, "matrix.doses[1]"),
+        ({"matrix": {"faults": ["light"], "dose": [1]}}, "did you mean 'doses'"),
+        ({"matrix": {"faults": ["light"], "settings": {"sed": [1]}}}, "sed is no setting"),
+        ({"matrix": {"faults": ["light"], "settings": {"persona": []}}}, "settings.persona has no value"),
+        ({"matrix": {"faults": ["light"], "settings": {"error_prob": [0, 0.5]}}}, "would strike the control"),
+        ({"matrix": {"faults": ["light", "a/light.yaml"]}}, "two of them are called light"),
+        (
+            {"matrix": {"faults": ["light"], "doses": list(range(1, 99)), "subjects": ["a", "b", "c"]}},
+            "98 x 3",
+        ),
+    ],
+)
+def test_what_cannot_be_flown_is_said_with_its_place(tmp_path: Path, more: Any, wrong: str) -> None:
+    with pytest.raises(InputError) as told:
+        plans(tmp_path, **more)
+    assert wrong in str(told.value) and "e.yaml" in str(told.value)
+
+
+def test_where_one_experiment_is_wanted_a_matrix_is_refused(tmp_path: Path) -> None:
+    plans(tmp_path, matrix={"faults": ["light"], "subjects": ["a", "b"]})
+    with pytest.raises(match="stands for 2 experiments"):
+        load_experiment(tmp_path / "e.yaml")

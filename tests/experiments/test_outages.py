@@ -1,0 +1,93 @@
+"""MTTR and recovery rate: what did not come back counts, and no failure is no figure."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, timeout, tried
+from tests.judging.test_summary import run
+from windtunnel.experiments.arm_facts import facts_of_one
+from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.episode_facts import facts_of
+from windtunnel.experiments.measures import Measure, measures_of
+from windtunnel.experiments.outages import outages_of
+from windtunnel.experiments.verdict import FlownArm, judge_experiment
+from windtunnel.history.events import Exchange
+from windtunnel.judging.findings.trace import traces
+
+
+def sent(at: float, status: int = 200, **more: Any) -> Exchange:
+    """A request whose reply takes no time."""
+    made: Exchange = exchange(status=status, ms=0.0, start=at, **more)
+    return made
+
+
+BACK = episode(sent(103, 503), sent(104, 503, try_=2), sent(105, try_=3), expect={})
+LOST = episode(sent(103, 503), ended(), expect={})  # its attempt ends at 108
+FINE = episode(sent(103), expect={})
+HIDDEN = episode(armed(timeout(stream="upstream")), sent(103), expect={})  # was that reply lost?
+INVALID = episode(sent(103), healed(invalid="disturbed"), expect={})
+
+
+def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
+    events = run(*episodes, prompts=prompts)
+    return measures_of(facts_of_one(facts_of("a", events)))
+
+
+@pytest.mark.parametrize(
+    ("episodes", "mttr", "rate"),
+    [
+        ([BACK], exactly(2), exactly(1)),
+        ([BACK, FINE], exactly(2), exactly(1)),
+        ([BACK, LOST], Bounds(3.5, math.inf), exactly(0.5)),
+        ([LOST], Bounds(5, math.inf), exactly(0)),
+        ([FINE], None, None),
+        ([BACK, INVALID], Bounds(0, math.inf), Bounds(0, 1)),
+        ([BACK, HIDDEN], Bounds(0, math.inf), Bounds(0, 1)),
+    ],
+)
+def test_what_did_not_come_back_is_censored(
+    episodes: list[Any], mttr: Bounds | None, rate: Bounds | None
+) -> None:
+    found = measured(*episodes)
+    assert (found["mttr"].bounds, found["recovery_rate"].bounds) == (mttr, rate)
+
+
+def test_no_failure_is_no_data_and_no_pass() -> None:
+    assert measured(FINE)["mttr"].shown == "no data: nothing failed"
+    control, after = (FlownArm(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
+    for episodes, verdict in [((BACK,), "held"), ((LOST,), "deviated"), ((FINE,), "unknown")]:
+        measures = measured(*episodes) | {"faults_delivered": Measure(exactly(1), "1")}
+        arm = FlownArm("method", ("r",), ("mttr <= 2s",), measures)
+        assert judge_experiment([control, arm, after]).verdict == verdict
+
+
+def outages(*events: Any) -> list[tuple[str, float]]:
+    [trace] = traces(run([*events, ended()]))
+    return [(outage.end, outage.seconds) for outage in outages_of(trace.sent, 108.0)]
+
+
+def test_each_failure_after_a_success_is_an_outage_of_its_own() -> None:
+    again = [sent(103, 503), sent(104, try_=2), sent(105, 500, try_=3), sent(107, try_=4)]
+    assert outages(*again) == [("recovered", 1.0), ("recovered", 2.0)]
+
+
+def test_only_the_same_request_ends_it_in_whichever_attempt() -> None:
+    other = sent(104, fingerprint="f2")
+    assert outages(sent(103, 503), other) == [("not_recovered", 5.0)]
+    assert outages(sent(103, 503), other, sent(106, attempt=2)) == [("recovered", 3.0)]
+
+
+def test_of_a_model_s_request_without_its_body_it_is_not_known_what_it_asked_again() -> None:
+    model = {"link": "model", "dialect": "openai_chat", "identity": "counted"}
+    assert outages(sent(103, 503, **model), sent(105, **model)) == [("unknown", 2.0)]
+    assert outages(sent(103, 503, **model)) == [("not_recovered", 5.0)]
+
+
+def test_a_try_that_never_came_to_the_gateway_counts_as_its_caller_saw_it() -> None:
+    refused = tried(error="connection_refused", ms=0, start=103.0)
+    well = tried(try_=2, ms=0, start=106.0)
+    assert outages(refused, well, sent(106, try_=2)) == [("recovered", 3.0)]

@@ -1,0 +1,25 @@
+"""What the engine of more machines does before, and after, there is any machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from windtunnel.core.user_errors import UserError
+from windtunnel.experiments.ray_engine import RayEngine
+from windtunnel.experiments.ray_shard import FlownShard, put_down
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r'pip install "windtunnel\[ray\]"'):
+        RayEngine()
+
+
+def test_a_run_from_elsewhere_is_put_down_whole(tmp_path: Path) -> None:
+    files = {"run.jsonl": b"{}\n", "bodies/1": b"hello"}
+    put_down(FlownShard(0, files, b"", ()), tmp_path, "run-1")
+    assert (tmp_path / "run-1" / "bodies" / "1").read_bytes() == b"hello"
+    assert [path.name for path in tmp_path.iterdir()] == ["run-1"]

@@ -1,0 +1,80 @@
+"""Which episodes and arms of a plan are flown again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.report.synthetic import Flight
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.experiments.repetition import repeated_part, saved_plan
+from windtunnel.experiments.saved import save
+
+EXPERIMENT = {
+    "title": "x",
+    "prompts": [{"id": "a", "prompt": "A"}, {"id": "b", "prompt": "B"}],
+    "repeats": 2,
+    "variants": {name: {"settings": {"error_prob": 0.5}} for name in ("few", "many")},
+    "hypothesis": ["no crash"],
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> ExperimentPlan:
+    path = tmp_path / "experiment.json"
+    path.write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    return plan_experiment(load_experiment(path), {"LOGS_DIR": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("episodes", "flown"),
+    [([], ["a", "b", "a.r2", "b.r2"]), (["a.r2"], ["a.r2"]), (["4", "a", "1"], ["a", "b.r2"])],
+)
+def test_episodes_are_picked_by_key_or_place_and_keep_their_keys(
+    plan: ExperimentPlan, episodes: list[str], flown: list[str]
+) -> None:
+    part = repeated_part(plan, episodes, [])
+    assert [prompt.key for prompt in part.prompts] == flown
+    assert (part.arms, part.seed) == (plan.arms, plan.seed)
+
+
+def test_an_arm_is_flown_with_its_controls(plan: ExperimentPlan) -> None:
+    names = [arm.name for arm in repeated_part(plan, [], ["many"]).arms]
+    assert names == ["control", "many", "control-after"]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "arms", "said"),
+    [
+        (["a.r3"], [], "did you mean 'a.r2'?"),
+        (["5"], [], "--episode 5: the experiment has no such episode; there are 4"),
+        ([], ["man"], "did you mean 'many'?"),
+        ([], ["control"], "no such arm with faults; valid: few, many"),
+    ],
+)
+def test_what_the_plan_does_not_have_is_said(
+    plan: ExperimentPlan, episodes: list[str], arms: list[str], said: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        repeated_part(plan, episodes, arms)
+
+
+def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
+    save(plan, "e1")
+    Flight(tmp_path, "e1-3-many", prompts=1).write()
+    found, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})
+    assert (found.arms, arms) == (plan.arms, ["many"])
+    for name in ("e1", "latest"):
+        found, arms = saved_plan(tmp_path, name, {"LOGS_DIR": str(tmp_path)})
+        assert (found.arms, arms) == (plan.arms, ())
+
+
+def test_of_a_run_by_itself_no_plan_was_saved(tmp_path: Path) -> None:
+    Flight(tmp_path, "run-a", prompts=1).write()
+    with pytest.raises(InputError, match="windtunnel judge run-a ends with the line that repeats it"):
+        saved_plan(tmp_path, "run-a", {})

@@ -1,0 +1,107 @@
+"""The blast radius, the targets and the words of abort conditions: what is refused before anything flies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windtunnel.core.user_errors import InputError
+from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
+from windtunnel.experiments.experiment_file import load_experiment
+from windtunnel.settings.blast_radius import is_spared
+
+STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "id": "busy"}]}
+
+
+def planned(folder: Path, **more: Any) -> ExperimentPlan:
+    data = {"title": "x", "seed": 1, "method": {"faults": STRUCK}, "hypothesis": ["no crash"], **more}
+    (folder / "exp.json").write_text(json.dumps(data), encoding="utf-8")
+    return plan_experiment(load_experiment(folder / "exp.json"), {})
+
+
+def refused(folder: Path, **more: Any) -> str:
+    with pytest.raises(InputError) as error:
+        planned(folder, **more)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "radius", [{}, None, {"links": []}, {"calls": 0}, {"episodes": 0}, {"episodes": "0 %"}, {"episodes": 1.5}]
+)
+def test_an_empty_radius_is_an_error(tmp_path: Path, radius: Any) -> None:
+    assert "safety.blast_radius" in refused(tmp_path, safety={"blast_radius": radius})
+
+
+def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
+    radius = {"safety": {"blast_radius": {"links": ["search", "model"]}}}
+    said = refused(tmp_path, **radius)
+    assert "method: the fault busy strikes weather, outside of safety.blast_radius.links" in said
+    toxic = {"faults": {"toxics": [{"toxic": "latency", "links": "tools", "id": "slow"}]}}
+    assert "variants.a: the toxic slow strikes weather" in refused(
+        tmp_path, method=None, variants={"a": toxic}, **radius
+    )
+    chance = {"settings": {"error_prob": 1}}
+    assert "method: error_prob strikes weather" in refused(tmp_path, method=chance, **radius)
+    assert planned(tmp_path, safety={"blast_radius": {"links": ["tools"]}}).arms
+
+
+def test_a_link_that_is_not_there_is_no_radius(tmp_path: Path) -> None:
+    said = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
+    assert "there is no link wether; did you mean 'weather'?" in said
+
+
+def test_a_share_of_the_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
+    plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
+    spared = [is_spared(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
+    assert spared.count(False) == len(spared) // 4
+    assert not any(is_spared(plan.arms[0].settings, prompt.key) for prompt in plan.prompts)
+
+
+def test_a_share_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
+    said = refused(tmp_path, only=["1", "2"], safety={"blast_radius": {"episodes": 0.25}})
+    assert "0.25 of 2 episodes is none" in said
+
+
+def test_the_radius_counts_calls_of_faults_alone(tmp_path: Path) -> None:
+    radius = {"safety": {"blast_radius": {"calls": 3}}}
+    assert planned(tmp_path, **radius).arms[1].settings.fault_calls == 3
+    toxic = {"faults": {"toxics": [{"toxic": "latency", "id": "slow"}]}}
+    assert "the toxic slow strikes every call" in refused(tmp_path, method=toxic, **radius)
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("error_rat > 1", "error_rat is not watched; did you mean 'error_rate'?"),
+        ("1 > 2", "names nothing that is watched"),
+        ("cost", "compares nothing"),
+    ],
+)
+def test_a_condition_that_cannot_be_watched_is_an_error(tmp_path: Path, condition: str, said: str) -> None:
+    assert said in refused(tmp_path, safety={"abort": [condition]})
+
+
+@pytest.mark.parametrize("limits", [{"time": 0}, {"time": "soon"}, {"cost": 0}, {"tim": 1}])
+def test_a_limit_that_is_none_is_an_error(tmp_path: Path, limits: dict[str, Any]) -> None:
+    assert "limits" in refused(tmp_path, limits=limits)
+
+
+def test_a_target_must_be_this_machine_or_listed(tmp_path: Path) -> None:
+    links = {
+        "shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"},
+        "maps": {"upstream": "https://api.example.com", "env": "MAPS_URL"},
+    }
+    wiring = {"links": links, "allow": ["api.example.com"], "subject": {"command": ["true", "{prompt}"]}}
+    (tmp_path / "w.json").write_text(json.dumps(wiring), encoding="utf-8")
+    flown = {
+        "wiring": "w.json",
+        "prompts": [{"prompt": "Hello"}],
+        "method": {"settings": {"error_prob": 1}},
+    }
+    said = refused(tmp_path, **flown, safety={"targets": []})
+    assert "safety.targets: the link maps leads to api.example.com, which is neither this machine" in said
+    assert planned(tmp_path, **flown, safety={"targets": ["API.example.com"]}).arms
+    assert planned(tmp_path, **flown).arms

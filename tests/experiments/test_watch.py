@@ -1,0 +1,124 @@
+"""Abort conditions and limits over what was flown until now: when they end a flight, and when not."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.experiments.bounds import Bounds, exactly
+from windtunnel.experiments.conclusion import conclude, unwatched_bounds
+from windtunnel.experiments.limits import Spending
+from windtunnel.experiments.measures import Measure
+from windtunnel.experiments.safety import ABORT_NAMES, Safety
+from windtunnel.experiments.saved import FlightEnd
+from windtunnel.experiments.verdict import FlownArm, Judged
+from windtunnel.experiments.watch import ArmSoFar, abort_reason, limit_reason, watched
+from windtunnel.lab.rollback import VERIFIED
+
+
+def so_far(*outcomes: str, planned: int = 100) -> ArmSoFar:
+    return ArmSoFar("method", planned, {str(place): outcome for place, outcome in enumerate(outcomes)})
+
+
+CONDITIONS = [
+    ("error_rate > 50 %", True),
+    ("error_rate > 80 %", False),
+    ("invalid_share > 20 %", False),
+    ("invalid_share >= 20 %", True),
+    ("cost > 2", True),
+    ("cost > 3", False),
+    ("time > 1min", True),
+    ("time > 2min", False),
+    ("cost > 3 or time > 1min", True),
+]
+
+
+@pytest.mark.parametrize(("condition", "ends"), CONDITIONS)
+def test_a_condition_ends_the_flight_once_it_is_true(condition: str, ends: bool) -> None:
+    figures = watched(so_far("crash", "failure", "misled", "success", "invalid"), cost=2.5, seconds=61)
+    assert bool(abort_reason([condition], "method", figures)) is ends
+
+
+def test_the_reason_names_condition_and_figure() -> None:
+    figures = {"error_rate": Bounds(0.5, 0.75), "cost": exactly(3)}
+    assert abort_reason(["cost > 4", "cost > 2"], "method", figures) == "cost > 2: cost 3 in method"
+
+
+def test_a_share_of_a_few_episodes_ends_nothing() -> None:
+    figures = watched(so_far("crash", "crash"), 0, 0)
+    assert not abort_reason(["error_rate > 50 %"], "method", figures)
+    assert abort_reason(["error_rate > 50 %"], "method", watched(so_far("crash", "crash", planned=2), 0, 0))
+
+
+def test_episodes_without_an_outcome_leave_the_error_rate_open() -> None:
+    figures = watched(so_far("crash", "unjudged", "invalid", "success", "success"), 0, 0)
+    assert figures["error_rate"] == Bounds(0.2, 0.6)
+    assert not abort_reason(["error_rate > 50 %"], "method", figures)
+
+
+def test_a_limit_is_reached_by_time_or_by_cost() -> None:
+    limits = Spending(time="2min", cost=5)
+    assert limit_reason(limits, cost=4.9, seconds=119) == ""
+    assert "limit of time, 120 s" in limit_reason(limits, cost=0, seconds=120)
+    assert "limit of cost, 5 USD" in limit_reason(limits, cost=5, seconds=0)
+    assert limit_reason(Spending(), cost=1e9, seconds=1e9) == ""
+
+
+HELD = Judged("held", "all held", [])
+
+
+def test_how_the_flight_ended_decides() -> None:
+    assert conclude(HELD, FlightEnd(), VERIFIED, {}).verdict == "held"
+    assert conclude(HELD, FlightEnd(aborted="time > 1"), VERIFIED, {}).verdict == "aborted"
+    limited = conclude(HELD, FlightEnd(limited="the limit of time"), VERIFIED, {})
+    assert (limited.verdict, limited.because) == ("unknown", "the limit of time: not all was flown")
+
+
+@pytest.mark.parametrize(
+    ("rollback", "unwatched"), [("not verified: x", {}), (VERIFIED, {"abort: cost > 2": "no data for cost"})]
+)
+def test_what_was_not_verified_or_watched_has_not_held(rollback: str, unwatched: dict[str, str]) -> None:
+    judged = conclude(HELD, FlightEnd(), rollback, unwatched)
+    assert judged.verdict == "unknown" and [check.verdict for check in judged.checks] == ["unknown"]
+    deviated = Judged("deviated", "it did", [])
+    assert conclude(deviated, FlightEnd(), rollback, unwatched).verdict == "deviated"
+
+
+def test_cost_without_prices_cannot_be_watched() -> None:
+    known, unknown = (
+        FlownArm("method", ("r",), (), {"cost": Measure(bounds, "")}) for bounds in (exactly(1), None)
+    )
+    safety, limits = Safety(abort=["cost > 2", "time > 1min"]), Spending(cost=5)
+    assert unwatched_bounds(safety, limits, [known]) == {}
+    bounds = unwatched_bounds(safety, limits, [known, unknown])
+    assert bounds == dict.fromkeys(("abort: cost > 2", "limits.cost: 5"), "no data for cost")
+    assert unwatched_bounds(Safety(abort=["time > 1min"]), Spending(), [unknown]) == {}
+
+
+@pytest.mark.parametrize(
+    ("condition", "success", "is_open"),
+    [
+        ("error_rate > 50 %", Bounds(0.2, 0.9), True),
+        ("error_rate > 50 %", Bounds(0.6, 0.9), False),
+        ("error_rate > 50 %", None, True),
+        ("error_rate > 50 % and time > 10min", Bounds(0.2, 0.9), True),
+        ("error_rate > 50 % or time > 10min", Bounds(0.6, 0.9), False),
+        ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # that is known of each episode
+    ],
+)
+def test_an_error_rate_that_stays_open_was_not_watched(
+    condition: str, success: Bounds | None, is_open: bool
+) -> None:
+    measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
+    arms = [FlownArm("method", ("r",), (), measures), FlownArm("broken", ("r",), (), {}, "no run")]
+    told = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
+    why = "episodes without an outcome leave error_rate open in method"
+    assert told == ({f"abort: {condition}": why} if is_open else {})
+
+
+@pytest.mark.parametrize("name", ABORT_NAMES)
+def test_each_name_ends_a_flight_and_does_not_and_says_where_it_has_no_data(name: str) -> None:
+    assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
+    arm = FlownArm("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
+    told = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
+    # the clock is always there, and of each episode it is known whether it is invalid
+    assert bool(told) is (name not in ("time", "invalid_share"))

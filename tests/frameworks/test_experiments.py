@@ -1,0 +1,110 @@
+"""The experiments on frameworks and on MCP that ship, each flown by a person's command to its verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from tests.experiments.fates import fates
+from tests.frameworks.flown import ATTEMPT_S, installed, shop_on_its_port
+from tests.support import ROOT, RUN_PATIENCE_S
+from windtunnel.cli.main import main
+
+EXPERIMENTS = ROOT / "experiments"
+
+
+@dataclass(frozen=True)
+class Shows:
+    """What an experiment comes to; ``arms``: those with faults, with the outcome and the fault of each."""
+
+    verdict: str
+    because: str
+    arms: Mapping[str, tuple[str, str]]
+
+    @property
+    def code(self) -> int:
+        return {"held": 0, "deviated": 1}[self.verdict]
+
+
+SHOWN = {
+    "frameworks/a-lost-reply-is-ordered-again": Shows(
+        "deviated", "method: no duplicate: duplicate 1 of 1", {"method": ("duplicate", "lose_reply")}
+    ),
+    "frameworks/a-lost-reply-ends-the-agent": Shows(
+        "held",
+        "all of 10 statements held",
+        {"lost-reply": ("crash", "lose_reply"), "busy-model": ("success", "rate_limit")},
+    ),
+    "mcp/a-tool-that-failed-may-have-acted": Shows(
+        "deviated", "method: no duplicate: duplicate 1 of 1", {"method": ("duplicate", "tool_error")}
+    ),
+}
+
+
+def flown(folder: Path, experiment: str) -> dict[str, Any]:
+    """What is printed of it. It comes to its verdict in any folder: the agent is found from its wiring."""
+    command = [sys.executable, "-m", "windtunnel", "run", str(EXPERIMENTS / f"{experiment}.yaml")]
+    done = subprocess.run(
+        [*command, "--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"],
+        cwd=folder,
+        # a compiled module is kept, else every flight compiles its framework anew
+        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
+    )
+    assert done.returncode == SHOWN[experiment].code, done.stdout + done.stderr
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
+
+
+def check(folder: Path, experiment: str) -> None:
+    """Its verdict and why, and in each arm the outcome and the one fault that arrived."""
+    shown, expected = flown(folder, experiment), SHOWN[experiment]
+    assert shown["verdict"] == expected.verdict and shown["because"].startswith(expected.because), shown
+    flights = fates(folder / "logs", shown["experiment"])
+    calm: dict[str, tuple[str, list[str]]] = {arm: ("success", []) for arm in ("control", "control-after")}
+    struck = {arm: (outcome, [fault]) for arm, (outcome, fault) in expected.arms.items()}
+    assert {
+        arm: (met[0], [fault for fault, _ in met[1]]) for (arm, _), met in flights.items()
+    } == calm | struck
+    delivered = {arm["arm"]: arm["measures"]["faults_delivered"] for arm in shown["arms"]}
+    assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(struck, "1")
+
+
+def test_a_framework_whose_model_is_told_of_an_error_orders_twice(tmp_path: Path) -> None:
+    installed("vercel_ai")
+    with shop_on_its_port(tmp_path) as shop:
+        check(tmp_path, "frameworks/a-lost-reply-is-ordered-again")
+        assert shop.orders() == 4  # one in each control, two under the fault
+
+
+def test_a_framework_that_ends_with_an_error_orders_once(tmp_path: Path) -> None:
+    installed("pydantic_ai")
+    with shop_on_its_port(tmp_path) as shop:
+        check(tmp_path, "frameworks/a-lost-reply-ends-the-agent")
+        assert shop.orders() == 4  # one in each arm
+
+
+def test_a_tool_of_mcp_whose_error_is_believed_acts_twice(tmp_path: Path) -> None:
+    installed("openai_agents")
+    check(tmp_path, "mcp/a-tool-that-failed-may-have-acted")
+
+
+def test_each_can_be_planned_where_nothing_is_installed() -> None:
+    folders = [EXPERIMENTS / "frameworks", EXPERIMENTS / "mcp"]
+    assert {f"{path.parent.name}/{path.stem}" for folder in folders for path in folder.glob("*.*")} == {
+        *SHOWN
+    }
+    planned = CliRunner().invoke(main, ["plan", *map(str, folders)])
+    assert planned.exit_code == 0, planned.output
+    for expected in SHOWN.values():
+        assert all(f"{arm} " in planned.output for arm in expected.arms)

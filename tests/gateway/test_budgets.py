@@ -1,0 +1,246 @@
+"""Budgets at the gateway: what is used up is refused as the provider would, and recorded as its doing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+
+from tests.dialects.forms import FORMS, TEXT, Form
+from tests.gateway.lab import Lab, gateway
+from tests.gateway.test_usage import Model
+from tests.support import PATIENCE_S, until
+from tests.upstream import Upstream
+from windtunnel.dialects.http import Reply, json_reply
+from windtunnel.history.events import BudgetSpent, BudgetUnknown, BudgetWarned, Exchange
+from windtunnel.settings.budgets import Budget, EpisodeBudget
+
+PRICES = "m: {input: 1000000, output: 0}\n"  # a dollar for each token of the request
+UNPRICED = json_reply(200, {"model": "x", "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+FORM = FORMS[0]
+# the status and the type of a used-up quota, and of one that is answered with 402
+QUOTA = {"openai_chat": 429, "openai_responses": 429, "anthropic": 402, "gemini": 429}
+
+
+@dataclass
+class Gate:
+    lab: Lab
+    model: Model
+
+    def begin(self, budgets: dict[str, Any], form: Form = FORM, **settings: Any) -> None:
+        self.model.reply = form.reply(TEXT)
+        self.lab.begin(budgets=json.dumps(budgets), **settings)
+
+    def ask(self, form: Form = FORM) -> requests.Response:
+        request = form.request()
+        url = self.lab.url("model", request.target)
+        headers = {**dict(request.headers), "Connection": "close"}
+        return requests.post(url, data=request.body, headers=headers, timeout=PATIENCE_S)
+
+    def statuses(self, count: int, form: Form = FORM) -> list[int]:
+        """Of so many requests, each sent when the one before it is in the history."""
+        statuses = []
+        for number in range(1, count + 1):
+            statuses.append(self.ask(form).status_code)
+            until(lambda n=number: len(self.told(Exchange)) >= n, "the exchange")
+        return statuses
+
+    def told(self, kind: type) -> list[Any]:
+        return [event for event in self.lab.recorded() if isinstance(event, kind)]
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory) -> Iterator[Gate]:
+    model = Model()
+    upstream = Upstream(model.serve)
+    folder = tmp_path_factory.mktemp("budgets")
+    with upstream, gateway(folder, model=upstream.address, search=upstream.address) as lab:
+        yield Gate(lab, model)
+
+
+def rows(events: list[Any]) -> list[tuple[str, float, float]]:
+    return [(event.budget, event.used, event.limit) for event in events]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_tokens_that_are_used_up_are_refused_as_the_provider_would(gate, form):
+    gate.begin({"episode": {"tokens": 32}}, form)
+    assert gate.statuses(3, form) == [200, 200, QUOTA[form.dialect]]
+    refused = gate.told(Exchange)[-1]
+    assert [(met.id, met.kind, met.injected) for met in refused.faults] == [
+        ("budget:episode.tokens", "quota", True)
+    ]
+    assert not refused.forwarded and not refused.unavailable
+    assert rows(gate.told(BudgetSpent)) == [("episode.tokens", 32, 32)]
+    assert rows(gate.told(BudgetWarned)) == [("episode.tokens", 32, 32)]
+
+
+def test_without_a_budget_nothing_is_refused(gate):
+    gate.model.reply = FORM.reply(TEXT)
+    gate.lab.begin()
+    assert gate.statuses(3) == [200, 200, 200] and not gate.told(BudgetWarned)
+
+
+USED_UP = [
+    ({"tokens": 32}, [200, 200, 429], ("tokens", 32, 32)),
+    ({"calls": 2}, [200, 200, 429], ("calls", 2, 2)),
+    ({"cost": 17.5}, [200, 200, 429], ("cost", 18, 17.5)),
+    ({"requests_a_minute": 1}, [200, 429, 429], ("requests_a_minute", 1, 1)),
+    ({"tokens": 1000, "calls": 1}, [200, 429, 429], ("calls", 1, 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("budget", "statuses", "used"),
+    USED_UP,
+    ids=["tokens", "calls", "cost", "requests a minute", "the first of two"],
+)
+@pytest.mark.parametrize("scope", ["episode", "run"])
+def test_each_budget_makes_its_difference(gate, scope, budget, statuses, used):
+    gate.begin({scope: budget}, prices=PRICES)
+    assert gate.statuses(3) == statuses
+    name, *figures = used
+    assert rows(gate.told(BudgetSpent)) == [(f"{scope}.{name}", *figures)]
+
+
+def test_a_rate_says_when_to_come_again_and_a_used_up_budget_does_not(gate):
+    gate.begin({"episode": {"requests_a_minute": 1}})
+    assert gate.statuses(1) == [200] and 0 < float(gate.ask().headers["Retry-After"]) <= 60
+    gate.begin({"episode": {"calls": 1}})
+    assert gate.statuses(1) == [200] and "Retry-After" not in gate.ask().headers
+
+
+def test_a_new_episode_has_its_budget_and_the_run_has_but_one(gate):
+    gate.begin({"episode": {"calls": 2}, "run": {"calls": 3}})
+    assert gate.statuses(3) == [200, 200, 429]
+    gate.lab.settle()
+    begin = {
+        "run_id": gate.lab.run_id,
+        "settings_hash": gate.lab.settings.hash,
+        "episode": "e2",
+        "attempt": 1,
+    }
+    assert gate.lab.control("PUT", "/lanes/0", begin).status_code == 200
+    assert [gate.ask().status_code for _ in range(2)] == [200, 429]
+    spent = until(lambda: len(events := gate.told(BudgetSpent)) == 2 and events, "both")
+    assert [(event.budget, event.episode) for event in spent] == [
+        ("episode.calls", "e1"),
+        ("run.calls", "e2"),
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_one_that_degrades_is_slower_then_429_and_at_last_402(gate, form):
+    gate.begin({"episode": {"calls": 4}, "mode": "degrading"}, form)
+    assert gate.statuses(9, form) == [200] * 4 + [429] * 3 + [402] * 2
+    delays = [met.delay_ms for exchange in gate.told(Exchange)[:4] for met in exchange.faults]
+    assert len(delays) == 1 and delays[0] >= 500  # three quarters are used up before the last of four
+    refusals = [exchange.retry_after for exchange in gate.told(Exchange)[4:]]
+    assert refusals == [1.0] * 3 + [None] * 2
+
+
+def test_a_run_whose_time_is_over_is_refused(gate):
+    gate.begin({"run": {"time": "200ms"}})
+    assert gate.ask().status_code == 200
+    until(lambda: gate.ask().status_code == 429, "the end of its time")
+    [spent] = until(lambda: gate.told(BudgetSpent), "that it is told")
+    assert (spent.budget, spent.limit) == ("run.time", 0.2) and spent.used >= 0.2
+
+
+def test_a_budget_that_cannot_be_kept_makes_the_lane_unfit(gate):
+    gate.begin({"run": {"calls": 2}, "pool": "spoilt"})
+    (gate.lab.folder / "budgets" / "spoilt.json").write_text("[]")
+    gate.ask()
+    settled = gate.lab.control("POST", "/lanes/0/settle", {"episode": "e1", "attempt": 1, "bound_s": 2})
+    assert settled.status_code == 503 and "spoilt.json holds no account" in settled.text
+
+
+def test_a_warning_comes_at_the_share_that_is_asked_for(gate):
+    gate.begin({"episode": {"calls": 4}, "warn_at": 0.5})
+    gate.statuses(3)
+    assert rows(gate.told(BudgetWarned)) == [("episode.calls", 2, 4)] and not gate.told(BudgetSpent)
+
+
+@pytest.mark.parametrize("scope", ["episode", "run"])
+def test_of_two_at_once_one_is_refused(gate, scope):
+    stream = FORMS[1]
+    gate.begin({scope: {"concurrent": 1}}, stream)
+    gate.model.acknowledged = threading.Semaphore(0)
+    request = stream.request()
+    url = gate.lab.url("model", request.target)
+    headers = {**dict(request.headers), "Connection": "close"}
+    with requests.post(url, data=request.body, headers=headers, stream=True, timeout=PATIENCE_S) as first:
+        second = gate.ask(stream)
+        gate.model.acknowledged.release(1000)
+        assert (first.status_code, second.status_code, first.content[:5]) == (200, 429, b"data:")
+    gate.model.acknowledged = None
+    until(lambda: len(gate.told(Exchange)) == 2, "both")
+    assert gate.ask(stream).status_code == 200
+    assert rows(gate.told(BudgetSpent)) == [(f"{scope}.concurrent", 1, 1)]
+
+
+UNCOUNTABLE = [
+    (json_reply(200, {"choices": []}), {"tokens": 1000}, "no_usage"),
+    (json_reply(200, {"choices": []}), {"cost": 1000.0}, "no_usage"),
+    (UNPRICED, {"cost": 1.0}, "no_price"),
+]
+
+
+@pytest.mark.parametrize(("reply", "budget", "why"), UNCOUNTABLE, ids=["tokens", "cost", "price"])
+@pytest.mark.parametrize("scope", ["episode", "run"])
+def test_what_cannot_be_counted_is_told_and_nothing_is_refused(gate, scope, reply: Reply, budget, why):
+    gate.begin({scope: budget}, prices=PRICES)
+    gate.model.reply = reply
+    assert gate.statuses(2) == [200, 200]
+    [unknown] = gate.told(BudgetUnknown)
+    assert (unknown.budget, unknown.why) == (f"{scope}.{next(iter(budget))}", why)
+
+
+def test_no_budget_of_the_gateway_is_left_out():
+    """Time and memory of an episode are the runner's: tests/subjects/test_budgeted.py."""
+    used_up = {name for budget, *_ in USED_UP for name in budget}
+    assert used_up | {"concurrent", "time"} == set(Budget.model_fields)
+    assert set(EpisodeBudget.model_fields) - set(Budget.model_fields) == {"memory"}
+    # the gateway counts calls itself, so that only what a reply tells of can be missing
+    assert {name for _, budget, _ in UNCOUNTABLE for name in budget} == {"tokens", "cost"}
+
+
+@pytest.mark.parametrize(
+    "target", ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens", "/v1/responses/input_tokens?x=1"]
+)
+def test_what_no_provider_charges_for_is_not_counted(gate, target):
+    gate.begin({"episode": {"calls": 1, "tokens": 1}})
+    for _ in range(2):
+        asked = requests.post(gate.lab.url("model", target), data=b"{}", timeout=PATIENCE_S)
+        assert asked.status_code == 200
+    assert gate.statuses(1) == [200] and not gate.told(BudgetUnknown)
+
+
+def test_an_error_of_the_model_costs_nothing(gate):
+    gate.begin({"episode": {"tokens": 1}})
+    gate.model.reply = json_reply(500, {"error": {}})
+    assert gate.statuses(2) == [500, 500] and not gate.told(BudgetUnknown)
+
+
+@pytest.mark.parametrize(
+    ("links", "at_tool", "at_model"), [("models", 200, 429), ("tools", 429, 200), ("all", 429, 429)]
+)
+def test_calls_are_counted_where_the_budget_says(gate, links, at_tool, at_model):
+    gate.begin({"episode": {"calls": 1}, "links": links})
+    tool = [requests.get(gate.lab.url("search", "/x"), timeout=PATIENCE_S) for _ in range(2)]
+    assert tool[1].status_code == at_tool
+    gate.ask()
+    assert gate.ask().status_code == at_model
+
+
+def test_runs_of_one_pool_share_their_budget(gate):
+    for expected in ([200, 200], [429, 429]):
+        gate.begin({"run": {"calls": 2}, "pool": "an-arm"})
+        assert gate.statuses(2) == expected
+    gate.begin({"run": {"calls": 2}, "pool": "another"})
+    assert gate.statuses(2) == [200, 200]

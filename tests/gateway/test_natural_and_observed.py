@@ -1,0 +1,105 @@
+"""What the history keeps of a struck reply: what the upstream said, and what the client got."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from contextlib import suppress
+
+import pytest
+import requests
+
+from tests.gateway.lab import Lab
+from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
+from windtunnel.dialects.http import chunk
+from windtunnel.gateway.connection.natural_reply import MAX_STRUCK
+from windtunnel.history.events import StruckReply
+
+pytestmark = pytest.mark.usefixtures("scripted_faults")
+NATURAL = UPSTREAM_REPLY.decode()
+TOKEN = "sk-abcdefghijklmnop1234"
+
+
+def struck(lab: Lab, does: str, **settings: str) -> StruckReply | None:
+    """What is kept of a reply that the fault acts on."""
+    lab.begin(faults=armed(does), **settings)
+    with suppress(requests.RequestException):
+        ask(lab)
+    return lab.exchange().struck
+
+
+@pytest.mark.parametrize(
+    ("does", "both"),
+    [
+        pytest.param("reply", StruckReply(NATURAL, '{"n": 2}'), id="changed"),
+        pytest.param("lose reply", StruckReply(NATURAL, None), id="lost"),
+        pytest.param("answer", StruckReply(None, '{"a": 1}'), id="answered in its place"),
+        pytest.param("cut", StruckReply(None, "fo", observed_cut=True), id="cut short"),
+        pytest.param("delay", StruckReply(NATURAL, NATURAL), id="late"),
+        pytest.param("twice", StruckReply(NATURAL, NATURAL), id="asked twice"),
+        pytest.param("reply miss", None, id="met, and not changed"),
+    ],
+)
+@pytest.mark.parametrize("bodies", ["off", "on"])
+def test_both_sides_of_a_struck_reply_are_kept(
+    lab_of_service: Lab, does: str, both: StruckReply | None, bodies: str
+) -> None:
+    assert struck(lab_of_service, does, bodies=bodies) == both
+
+
+def test_a_reply_that_nothing_struck_keeps_what_it_kept(lab_of_service: Lab) -> None:
+    lab_of_service.begin(bodies="off")
+    ask(lab_of_service)
+    exchange = lab_of_service.exchange()
+    assert (exchange.struck, exchange.reply_body) == (None, None)
+
+
+def test_each_side_is_read_in_its_own_encoding(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+    service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
+    assert struck(lab_of_service, "reply") == StruckReply(NATURAL, '{"n": 2}')
+
+
+def test_of_a_stream_both_sides_are_its_events(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+    service.reply = STREAM + chunk(b"data: 1\n\n") + chunk(b"data: 2\n\n") + chunk(b"")
+    both = struck(lab_of_service, "events")
+    assert both == StruckReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
+
+
+@pytest.mark.parametrize("length", [40, MAX_STRUCK - 5, 100_000])
+def test_each_side_is_bounded_and_without_secrets(
+    lab_of_service: Lab, service: ScriptedUpstream, length: int
+) -> None:
+    service.reply = sized(b"a" * (length - 1) + b" " + TOKEN.encode())
+    both = struck(lab_of_service, "upper")
+    assert both is not None and both.natural is not None
+    assert len(both.natural) <= MAX_STRUCK and TOKEN[:8] not in both.natural
+    assert both.natural_cut == (length > 1000)
+
+
+def test_evidence_has_no_secrets_either(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+    service.reply = sized(b'{"key": "%s", "n": [{"a": "%s"}]}' % (TOKEN.encode(), TOKEN.encode()))
+    struck(lab_of_service, "reply")
+    [met] = lab_of_service.exchange().faults
+    assert met.evidence["was"] == {"key": "[secret]", "n": [{"a": "[secret]"}]}
+
+
+def test_what_sets_out_across_a_toxic_is_kept(lab_of_service: Lab) -> None:
+    toxic = {"toxic": "latency", "links": ["search"], "with": {"latency": 1}}
+    lab_of_service.begin(faults=json.dumps({"toxics": [toxic]}), toxic_prob=0, bodies="off")
+    ask(lab_of_service)
+    exchange = lab_of_service.exchange()
+    assert (exchange.struck, exchange.reply_body) == (StruckReply(NATURAL, NATURAL, toxic=True), None)
+    ask(lab_of_service, "weather")
+    assert lab_of_service.exchanges(2)[-1].struck is None
+
+
+def test_what_the_client_authorised_itself_with_is_on_neither_side(
+    lab_of_service: Lab, service: ScriptedUpstream
+) -> None:
+    key = "a-key-of-no-known-form"
+    service.reply = sized(b'{"n": "%s"}' % key.encode())
+    lab_of_service.begin(faults=armed("reply"))
+    ask(lab_of_service, headers={"x-api-key": key})
+    exchange = lab_of_service.exchange()
+    assert exchange.struck is not None and exchange.struck.natural == '{"n": "[secret]"}'
+    assert key not in repr(exchange)

@@ -1,0 +1,86 @@
+"""What becomes a matter of order because an agent made several requests at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judging.oracle.histories import called, episode, exchange, met
+from tests.judging.test_summary import armed_set, run
+from windtunnel.history.events import Event, Exchange, FaultMet
+from windtunnel.judging.at_once import CallsAtOnce
+from windtunnel.judging.summary import summarise
+
+LATER = 103.5
+SPARED = met(injected=False, why_not="spared")
+
+
+def request(number: int, fault: FaultMet | None = None, **more: object) -> Exchange:
+    """One of several that differ in what they ask for."""
+    return exchange("weather", fault=fault, fingerprint=f"f{number}", **more)
+
+
+def of_reply(*replies: int) -> list[Event]:
+    """The subject's record of these requests, the model's reply to each that asked for it."""
+    return [called(fingerprint=f"f{number}", reply=reply) for number, reply in enumerate(replies, start=1)]
+
+
+def reasons(*events: Event, **settings: object) -> list[str]:
+    return summarise(run(episode(*events, expect={}), **settings)).not_reproducible_because
+
+
+def test_calls_of_one_reply_are_at_once_however_quickly_they_are_answered() -> None:
+    first, second = request(1), request(2, start=LATER)
+    assert CallsAtOnce(of_reply(1, 1)).among([first, second]) == [first, second]
+    assert CallsAtOnce(of_reply(1, 2)).among([first, second]) == []
+    assert CallsAtOnce([]).among([first, second]) == []
+    assert CallsAtOnce(of_reply(1)).among([first, request(1, start=LATER, try_=2)]) == []
+
+
+def test_requests_beside_each_other_are_at_once_without_any_record() -> None:
+    long, within, after = request(1, ms=400.0), request(2, start=103.1), request(3, start=LATER)
+    assert CallsAtOnce([]).among([after, within, long]) == [long, within]
+
+
+def test_a_count_of_calls_that_one_reply_asked_for_hangs_on_order() -> None:
+    calls = [request(1), request(2, start=LATER)]
+    assert reasons(*calls, *of_reply(1, 1), **armed_set(links="weather", nth=2)) == [
+        "truncate counts calls, and some to weather were made at once"
+    ]
+    assert reasons(*calls, *of_reply(1, 2), **armed_set(links="weather", nth=2)) == []
+
+
+@pytest.mark.parametrize(("replies", "by_order"), [((1, 1), True), ((1, 2), False)])
+def test_a_blast_radius_in_calls_that_one_of_several_used_up_hangs_on_order(
+    replies: tuple[int, int], by_order: bool
+) -> None:
+    said = reasons(request(1, met()), request(2, SPARED, start=LATER), *of_reply(*replies))
+    because = "the blast radius was used up by one of several calls at once: which one is a matter of order"
+    assert said == ([because] if by_order else [])
+
+
+def test_an_episode_out_of_the_radius_hangs_on_no_order() -> None:
+    assert reasons(request(1, SPARED), request(2, SPARED), *of_reply(1, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "by_order"), [("episode.calls", True), ("episode.tokens", False), ("episode.cost", False)]
+)
+def test_a_budget_that_struck_one_of_several_requests_hangs_on_order(budget: str, by_order: bool) -> None:
+    refused = met("quota", id=f"budget:{budget}")
+    said = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
+    because = f"the budget {budget} struck one of several requests at once: which one is a matter of order"
+    assert said == ([because] if by_order else [])
+    assert reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "because"),
+    [
+        ("run.tokens", "slowed requests: which episode meets that is a matter of order"),
+        ("run.time", "goes by the clock, and slowed requests"),
+    ],
+)
+def test_a_budget_of_a_run_that_slows_requests_hangs_on_order(budget: str, because: str) -> None:
+    slowed = met("delay", id=f"budget:{budget}", delay_ms=10.0)
+    [reason] = reasons(request(1, slowed))
+    assert reason.startswith(f"the budget {budget}") and reason.endswith(because)

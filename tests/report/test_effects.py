@@ -1,0 +1,29 @@
+"""What each fault did, as a person reads it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from windtunnel.experiments.effects import FaultEffect
+from windtunnel.report.effects import print_effects
+from windtunnel.stats.differences import paired_difference
+
+
+def drawn(*effects: FaultEffect) -> str:
+    console = Console(file=io.StringIO(), width=110)
+    print_effects(console, effects)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_each_fault_has_a_row_with_its_interval() -> None:
+    success = paired_difference(4, 4, 0, 0)
+    shown = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
+    assert "method  lost         9      9      7        8       4  -50 points [-" in shown
+    assert "n = 8, 1 without an outcome" in shown
+
+
+def test_without_an_outcome_it_is_unknown_and_without_faults_nothing_is_said() -> None:
+    assert "unknown, 2 without an outcome" in drawn(FaultEffect("method", "lost", 2, 2, 2, 2, 0, 0, None))
+    assert drawn() == ""

@@ -1,0 +1,157 @@
+"""An episode as a timeline: what stands in which line, and how it is drawn."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    armed,
+    called,
+    ended,
+    episode,
+    exchange,
+    latency,
+    met,
+    run_started,
+    sent,
+    timeout,
+    tried,
+    world,
+)
+from windtunnel.history.events import Event, ShadowMet, ShadowToxic, StruckReply
+from windtunnel.report.timeline import Timeline, timeline_of
+from windtunnel.report.timeline_text import print_timeline
+
+SENT, LIE = '{"temp": 8.4, "city": "Paris"}', '{"temp": 36.1, "city": "Paris"}'
+CHANGED = met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)
+
+
+def of(*events: Event, **more: Any) -> Timeline:
+    return timeline_of([run_started(1), *episode(*events, **more)], "001")
+
+
+def texts(timeline: Timeline, kind: str) -> list[str]:
+    return [line.text for line in timeline.lines if line.kind == kind]
+
+
+def drawn(timeline: Timeline, *, full: bool = False) -> list[str]:
+    console = Console(file=io.StringIO(), width=100)
+    print_timeline(console, timeline, full=full)
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+def struck(natural: str | None, observed: str | None, **more: Any) -> Event:
+    fields = {"fault": CHANGED, "forwarded": natural is not None, "start": 103.001}
+    return exchange("weather", **fields | {"struck": StruckReply(natural, observed)} | more)
+
+
+def test_a_call_has_its_tries_and_what_the_model_was_told_below_it() -> None:
+    timeline = of(
+        exchange("weather", status=503, fault=met()),
+        tried("weather", status=503, error="http_503"),
+        exchange("weather", try_=2, start=103.1),
+        tried("weather", try_=2, start=103.1),
+        called(SENT, arguments={"city": "Paris"}),
+    )
+    shown = [(line.kind, line.text, line.seen, line.depth) for line in timeline.lines if line.at != 1.0]
+    assert shown[:5] == [
+        ("call", 'get(city="Paris")', "", 0),
+        ("try", "weather  GET /", "http_503", 1),
+        ("fault", "unavailable, seen by the caller", "", 2),
+        ("try", "weather  GET /", "200", 1),
+        ("told", SENT, "", 1),
+    ]
+
+
+def test_times_are_counted_from_the_start_of_the_episode() -> None:
+    assert [line.at for line in of(tried("weather"), called()).lines if line.at] == [1.0, 2.0, 2.0, 3.0, 7.0]
+
+
+def test_both_sides_of_a_struck_reply_are_shown() -> None:
+    timeline = of(struck(SENT, LIE), tried("weather"), called(LIE))
+    assert (texts(timeline, "natural"), texts(timeline, "observed")) == ([SENT], [LIE])
+
+
+@pytest.mark.parametrize(
+    ("event", "natural", "observed"),
+    [
+        pytest.param(struck(None, "{}", status=503), "nothing, it was not asked", "{}", id="not asked"),
+        pytest.param(struck(SENT, None, status=None), SENT, "nothing (read_timeout)", id="lost"),
+        pytest.param(
+            struck(SENT, SENT, fault=replace(CHANGED, delay_ms=300.0)),
+            SENT,
+            "the same, 300 ms later",
+            id="late",
+        ),
+    ],
+)
+def test_what_one_side_did_not_get_is_said(event: Event, natural: str, observed: str) -> None:
+    timeline = of(event, tried("weather", error="read_timeout"))
+    assert (texts(timeline, "natural"), texts(timeline, "observed")) == ([natural], [observed])
+
+
+def test_a_toxic_is_shown_where_it_was_seen_and_by_what_each_side_recorded() -> None:
+    kept = StruckReply(SENT, SENT, toxic=True)
+    lost = [exchange("message", struck=kept), tried("message", error="read_timeout", ms=1000.0)]
+    timeline = of(armed(timeout(ms=0), latency("search")), *lost)
+    assert texts(timeline, "toxic") == [
+        "timeout downstream on message: seen",
+        "nothing crossed: latency on search",
+    ]
+    assert texts(timeline, "fault") == ["toxic timeout downstream: seen by the caller"]
+    assert texts(timeline, "natural") == [SENT]
+    assert texts(timeline, "observed") == ["nothing (read_timeout) after 1000 ms"]
+
+
+def test_what_strikes_in_another_arm_is_a_shadow() -> None:
+    shadow = ShadowToxic("slow", latency("weather"))
+    asked = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
+    timeline = of(replace(armed(), shadows=[shadow]), asked, tried("weather"))
+    assert texts(timeline, "shadow") == [
+        "latency upstream on weather, in the arm slow",
+        "lost, in the arm method",
+    ]
+    assert texts(timeline, "fault") == []
+
+
+def test_effects_answer_and_claim_stand_at_its_end() -> None:
+    timeline = of(
+        tried(), called("{}", link="message"), world(sent()), ended(response="Sent."), expect=ASK_BOB
+    )
+    assert texts(timeline, "effect") == ['message_sent {"to": "Bob", "body": "hi"}']
+    assert texts(timeline, "answer") + texts(timeline, "claim") == ["Sent.", "done"]
+    assert drawn(timeline)[0] == "success  episode 001 of run-1"
+
+
+def test_each_line_fits_and_two_sides_are_drawn_from_where_they_differ() -> None:
+    natural, observed = f"{'a' * 200} {SENT}", f"{'a' * 200} {LIE}"
+    timeline = of(struck(natural, observed), tried("weather"))
+    lines = drawn(timeline)
+    assert max(map(len, lines)) <= 100
+    [left] = [line for line in lines if "natural" in line]
+    [right] = [line for line in lines if "observed" in line]
+    assert left.index("8.4") == right.index("36.1")
+    assert any(natural in line for line in drawn(timeline, full=True))
+
+
+def test_two_sides_in_json_differ_only_where_their_values_do() -> None:
+    timeline = of(struck(SENT.replace(" ", ""), LIE), tried("weather"))
+    left, right = (line for line in drawn(timeline) if "natural" in line or "observed" in line)
+    assert left.index("8.4") == right.index("36.1") and '{"temp":36.1,"city":"Paris"}' in right
+
+
+def test_what_a_server_says_does_nothing_to_the_terminal() -> None:
+    timeline = of(struck("\x1b[2J\nnew line", "{}"), tried("weather"))
+    [line] = [line for line in drawn(timeline) if "natural" in line]
+    assert "\x1b" not in line and line.endswith("new line")
+
+
+def test_an_episode_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ValueError, match="episode 002"):
+        timeline_of([run_started(1), *episode()], "002")

@@ -1,0 +1,88 @@
+"""Turns that a user's function makes from what was said."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from tests.support import PATIENCE_S, until
+from windtunnel.judging.prompt_turns import NextTurn
+from windtunnel.runner.next_turn import TurnMakers
+from windtunnel.subjects.subject import LabFailed, MakeTurn, Said
+
+ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
+
+
+def maker(function: object, most_turns: int = 10) -> MakeTurn:
+    makers = TurnMakers(lambda _: function)  # type: ignore[arg-type, return-value]
+    make_turn = makers.of(NextTurn("user:next_turn", most_turns), PATIENCE_S)
+    assert make_turn is not None
+    return make_turn
+
+
+def test_it_is_made_from_what_was_said_until_it_says_nothing_or_there_are_enough() -> None:
+    made = maker(lambda conversation: f" {conversation[-1]['content']} Why? ", most_turns=2)
+    assert made(ONE_TURN) == "Yes? Why?" and made(ONE_TURN * 2) is None
+    assert maker(lambda _: None)(ONE_TURN) is None
+    assert TurnMakers().of(None, PATIENCE_S) is None
+
+
+def test_nothing_that_it_does_to_the_conversation_changes_what_was_said() -> None:
+    said = [turn.copy() for turn in ONE_TURN]
+    assert maker(lambda conversation: conversation.pop().clear())(said) is None
+    assert said == ONE_TURN
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda _: [][1], "user:next_turn raised IndexError: list index out of range"),
+        (lambda _: 3, "returned 3, where a text or None is wanted"),
+        (lambda _: " ", "returned ' ', where"),
+    ],
+)
+def test_what_it_does_wrong_is_not_the_agents(function: object, problem: str) -> None:
+    with pytest.raises(LabFailed, match=problem):
+        maker(function)(ONE_TURN)
+
+
+def test_one_that_hangs_is_left_to_itself_and_not_asked_again_until_it_has_returned() -> None:
+    go_on = threading.Event()
+    asked: list[object] = []
+
+    def hangs(conversation: object) -> str:
+        asked.append(conversation)
+        go_on.wait(PATIENCE_S)
+        return "Why?"
+
+    makers, before = TurnMakers(lambda _: hangs), sys.stdout
+    hasty, patient = (makers.of(NextTurn("user:next_turn", 10), seconds) for seconds in (0.01, PATIENCE_S))
+    assert hasty is not None and patient is not None
+    with pytest.raises(LabFailed, match=r"has not returned within 0\.01 s \(ATTEMPT_TIME\)"):
+        hasty(ONE_TURN)
+    with pytest.raises(LabFailed, match="still hangs in an earlier turn"):
+        patient(ONE_TURN)
+    assert len(asked) == 1 and sys.stdout is before
+    go_on.set()
+    assert until(lambda: _answer(patient)) == "Why?"
+
+
+def _answer(make_turn: MakeTurn) -> str | None:
+    """What it makes, None as long as it hangs."""
+    try:
+        return make_turn(ONE_TURN)
+    except LabFailed:
+        return None
+
+
+def test_a_module_may_keep_what_belongs_to_one_thread() -> None:
+    threads = set[int]()
+
+    def next_turn(_: object) -> str:
+        threads.add(threading.get_ident())
+        return "Why?"
+
+    make_turn = maker(next_turn)
+    assert make_turn(ONE_TURN) == make_turn(ONE_TURN) and len(threads) == 1

@@ -1,0 +1,93 @@
+"""Budgets: read from a file or a text, kept in the settings; what is wrong is named first."""
+
+from __future__ import annotations
+
+import pytest
+
+from windtunnel.settings.budgets import Budget, EpisodeBudget, load_budgets, with_pool, without_pool
+from windtunnel.settings.configuration import load_configuration
+from windtunnel.settings.settings import Settings, SettingsError
+from windtunnel.settings.sources import Source, merge_sources
+
+TEXT = """
+episode:
+  {tokens: 10000, cost: 1.00, calls: 100, requests_a_minute: 60, concurrent: 5, time: 60s, memory: 512MB}
+run: {cost: 5.00, time: 5 min}
+warn_at: 70 %
+mode: degrading
+"""
+PRICES = "m: {input: 1, output: 1}\n"
+
+
+def settings(given: str, prices: str = PRICES) -> Settings:
+    return merge_sources([Source("environment", {"budgets": given, "prices": prices})])
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_budgets_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
+    file = tmp_path / "budgets.yaml"
+    file.write_text(TEXT)
+    text = settings(str(file) if as_file else TEXT).budgets
+    budgets = load_budgets(text)
+    assert budgets.episode == EpisodeBudget(
+        tokens=10000, cost=1.0, calls=100, requests_a_minute=60, concurrent=5, time=60.0, memory=512_000_000
+    )
+    assert (budgets.run, budgets.warn_at) == (Budget(cost=5.0, time=300.0), 0.7)
+    assert settings(text).budgets == text and Settings(seed=1, budgets=text).budgets == text
+
+
+def test_without_any_there_are_none():
+    assert load_budgets(Settings(seed=1).budgets) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "names no budget"),
+        ("episode: {token: 1}\n", "episode.token: no such key; did you mean 'tokens'?"),
+        ("episode: {calls: 1}\nmodus: hard\n", "modus: no such key; did you mean 'mode'?"),
+        ("run: {memory: 1GB}\n", "run.memory: no such key"),
+        ("episode: {time: 5 parsec}\n", "episode.time: must be a number and one of ms, s, min, h"),
+        ("episode: {memory: 5 kB}\n", "episode.memory: "),
+        ("episode: {tokens: true}\n", "episode.tokens: "),
+        ("episode: {cost: 0}\n", "episode.cost: "),
+        ("run: {calls: 3}\nmode: soft\n", "mode: Input should be 'hard', 'degrading' or 'end'"),
+        ("run: {calls: 3}\nwarn_at: 120 %\n", "warn_at: "),
+        ("/no/such/file", "/no/such/file: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_named(text, said):
+    with pytest.raises(SettingsError) as error:
+        settings(text)
+    assert str(error.value).startswith("environment: BUDGETS: ") and said in str(error.value)
+
+
+def test_a_budget_of_cost_needs_prices():
+    with pytest.raises(SettingsError, match="a budget of cost needs PRICES"):
+        settings("run: {cost: 1}\n", prices="")
+
+
+def test_at_a_tool_nobody_pays_for_tokens():
+    budgets = load_budgets(settings(TEXT + "links: all\n").budgets)
+    assert budgets.at_gateway(of_model=False)["run"] == Budget(time=300.0)
+    assert budgets.at_gateway(of_model=False)["episode"] == Budget(
+        calls=100, requests_a_minute=60, concurrent=5
+    )
+    assert load_budgets(settings(TEXT).budgets).at_gateway(of_model=False) == {}
+
+
+def test_a_pool_is_given_once():
+    pooled = with_pool(settings(TEXT).budgets, "arm-1")
+    assert load_budgets(pooled).pool == load_budgets(with_pool(pooled, "arm-2")).pool == "arm-1"
+    assert without_pool(pooled) == settings(TEXT).budgets
+    for text in ("", settings("episode: {calls: 1}\n").budgets):  # nothing of it is shared
+        assert with_pool(text, "arm-1") == without_pool(text) == text
+
+
+def test_a_budget_of_cost_needs_the_price_of_the_scripted_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    budgets = {"budgets": '{"episode": {"cost": 1}}'}
+    with pytest.raises(SettingsError, match="PRICES has none of scripted-diligent"):
+        load_configuration({}, {**budgets, "prices": PRICES})
+    priced = PRICES.replace("m:", "scripted-diligent:")
+    assert load_configuration({}, {**budgets, "prices": priced}).settings.budgets

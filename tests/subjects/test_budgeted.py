@@ -1,0 +1,199 @@
+"""Subjects that their budgets end: each kind is ended for good, says why, and is not asked again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.subjects.wired import Wired, alive, pid_in
+from tests.support import PATIENCE_S, until
+from tests.upstream import FREE
+from windtunnel.core.identity import Identity
+from windtunnel.core.sockets import address_of, bind
+from windtunnel.history.events import AttemptEnded, BudgetSpent, BudgetUnknown, BudgetWarned, Event
+from windtunnel.history.reader import Tail
+from windtunnel.history.writer import Writer, history_file
+from windtunnel.runner.attempts import worth_another
+from windtunnel.settings.budgets import load_budgets
+from windtunnel.subjects.budgeted import BUDGET_SPENT, budgeted
+from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult
+
+pytestmark = pytest.mark.slow
+
+PYTHON = json.dumps(sys.executable)
+# holds some 200 MB, then waits
+HOG = "import os, time; open('pid', 'w').write(str(os.getpid())); data = b'x' * 200_000_000; time.sleep(600)"
+CALLABLE = f"def answer(prompt):\n    exec({HOG!r})"
+SERVICE = f"""
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Agent(BaseHTTPRequestHandler):
+    def do_POST(self):
+        exec({HOG!r})
+
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Agent).serve_forever()
+"""
+MEMORY = '{"episode": {"memory": 100000000}}'
+TIME = '{"episode": {"time": 0.4}}'
+END = '{"episode": {"tokens": 10}, "mode": "end"}'
+
+
+class Flight:
+    """Attempts of one run under budgets, as the runner makes them."""
+
+    def __init__(self, wired: Wired, budgets: str) -> None:
+        self.wired = wired
+        self.budgets = budgets
+        self.gateway = history_file(wired.folder / "logs", "run-1", "gateway", 0)
+
+    def limited(self, subject: Callable[[str, AttemptContext], SubjectResult]) -> Any:
+        return budgeted(subject, load_budgets(self.budgets), Tail(self.gateway))  # type: ignore[arg-type]
+
+    def ask(self, yaml: str) -> SubjectResult:
+        with self.wired.subject(yaml) as subject:
+            return self.limited(subject)("the prompt", self.context())
+
+    def context(self, episode: str = "episode", attempt: int = 1) -> AttemptContext:
+        context = self.wired.context(attempt, attempt_time=PATIENCE_S)
+        return replace(context, identity=Identity("run-1", episode, attempt))
+
+    def write(self, *events: Event) -> None:
+        writer = Writer(self.gateway)
+        for event in events:
+            writer.write(event)
+        writer.close()
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.wired.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def wired(tmp_path: Path) -> Wired:
+    return Wired(tmp_path)
+
+
+def assert_ended_by(result: SubjectResult, budget: str) -> None:
+    assert (result.ended_by, result.error_type) == ("limit", BUDGET_SPENT), result
+    assert result.error is not None and f"the budget {budget} is used up" in result.error
+
+
+@pytest.mark.parametrize("kind", ["command", "python", "service"])
+def test_a_process_that_takes_too_much_memory_is_ended(wired: Wired, kind: str) -> None:
+    with bind(FREE) as listener:
+        url = f"http://{address_of(listener)}"
+    wired.file("hog.py", {"command": HOG, "python": CALLABLE, "service": SERVICE}[kind])
+    service = {"service": [sys.executable, "hog.py", url.rpartition(":")[2]], "url": url, "answer": "text"}
+    yaml = {
+        "command": f"{{command: [{PYTHON}, hog.py], folder: .}}",
+        "python": '{python: "hog:answer"}',
+        "service": json.dumps(service),
+    }[kind]
+    flight = Flight(wired, MEMORY)
+    assert_ended_by(flight.ask(yaml), "episode.memory")
+    [spent], [warned] = flight.told(BudgetSpent), flight.told(BudgetWarned)
+    assert spent.used >= spent.limit == 100_000_000 and spent.ends and warned.limit == 100_000_000
+    pid = pid_in(next(wired.folder.rglob("pid")))
+    until(lambda: not alive(pid), "its end")
+
+
+def test_what_stays_up_is_started_again_for_the_next_episode(wired: Wired) -> None:
+    wired.file("hog.py", f"def answer(prompt):\n    if prompt != 'small': exec({HOG!r})\n    return prompt")
+    flight = Flight(wired, MEMORY)
+    with wired.subject('{python: "hog:answer"}') as subject:
+        limited = flight.limited(subject)
+        assert_ended_by(limited("large", flight.context("first")), "episode.memory")
+        assert limited("small", flight.context("second")).response == "small"
+
+
+def test_one_that_takes_less_is_left_alone(wired: Wired) -> None:
+    flight = Flight(wired, '{"episode": {"memory": "8GiB"}}')
+    assert flight.ask("{command: [cat]}").response == "the prompt"
+    assert not wired.events
+
+
+def test_where_the_memory_cannot_be_read_it_is_said(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    flight = Flight(wired, MEMORY)
+    assert flight.ask("{command: [cat]}").response == "the prompt"
+    assert [(event.budget, event.why) for event in flight.told(BudgetUnknown)] == [
+        ("episode.memory", "no_memory")
+    ]
+
+
+def test_the_time_of_an_episode_is_that_of_all_its_attempts(wired: Wired) -> None:
+    flight = Flight(wired, TIME)
+    given: list[float] = []
+
+    def subject(prompt: str, context: AttemptContext) -> SubjectResult:
+        given.append(context.settings.attempt_time)
+        return SubjectResult("empty")
+
+    limited = flight.limited(subject)
+    for episode, attempt in (("a", 1), ("a", 2), ("b", 1)):
+        limited("the prompt", flight.context(episode, attempt))
+    first, second, of_other = given
+    assert second < first == of_other == 0.4
+
+
+def test_an_episode_whose_time_is_used_up_ends(wired: Wired) -> None:
+    flight = Flight(wired, TIME)
+    assert_ended_by(flight.ask("{command: [sleep, '600']}"), "episode.time")
+    [spent] = flight.told(BudgetSpent)
+    assert (spent.budget, spent.limit, spent.ends) == ("episode.time", 0.4, True)
+
+
+def test_a_limit_that_comes_before_is_not_the_budgets(wired: Wired) -> None:
+    flight = Flight(wired, '{"episode": {"time": 600}}')
+    result = flight.limited(lambda prompt, context: SubjectResult("limit", error_type="LimitReached"))(
+        "the prompt", flight.context()
+    )
+    assert result.error_type == "LimitReached" and not wired.events
+
+
+@pytest.mark.parametrize(
+    ("place", "ends", "ended"),
+    [(("episode", 1), True, True), (("episode", 1), False, False), (("other", 1), True, False)],
+    ids=["its own", "one that only refuses", "another's"],
+)
+def test_a_budget_that_the_gateway_has_seen_used_up_ends_it(
+    wired: Wired, place: tuple[str, int], ends: bool, ended: bool
+) -> None:
+    flight = Flight(wired, END)
+    flight.write(BudgetSpent(1.0, *place, "episode.tokens", 12, 10, ends))
+    if not ended:
+        assert flight.ask("{command: [cat]}").response == "the prompt"
+        return
+    assert_ended_by(flight.ask("{command: [sleep, '600']}"), "episode.tokens")
+    assert not wired.events  # the gateway has recorded it
+
+
+def test_where_the_gateways_record_cannot_be_read_the_lab_has_failed(wired: Wired) -> None:
+    flight = Flight(wired, END)
+    flight.gateway.parent.mkdir(parents=True)
+    flight.gateway.write_text("no event\n")
+    with pytest.raises(LabFailed, match=r"its budgets could not be watched: .*gateway-0\.jsonl:1: no event"):
+        flight.ask("{command: [cat]}")
+
+
+def test_a_subject_in_this_process_is_told_and_can_end_by_itself(wired: Wired) -> None:
+    flight = Flight(wired, END)
+
+    def subject(prompt: str, context: AttemptContext) -> SubjectResult:
+        assert not context.budget_spent()
+        flight.write(BudgetSpent(1.0, "episode", 1, "episode.tokens", 12, 10, True))
+        until(context.budget_spent, "the budget")
+        raise RuntimeError("ended by itself")
+
+    assert_ended_by(flight.limited(subject)("the prompt", flight.context()), "episode.tokens")
+
+
+def test_no_further_attempt_follows() -> None:
+    ended = AttemptEnded("e", 1, 1.0, 2.0, 1.0, "limit", None, "", "LimitReached", "")
+    assert worth_another(ended) and not worth_another(replace(ended, error_type=BUDGET_SPENT))

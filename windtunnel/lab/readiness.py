@@ -1,0 +1,58 @@
+"""Waiting until the processes of a lab answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import requests
+
+from windtunnel.core.sockets import Address
+from windtunnel.lab.lab_processes import LabError
+
+# patience for a busy machine: a process that ends is noticed at once
+READY_BOUND_S = 60.0
+# the system accepts a connection before its process runs: until then Ctrl-C waits for the question to end
+_POLL_BOUND_S = 0.5
+
+
+def wait_until(
+    poll: Callable[[], bool | None], check: Callable[[], None], cancelled: Callable[[], bool]
+) -> bool:
+    """Calls ``poll`` until it answers, and ``check`` in between, which raises ``LabError`` if a process ends.
+
+    Raises ``LabError`` if it takes too long, ``KeyboardInterrupt`` once it is ``cancelled``.
+    """
+    end = time.monotonic() + READY_BOUND_S
+    while (answer := poll()) is None:
+        check()
+        if cancelled():
+            raise KeyboardInterrupt
+        if time.monotonic() > end:
+            raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s")
+        time.sleep(0.01)
+    return answer
+
+
+def local_session() -> requests.Session:
+    """A session that no proxy of the surroundings comes into."""
+    session = requests.Session()
+    session.trust_env = False
+    return session
+
+
+def answers(session: requests.Session, url: str) -> bool:
+    """Whether something answers there, and well."""
+    try:
+        return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def proxies_of(session: requests.Session, manager: Address) -> dict[str, Address] | None:
+    """The addresses of the proxies that a manager has made, by link; None while it does not say them."""
+    try:
+        status = session.get(manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
+    except (requests.RequestException, ValueError):
+        return None
+    return {link: Address.parse(text) for link, text in status["proxies"].items()}
