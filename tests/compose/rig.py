@@ -67,9 +67,10 @@ def free_port() -> int:
     Compose takes the port some seconds later: a port that the system hands to clients may be gone by then.
     """
     for _ in range(ATTEMPTS_AT_A_PORT):
+        port = random.SystemRandom().randrange(*NO_CLIENTS_PORTS)
         try:
-            with socket.create_server(("127.0.0.1", random.SystemRandom().randrange(*NO_CLIENTS_PORTS))) as listener:
-                return int(listener.getsockname()[1])
+            with socket.create_server(("127.0.0.1", port)):
+                return port
         except OSError:
             continue
     raise RuntimeError(f"no free port among {ATTEMPTS_AT_A_PORT} of {NO_CLIENTS_PORTS}")

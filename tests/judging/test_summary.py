@@ -196,6 +196,24 @@ def test_a_budget_that_could_not_be_counted_is_remarked_on():
     )
 
 
+@pytest.mark.parametrize(
+    ("budgets", "kind", "counted"),
+    [
+        ('{"episode": {"calls": 9}, "links": "tools"}', "tool", "episode.calls"),
+        ('{"episode": {"calls": 9}}', "model", "episode.calls"),
+        ('{"run": {"tokens": 9}, "episode": {"calls": 9}, "links": "all"}', "model", "run.tokens"),
+    ],
+)
+def test_a_budget_that_had_nothing_to_count_is_remarked_on(budgets, kind, counted):
+    calls = {"tool": exchange(), "model": exchange("model")}
+    said = f"no request went to a {kind}, so that nothing was counted for {counted}"
+    without = [call for place, call in calls.items() if place != kind]
+    assert said in summarise(run([*GOOD, *without], budgets=budgets)).remarks
+    assert not any(
+        "counted" in remark for remark in summarise(run([*GOOD, *calls.values()], budgets=budgets)).remarks
+    )
+
+
 def test_an_opaque_subject_is_not_reproducible():
     started, *events = run(episode(expect={}))
     links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]

@@ -53,6 +53,8 @@ def test_without_any_there_are_none():
         ("episode: {cost: 0}\n", "episode.cost: "),
         ("run: {calls: 3}\nmode: soft\n", "mode: Input should be 'hard', 'degrading' or 'end'"),
         ("run: {calls: 3}\nwarn_at: 120 %\n", "warn_at: "),
+        ("run: {calls: 3}\npool: ../another\n", "pool: String should match pattern"),
+        ("run: {calls: 3}\nlinks: model\n", "links: Input should be 'models', 'tools' or 'all'"),
         ("/no/such/file", "/no/such/file: cannot be read"),
     ],
 )

@@ -28,6 +28,7 @@ from windtunnel.judging.rates import Rate, Share, rate_of_first_attempts, rate_p
 from windtunnel.judging.remarks import remarks
 from windtunnel.judging.reproducible import obstacles
 from windtunnel.judging.usage import ModelUsage, model_usage
+from windtunnel.settings.budgets import load_budgets
 from windtunnel.stats.intervals import percentile
 
 
@@ -167,7 +168,11 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
         not_reproducible_because=obstacles(judgement, events),
-        remarks=[*remarks(judgement, torn, refused), *faults.remarks(), *budget_remarks(events)],
+        remarks=[
+            *remarks(judgement, torn, refused),
+            *faults.remarks(),
+            *budget_remarks(events, load_budgets(str(started.settings.get("budgets", "")))),
+        ],
         differences=judgement.differences,
         went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=findings_in(events),
