@@ -18,7 +18,7 @@ from windtunnel.experiments.arms import PlannedArm, plan_experiment
 from windtunnel.experiments.engine import Cockpit, FlyArm
 from windtunnel.experiments.experiment_file import load_experiment
 from windtunnel.experiments.flying import FlownExperiment, fly_experiment, judged_again
-from windtunnel.experiments.saved import SavedExperiment, last_flight_of, save
+from windtunnel.experiments.saved import SavedExperiment, save
 from windtunnel.lab.rollback import VERIFIED
 from windtunnel.lab.toxiproxy import Choice
 
@@ -120,12 +120,3 @@ def test_a_limit_leaves_the_rest_to_a_resume(tmp_path: Path) -> None:
 
 def fly_because(saved: SavedExperiment) -> str:
     return str(judged_again(saved).as_json()["because"])
-
-
-def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
-    logs = saved.plan.configuration.logs
-    assert last_flight_of(logs, "On paper") is None
-    fly(saved, PaperEngine())
-    last = last_flight_of(logs, "On paper")
-    assert last is not None and (last.experiment_id, last.episodes) == (saved.experiment_id, 6)
-    assert last_flight_of(logs, "Another") is None

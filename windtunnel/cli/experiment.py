@@ -34,7 +34,8 @@ from windtunnel.experiments.experiment_file import (
 from windtunnel.experiments.flying import FlownExperiment, fly_experiment
 from windtunnel.experiments.local_engine import LocalEngine
 from windtunnel.experiments.obstacles import obstacles_in
-from windtunnel.experiments.saved import SavedExperiment, last_flight_of, load_saved, save
+from windtunnel.experiments.saved import SavedExperiment, load_saved, save
+from windtunnel.experiments.shelf import last_flight_of
 from windtunnel.judging.summary import summarise
 from windtunnel.lab.process import print_to_stderr
 from windtunnel.lab.toxiproxy import choose_toxiproxy

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from windtunnel.cli.experiment import environ_of
-from windtunnel.experiments.saved import saved_ids, shown_of
+from windtunnel.experiments.shelf import saved_ids, shown_of
 from windtunnel.report.plain_table import table_lines, width_of
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from windtunnel.core.spelling import nearest
 from windtunnel.core.user_errors import InputError
 from windtunnel.experiments.arm_history import read_arm
-from windtunnel.experiments.saved import SavedExperiment, load_saved, saved_ids
+from windtunnel.experiments.saved import SavedExperiment, load_saved
+from windtunnel.experiments.shelf import saved_ids
 from windtunnel.history.events import EpisodeStarted, Event
 from windtunnel.history.reader import HistoryError, latest_run, read_run
 from windtunnel.judging.summary import Summary, summarise

@@ -10,7 +10,8 @@ from windtunnel.core.spelling import nearest
 from windtunnel.core.user_errors import InputError
 from windtunnel.experiments.arms import ExperimentPlan, between_controls
 from windtunnel.experiments.recorded import open_recording
-from windtunnel.experiments.saved import load_saved, saved_ids
+from windtunnel.experiments.saved import load_saved
+from windtunnel.experiments.shelf import saved_ids
 from windtunnel.judging.prompts import Prompt
 
 

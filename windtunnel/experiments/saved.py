@@ -23,6 +23,7 @@ from windtunnel.experiments.episode_facts import RunFacts, views_in
 from windtunnel.experiments.experiment import CONTROL, Experiment
 from windtunnel.experiments.facts_file import read_facts
 from windtunnel.experiments.measures import measures_of
+from windtunnel.experiments.shelf import PLAN, VERDICT, saved_ids
 from windtunnel.experiments.verdict import FlownArm, judge_experiment
 from windtunnel.history.reader import read_run
 from windtunnel.judging.judge import judge_run
@@ -32,7 +33,7 @@ from windtunnel.lab.rollback import VERIFIED
 from windtunnel.links.wiring import lab_wiring, wiring_of
 from windtunnel.settings.configuration import load_configuration
 
-_PLAN, _PROMPTS, _VERDICT, _END, _FACTS = "plan.json", "prompts.json", "verdict.json", "end.json", "facts"
+_PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,6 @@ class FlightEnd:
     aborted: str = ""
     limited: str = ""
     rollback: str = ""
-
-
-@dataclass(frozen=True)
-class FlightCost:
-    """What the last flight of an experiment took, for so many episodes and side by side on so many lanes."""
-
-    experiment_id: str
-    seconds: float
-    episodes: int
-    workers: int
 
 
 @dataclass(frozen=True)
@@ -184,7 +175,7 @@ class SavedExperiment:
         (self.folder / _END).unlink(missing_ok=True)
 
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
-        _write_json(self.folder / _VERDICT, verdict)
+        _write_json(self.folder / VERDICT, verdict)
 
     def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
         """What became of the arm's assertions."""
@@ -235,7 +226,7 @@ def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
     experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
     wiring = plan.configuration.wiring.dump()
     planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-    _write_json(saved.folder / _PLAN, planned)
+    _write_json(saved.folder / PLAN, planned)
     return saved
 
 
@@ -248,7 +239,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         raise InputError(f"{logs / 'experiments'}: there is no experiment {experiment_id}")
     folder = logs / "experiments" / experiment_id
     try:
-        data = json.loads((folder / _PLAN).read_text(encoding="utf-8"))
+        data = json.loads((folder / PLAN).read_text(encoding="utf-8"))
         wiring = wiring_of(data["wiring"]) if data["wiring"] else lab_wiring()
         configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
         arms = [
@@ -266,43 +257,11 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / _PLAN}: cannot be read: {error}") from None
+        raise InputError(f"{folder / PLAN}: cannot be read: {error}") from None
     prompts = load_prompts(folder / _PROMPTS, links=wiring.links)
     subject = str(data.get("subject", ""))
     plan = ExperimentPlan(experiment, configured[0], tuple(prompts.entries), tuple(arms), subject)
     return SavedExperiment(folder, plan)
-
-
-def saved_ids(logs: Path) -> list[str]:
-    """Of all experiments there, in the order in which they were begun."""
-    return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{_PLAN}"))
-
-
-def last_flight_of(logs: Path, title: str) -> FlightCost | None:
-    """What the last experiment of that title took; None if nothing is known of any there."""
-    for experiment_id in reversed(saved_ids(logs)):
-        folder = logs / "experiments" / experiment_id
-        try:
-            verdict = json.loads((folder / _VERDICT).read_text(encoding="utf-8"))
-            if verdict["title"] == title and verdict["flight"]["episodes"]:
-                return FlightCost(experiment_id, **verdict["flight"])
-        except (OSError, ValueError, KeyError, TypeError):  # of another version, or broken off
-            continue
-    return None
-
-
-def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
-    """Its verdict and its title, as they were written; ``none yet`` for one that came to no verdict."""
-    folder = logs / "experiments" / experiment_id
-    try:
-        title = str(json.loads((folder / _PLAN).read_text(encoding="utf-8"))["experiment"]["title"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return "unreadable", f"{_PLAN}: {error}"
-    try:
-        verdict = json.loads((folder / _VERDICT).read_text(encoding="utf-8"))["verdict"]
-    except (OSError, ValueError, KeyError, TypeError):  # it was killed before it wrote, or while it did
-        verdict = None
-    return str(verdict or "none yet"), title
 
 
 def _write_json(path: Path, value: Any) -> None:

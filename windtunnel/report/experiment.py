@@ -12,7 +12,7 @@ from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
 from windtunnel.experiments.assertions.registry import statement_of
 from windtunnel.experiments.flying import FlownExperiment
 from windtunnel.experiments.measures import BUDGET_STRIKES, percent_of
-from windtunnel.experiments.saved import FlightCost
+from windtunnel.experiments.shelf import FlightCost
 from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
 from windtunnel.faults.sets.canonical import read_canonical

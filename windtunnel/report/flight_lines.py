@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from windtunnel.experiments.arms import ExperimentPlan
 from windtunnel.experiments.safety import spared_episodes
-from windtunnel.experiments.saved import FlightCost
+from windtunnel.experiments.shelf import FlightCost
 from windtunnel.experiments.verdict import FlownArm
 from windtunnel.report.tables import one_line
 

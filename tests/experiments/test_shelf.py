@@ -1,0 +1,36 @@
+"""What is told of the experiments that lie there, whether they came to an end or can be read at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.test_flying import PaperEngine, fly, planned
+from windtunnel.experiments.saved import SavedExperiment
+from windtunnel.experiments.shelf import last_flight_of, saved_ids, shown_of
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> SavedExperiment:
+    return planned(tmp_path)
+
+
+def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
+    logs = saved.plan.configuration.logs
+    assert last_flight_of(logs, "On paper") is None
+    fly(saved, PaperEngine())
+    last = last_flight_of(logs, "On paper")
+    assert last is not None and (last.experiment_id, last.episodes) == (saved.experiment_id, 6)
+    assert last_flight_of(logs, "Another") is None
+
+
+def test_each_is_listed_with_its_verdict_also_one_that_has_none(saved: SavedExperiment) -> None:
+    logs, own = saved.plan.configuration.logs, saved.experiment_id
+    assert saved_ids(logs) == [own] and shown_of(logs, own) == ("none yet", "On paper")
+    fly(saved, PaperEngine())
+    assert shown_of(logs, own) == ("unknown", "On paper")  # no fault was met
+    (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
+    assert shown_of(logs, own) == ("none yet", "On paper") and last_flight_of(logs, "On paper") is None
+    (saved.folder / "plan.json").write_text("{", encoding="utf-8")
+    assert saved_ids(logs) == [own] and shown_of(logs, own)[0] == "unreadable"
