@@ -27,8 +27,8 @@ from bench.load import load_average
 from windtunnel.core.sockets import Address
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.settings.configuration import load_configuration
 
 _HOST = "bench.test"

@@ -17,8 +17,8 @@ from windtunnel.history.events import AttemptEnded, Exchange
 from windtunnel.judging.prompts import load_prompts
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.runner.flight import Flight, fly
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import load_configuration

@@ -17,8 +17,8 @@ from tests.e2e.flight import in_folder
 from tests.support import PATIENCE_S, ROOT
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.settings.configuration import load_configuration
 
 SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.upstream import Upstream, requests_of
 from windtunnel.core.user_errors import InputError
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.links.world_spec import HookSpec, WorldSpec
 from windtunnel.runner.world_probe import HookFailed, WorldProbe, run_hook
 

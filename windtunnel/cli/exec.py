@@ -23,9 +23,9 @@ from windtunnel.judging.calls import calls_by_link
 from windtunnel.judging.findings.past_the_lab import PAST_THE_LAB
 from windtunnel.judging.summary import summarise
 from windtunnel.links.recorded_wiring import recorded_wiring
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.subject_spec import PROMPT, CommandSpec
 from windtunnel.links.wiring import Wiring, build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.report.calls import calls_table
 from windtunnel.report.reproduce import EXEC
 from windtunnel.report.terminal import plain_console

@@ -14,7 +14,7 @@ from windtunnel.experiments.experiment import Arm, Baseline, Experiment
 from windtunnel.experiments.limits import Spending
 from windtunnel.experiments.matrix import Matrix, expanded
 from windtunnel.experiments.safety import BlastRadius, Safety
-from windtunnel.links.wiring_file import SpecFile, read_spec_file
+from windtunnel.links.spec_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import SpecFile
+from windtunnel.links.spec_file import SpecFile
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
 _PORT = re.compile(r":[0-9]{1,5}")

@@ -16,7 +16,7 @@ from windtunnel.links.found import is_model_host
 from windtunnel.links.intercept_spec import check_hosts
 from windtunnel.links.link import HTTP, LAB, SCRIPTED, STDIO, Link
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import Place, SpecFile
+from windtunnel.links.spec_file import Place, SpecFile
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -16,7 +16,7 @@ from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_yaml import short_repr
 from windtunnel.core.user_errors import InputError
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import Place, SpecFile
+from windtunnel.links.spec_file import Place, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
 # a word in braces, which a shell's ${variable} is not

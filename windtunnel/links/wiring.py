@@ -26,8 +26,8 @@ from windtunnel.links.link import LAB
 from windtunnel.links.link_spec import LinkSpec, link_of
 from windtunnel.links.links import Links
 from windtunnel.links.spec import Spec
+from windtunnel.links.spec_file import SpecFile, read_spec_file
 from windtunnel.links.subject_spec import SubjectSpec, check_subject
-from windtunnel.links.wiring_file import SpecFile, read_spec_file
 from windtunnel.links.world_spec import WorldSpec, check_world
 
 MOST_LINKS = 64

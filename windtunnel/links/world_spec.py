@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from windtunnel.core.sockets import is_loopback
 from windtunnel.links.spec import Spec
-from windtunnel.links.wiring_file import SpecFile
+from windtunnel.links.spec_file import SpecFile
 
 POSTGRESQL = ("postgresql", "postgres")
 _KINDS = ("http", "command", "sql", "python")

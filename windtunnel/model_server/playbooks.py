@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from windtunnel.dialects.json_values import as_list, as_object
-from windtunnel.links.wiring_file import read_spec_file
+from windtunnel.links.spec_file import read_spec_file
 from windtunnel.model_server.answer import RESULTS, Finding, PlannedCall, Step, Value, made_up_number, scalars
 from windtunnel.model_server.language import PATTERNS, SLOTS, UNREADABLE, bare, read_slot
 

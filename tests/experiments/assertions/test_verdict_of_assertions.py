@@ -22,7 +22,7 @@ from windtunnel.experiments.verdict import judge_experiment
 from windtunnel.history.events import Event
 from windtunnel.history.reader import read_history
 from windtunnel.judging.judge import judge_episode
-from windtunnel.links.wiring_file import SpecFile
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.report.junit import junit
 
 

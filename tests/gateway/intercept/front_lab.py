@@ -21,8 +21,8 @@ from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
+from windtunnel.links.spec_file import SpecFile
 from windtunnel.links.wiring import build_wiring
-from windtunnel.links.wiring_file import SpecFile
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings

@@ -38,7 +38,7 @@ from windtunnel.experiments.assertions.request_counts import (
 )
 from windtunnel.experiments.assertions.tokens import MaxTokens, MaxTokensIn, MaxTokensOut, NoTokenBurst
 from windtunnel.experiments.assertions.tool_calls import ToolsInOrder, ToolWasCalled
-from windtunnel.links.wiring_file import known_keys
+from windtunnel.links.spec_file import known_keys
 
 ASSERTIONS: tuple[type[Assertion], ...] = (
     Completes,
