@@ -214,7 +214,7 @@ def _record(call: Call, route: Route, seen: _Seen) -> None:
             try_=identity.try_,
             start=seen.start,
             end=time.time(),
-            ms=(time.perf_counter() - seen.clock) * 1000,
+            ms=round((time.perf_counter() - seen.clock) * 1000, 3),
             timeout_ms=_timeout(call, route) * 1000,
             status=seen.status,
             error=seen.error,

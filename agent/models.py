@@ -93,7 +93,7 @@ class _Try:
         self._recorded = True
         failed = f"http_{self.status}" if self.status is not None and self.status >= 400 else None
         name = type(error).__name__ if error else failed
-        context, ms = self.attempt.context, (time.perf_counter() - self.start) * 1000
+        context, ms = self.attempt.context, round((time.perf_counter() - self.start) * 1000, 3)
         identity = context.identity
         context.record(
             ModelCall(

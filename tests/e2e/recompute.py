@@ -19,6 +19,21 @@ import numpy
 TOOLS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 NOT_IN_RATE = ("invalid", "unjudged")
 Event = dict[str, Any]
+# what a line leaves out, of the fields that are read here: docs/history.md
+USUAL: dict[str, Event] = {
+    "attempt_armed": {"toxics": []},
+    "episode_judged": {"faults": []},
+    "exchange": {
+        "try_": 1,
+        "request_complete": True,
+        "faults": [],
+        "tokens_in": None,
+        "tokens_out": None,
+        "first_token_ms": None,
+    },
+    "model_call": {"try_": 1, "error": None},
+    "tool_try": {"try_": 1, "error": None, "route": "proxy"},
+}
 RowName = tuple[int, str, str, str]  # configuration, entry, source; and the kind of what has no entry
 
 
@@ -27,7 +42,7 @@ class Recomputed:
 
     def __init__(self, folder: Path) -> None:
         lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
-        self.events: list[Event] = [json.loads(line) for line in lines]
+        self.events = [_whole(json.loads(line)) for line in lines]
         [self.started] = self.of("run_started")
         [self.finished] = self.of("run_finished")
         self.verdicts = {verdict["episode"]: verdict for verdict in self.of("episode_judged")}
@@ -189,6 +204,10 @@ class Recomputed:
         if entry is None:
             return sum(exchange["link"] in TOOLS for exchange in whole)
         return sum(_chooses(entry, exchange) for exchange in whole)
+
+
+def _whole(event: Event) -> Event:
+    return {**USUAL.get(event["event"], {}), **event}
 
 
 def _chooses(entry: Event, exchange: Event) -> bool:

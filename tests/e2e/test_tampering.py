@@ -102,7 +102,7 @@ def removes(file: str, event: str) -> Callable[[Run], None]:
 
 
 def report_failed(record: dict[str, Any]) -> bool:
-    return bool(record["report"] and record["report"]["status"] == "failed")
+    return bool(record.get("report") and record["report"]["status"] == "failed")
 
 
 def take_out_an_episode(run: Run) -> None:
@@ -142,7 +142,7 @@ EDITS: dict[str, Callable[[Run], None]] = {
         AGENT, "attempt_ended", lambda record: record["report"].update(status="done"), report_failed
     ),
     "agent-0 world_read one effect taken out": alters(
-        AGENT, "world_read", lambda record: record["effects"].pop(), lambda record: record["effects"]
+        AGENT, "world_read", lambda record: record["effects"].pop(), lambda record: record.get("effects")
     ),
     "agent-0 episode_started expect emptied": alters(AGENT, "episode_started", empty_the_oracle),
     "agent-0 episode_judged outcome changed to success": alters(AGENT, "episode_judged", call_it_success),
@@ -150,13 +150,13 @@ EDITS: dict[str, Callable[[Run], None]] = {
     "agent-0 tool_try ms changed": alters(AGENT, "tool_try", lambda record: record.update(ms=1.0)),
     "gateway-0 exchange deleted (its try is still there)": removes(GATEWAY, "exchange"),
     "gateway-0 exchange its faults emptied": alters(
-        GATEWAY, "exchange", lambda record: record["faults"].clear(), lambda record: record["faults"]
+        GATEWAY, "exchange", lambda record: record["faults"].clear(), lambda record: record.get("faults")
     ),
     "gateway-0 exchange injected true -> false, with a reason": alters(
         GATEWAY,
         "exchange",
         lambda record: record["faults"][0].update(injected=False, why_not="client_left"),
-        lambda record: record["faults"],
+        lambda record: record.get("faults"),
     ),
     "all every line of one episode taken out": take_out_an_episode,
     "agent-0 run_started seed changed": alters(AGENT, "run_started", lambda record: record.update(seed=99)),
@@ -164,7 +164,7 @@ EDITS: dict[str, Callable[[Run], None]] = {
         AGENT, "run_started", lambda record: record["settings"].update(toxic_prob=0.9)
     ),
     "agent-0 attempt_armed toxics emptied": alters(
-        AGENT, "attempt_armed", lambda record: record["toxics"].clear(), lambda record: record["toxics"]
+        AGENT, "attempt_armed", lambda record: record["toxics"].clear(), lambda record: record.get("toxics")
     ),
     "agent-0 tool_try line doubled": double_a_try,
     "agent-0 a line that is no JSON": lambda run: run.put(AGENT, 3, b"no JSON at all"),

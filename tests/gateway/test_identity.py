@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
@@ -14,8 +14,7 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.chain import unlinked
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_file
+from windtunnel.history.reader import parse_line, read_file
 from windtunnel.history.writer import history_file
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -48,7 +47,7 @@ def test_baggage_names_the_try(lab: Lab) -> None:
     headers = lab.identity(call=3, try_=2)
     assert requests.get(lab.url("search", "/a?b=1"), headers=headers, timeout=PATIENCE_S).text == "ok"
     record = lab.exchange()
-    assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
+    assert (record.episode, record.attempt) == ("e1", 1)
     assert (record.identity, record.call, record.try_) == ("baggage", 3, 2)
     assert (record.method, record.target, record.link) == ("GET", "/a?b=1", "search")
     assert record.fingerprint == fingerprint("GET", "/a?b=1")
@@ -80,7 +79,7 @@ def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong
     )
     record = lab.exchange()
     assert (record.identity, record.faults, record.forwarded) == ("mismatch", [], True)
-    assert (record.run, record.episode, record.attempt) == (lab.run_id, "e1", 1)
+    assert (record.episode, record.attempt) == ("e1", 1)
 
 
 def test_broken_baggage_counts_as_none(lab: Lab) -> None:
@@ -142,4 +141,4 @@ def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
     requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=PATIENCE_S)
     found = lab.exchanges()  # the record is written just after the reply has left
     [line] = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes().splitlines()
-    assert found == [Exchange(**json.loads(unlinked(line) or b""))]
+    assert found == [parse_line(unlinked(line) or b"", Path("gateway-0.jsonl"), 1)]

@@ -84,7 +84,7 @@ EVENTS = [
     RunSealed({"gateway-0.jsonl": SealedFile(3, "ab")}),
     Note(1.0, "warning", "mind"),
     Exchange(
-        *(1.0, "r", "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
+        *(1.0, "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
         *(0.5, 503, True, True, False, 90, 80),
         [FaultMet("a", "delay", True, None, "", 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
         *(2, "the client left"),

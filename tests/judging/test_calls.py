@@ -12,7 +12,7 @@ from windtunnel.toxiproxy.planned import PlannedToxic
 SHOP = Link("shop", "https://shop.example.com", found=True)
 STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])
 ASKED = Exchange(
-    1.0, "r", "e", 1, "shop", "POST", "/orders", "f1", 1, 1, "counted", 5.0, 200, True, True, True, 10, 10
+    1.0, "e", 1, "shop", "POST", "/orders", "f1", 1, 1, "counted", 5.0, 200, True, True, True, 10, 10
 )
 STRUCK = replace(ASKED, status=503, faults=[FaultMet("u", "unavailable", True)])
 

@@ -141,7 +141,7 @@ class Flight:
         forwarded = asked and not faults
         self.gateway.append(
             Exchange(
-                started, self.run_id, episode, 1, link, "GET", "/x", "f", 1, number, "baggage", min(ms, 4.0),
+                started, episode, 1, link, "GET", "/x", "f", 1, number, "baggage", min(ms, 4.0),
                 status or (200 if asked else None), asked, asked, forwarded, 80, 120, faults,
             )
         )  # fmt: skip

@@ -42,7 +42,7 @@ def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
 def _exchange(kind):
     met = FaultMet("", kind, True, shows={"status": 503})
     return Exchange(
-        101.0, "r", "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
+        101.0, "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
         [met],
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from windtunnel.links.wiring import WiringSpec
 from windtunnel.report.fault_catalogue import causes_shown, faults_page, read_seen
 from windtunnel.report.fields import default_of, range_of
 from windtunnel.report.findings import findings_page
+from windtunnel.report.history_fields import history_rows
 from windtunnel.report.mcp_table import mcp_page
 from windtunnel.settings.settings import NAMES, Settings
 from windtunnel.toxiproxy.toxics import TOXICS
@@ -195,6 +196,18 @@ def measures_page() -> str:
     return _page("Measures", intro, *rows)
 
 
+def history_page() -> str:
+    """``docs/history.md``."""
+    intro = (
+        "The lines of [a run's history](how-it-works.md#the-history). What a field nearly always has is left"
+        " out of a line, so that a line says what is its own; `windtunnel.history.reader` gives all fields"
+        " again, and whoever reads the JSON by other means takes them from this table:"
+        ' `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`, `n` and'
+        " `prev`. Lines of earlier versions, which have all fields, are read as ever."
+    )
+    return _page("Fields of the history", intro, *history_rows())
+
+
 def assertions_page() -> str:
     """``docs/assertions.md``."""
     return _page("Assertions", _ASSERTIONS_INTRO, *assertion_rows())
@@ -228,6 +241,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/commands.md": commands_page,
     "docs/measures.md": measures_page,
     "docs/assertions.md": assertions_page,
+    "docs/history.md": history_page,
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,

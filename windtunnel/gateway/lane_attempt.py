@@ -13,10 +13,9 @@ from windtunnel.gateway.run import Run
 from windtunnel.state.held_calls import HeldCall
 
 
-def attempt_fields(run_id: str, episode: str, number: int) -> str:
-    """The fields of an attempt's records that say which it is, as JSON."""
-    quoted = (json.dumps(text, ensure_ascii=False) for text in (run_id, episode))
-    return '"run":{},"episode":{},"attempt":{}'.format(*quoted, number)
+def attempt_fields(episode: str, number: int) -> str:
+    """The fields of an attempt's records that say which it is of the file's run, as JSON."""
+    return f'"episode":{json.dumps(episode, ensure_ascii=False)},"attempt":{number}'
 
 
 class LaneAttempt:
@@ -42,7 +41,7 @@ class LaneAttempt:
         self._began = time.perf_counter()
         self._calls: dict[str, dict[tuple[str, int], int]] = {}
         self.toxic_links = run.toxic_links(episode, number)
-        self.fields_json = attempt_fields(run.run_id, episode, number)
+        self.fields_json = attempt_fields(episode, number)
         self.lab_headers = (
             f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"

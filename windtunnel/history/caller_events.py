@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from windtunnel.history.usual import usually
 
 RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
 
@@ -20,10 +22,10 @@ class ModelCall:
     episode: str
     attempt: int
     ordinal: int
-    try_: int
+    try_: Annotated[int, usually(1)]
     ms: float
     status: int | None
-    error: str | None
+    error: Annotated[str | None, usually(None)]
     reply_digest: str = ""
     event: Literal["model_call"] = "model_call"
 
@@ -45,16 +47,16 @@ class ToolTry:
     link: str
     fingerprint: str
     call: int
-    try_: int
+    try_: Annotated[int, usually(1)]
     start: float
     end: float
     ms: float
     timeout_ms: float
     status: int | None
-    error: str | None
+    error: Annotated[str | None, usually(None)]
     reply_bytes: int
-    write: bool
-    idempotency_key: str | None
+    write: Annotated[bool, usually(False)]
+    idempotency_key: Annotated[str | None, usually(None)]
     route: Literal["proxy", "direct"] = "proxy"
     reply_digest: str = ""
     refused: int = 0
@@ -77,10 +79,10 @@ class ToolCalled:
     call: int
     tries: int
     ok: bool
-    error: str | None
+    error: Annotated[str | None, usually(None)]
     side_effect: str
     result: str
-    fallback_used: bool
+    fallback_used: Annotated[bool, usually(False)]
     event: Literal["tool_call"] = "tool_call"
 
 

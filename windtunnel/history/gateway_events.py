@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from windtunnel.core.caller_errors import ErrorKind
 from windtunnel.dialects.mcp import ToolAnswer
 from windtunnel.faults.base import BUDGET_ID, WhyNot
+from windtunnel.history.usual import usually
 
 # the link of the lab's model: ``ModelCall`` is of the lab's own agent, which has no other
 LAB_MODEL = "model"
@@ -117,21 +118,20 @@ class Exchange:
     """
 
     start: float
-    run: str
     episode: str
     attempt: int
     link: str
     method: str
     target: str
-    fingerprint: str
+    fingerprint: Annotated[str, usually("")]
     call: int
-    try_: int
-    identity: Literal["baggage", "counted", "mismatch"]
+    try_: Annotated[int, usually(1)]
+    identity: Annotated[Literal["baggage", "counted", "mismatch"], usually("baggage")]
     ms: float
     status: int | None
-    request_complete: bool
-    reply_complete: bool
-    forwarded: bool
+    request_complete: Annotated[bool, usually(True)]
+    reply_complete: Annotated[bool, usually(True)]
+    forwarded: Annotated[bool, usually(True)]
     request_bytes: int
     reply_bytes: int
     faults: list[FaultMet] = field(default_factory=list)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from windtunnel.history.usual import usually
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]
@@ -21,7 +22,7 @@ class LinkOpened:
     episode: str
     attempt: int
     link: dict[str, Any]
-    toxics: list[PlannedToxic]
+    toxics: Annotated[list[PlannedToxic], usually([])]
     event: Literal["link_opened"] = "link_opened"
 
 
@@ -39,7 +40,7 @@ class ToxicsChanged:
     episode: str
     attempt: int
     action: ToxicsAction
-    toxics: list[dict[str, Any]]
+    toxics: Annotated[list[dict[str, Any]], usually([])]
     detail: str = ""
     ended: list[PlannedToxic] = field(default_factory=list)
     begun: float = 0.0

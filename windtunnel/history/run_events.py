@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from windtunnel.core.sockets import Address
 from windtunnel.history.caller_events import Report
+from windtunnel.history.usual import usually
 from windtunnel.links.links import Links
 from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic
@@ -96,7 +97,7 @@ class EpisodeStarted:
     t: float
     episode: str
     prompt: str
-    expect: Mapping[str, Any] | None
+    expect: Annotated[Mapping[str, Any] | None, usually(None)]
     recorded: bool = True
     turns: list[str] = field(default_factory=list)
     event: Literal["episode_started"] = "episode_started"
@@ -121,7 +122,7 @@ class AttemptArmed:
     episode: str
     attempt: int
     arming_ms: float
-    toxics: list[PlannedToxic]
+    toxics: Annotated[list[PlannedToxic], usually([])]
     configuration: int = 0
     shadows: list[ShadowToxic] = field(default_factory=list)
     event: Literal["attempt_armed"] = "attempt_armed"
@@ -158,10 +159,10 @@ class AttemptEnded:
     end: float
     ms: float
     ended_by: EndedBy
-    report: Report | None
+    report: Annotated[Report | None, usually(None)]
     response: str
-    error_type: str | None
-    error: str | None
+    error_type: Annotated[str | None, usually(None)]
+    error: Annotated[str | None, usually(None)]
     error_class: ErrorClass = "none"
     answers: list[str] = field(default_factory=list)
     turn_ends: list[float] | None = None
@@ -200,8 +201,8 @@ class AttemptHealed:
     t: float
     episode: str
     attempt: int
-    settled: bool | None
-    invalid: str | None
+    settled: Annotated[bool | None, usually(True)]
+    invalid: Annotated[str | None, usually(None)]
     event: Literal["attempt_healed"] = "attempt_healed"
 
 
@@ -211,7 +212,7 @@ class WorldRead:
 
     t: float
     episode: str
-    effects: list[dict[str, Any]]
+    effects: Annotated[list[dict[str, Any]], usually([])]
     error: str | None = None
     event: Literal["world_read"] = "world_read"
 
@@ -241,10 +242,10 @@ class EpisodeJudged:
     world: str
     claim: str
     value: str
-    flags: list[str]
+    flags: Annotated[list[str], usually([])]
     attempts: int
     first_attempt_outcome: str
-    faults: list[dict[str, Any]]
+    faults: Annotated[list[dict[str, Any]], usually([])]
     event: Literal["episode_judged"] = "episode_judged"
 
 

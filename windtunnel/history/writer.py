@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 from windtunnel.core.shared_files import open_shared, read_shared
 from windtunnel.history.chain import line_hash, linked, origin
 from windtunnel.history.events import Event
+from windtunnel.history.usual import dump_unusual
 
 # in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
 LARGEST_HISTORY = 256 * 1024 * 1024
@@ -79,7 +78,8 @@ class Writer:
 
 
 def dump_line(event: Event) -> str:
-    return json.dumps(asdict(event), ensure_ascii=False, separators=(",", ":"))
+    """As a line tells it: without what is as usual, which a reader has again."""
+    return dump_unusual(event)
 
 
 def _whole_lines(path: Path) -> list[bytes]:

@@ -102,7 +102,7 @@ class AttemptRunner:
             attempt=attempt,
             start=start,
             end=time.time(),
-            ms=(time.perf_counter() - clock) * 1000,
+            ms=round((time.perf_counter() - clock) * 1000, 3),
             ended_by=result.ended_by,
             report=result.report,
             response=result.response,

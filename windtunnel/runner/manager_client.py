@@ -176,7 +176,8 @@ class ManagerClient:
             ):
                 return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
             row = self._state.attempt(attempt_id)
-            return Arming(attempt_id, (perf_counter() - start) * 1000 if row.state == "armed" else None)
+            arming_ms = round((perf_counter() - start) * 1000, 3)
+            return Arming(attempt_id, arming_ms if row.state == "armed" else None)
 
     def begin_turn(self, attempt_id: int, turn: int, timeout_s: float) -> None:
         """Has what stands in that turn of the user set; raises ``LabFailed`` if it is not in time."""

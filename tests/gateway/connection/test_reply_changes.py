@@ -217,7 +217,6 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 def test_any_evidence_can_be_read_again(value: object) -> None:
     met = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
     fields = (
-        "r",
         "e",
         1,
         "search",

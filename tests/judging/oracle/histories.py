@@ -76,7 +76,7 @@ def met(kind="unavailable", status=503, id="", digest="", **more):
 
 
 def exchange(link="message", ms=2.0, status=200, fault=None, complete=(True, True), **more):
-    fields = {"run": "run-1", "episode": EPISODE, "attempt": 1, "method": "GET", "target": "/"}
+    fields = {"episode": EPISODE, "attempt": 1, "method": "GET", "target": "/"}
     fields |= {"fingerprint": "f1", "call": 1, "try_": 1, "identity": "baggage", "start": 103.0}
     fields |= {"request_complete": complete[0], "reply_complete": complete[1], "forwarded": not fault}
     fields |= {"request_bytes": 100, "reply_bytes": 50, "link": link, "ms": ms, "status": status}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from typing import Any
@@ -21,8 +21,6 @@ from windtunnel.gateway.link_listener import LinkListener
 from windtunnel.history.events import FaultMet
 
 _MAX_EVIDENCE = 32 * 1024
-_BOOL = ("false", "true")
-_CLIENT_LEFT = ',"client_left":true'
 
 
 def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
@@ -47,27 +45,54 @@ def record_exchange(request: RequestInProgress, listener: LinkListener) -> None:
 def _exchange_line(request: RequestInProgress, more: str, listener: LinkListener) -> str:
     """``windtunnel.history.events.Exchange`` as JSON, made by hand since every request needs it.
 
-    ``more``: the members that seldom or never are the same, each after a comma.
+    What is as usual is left out, as ``dump_line`` does. ``more``: further members, each after a comma.
     """
     head, began = request.head, request.began
     started = time.time() - (time.perf_counter() - began)
-    faults = "[]"
-    if request.plan is not None:
-        faults = _faults(request.plan, began, redaction(request, listener))
-    eligible = json.dumps(request.eligible, ensure_ascii=False) if request.eligible else "[]"
+    if request.plan is not None and request.plan.met_faults:
+        more = f',"faults":{_faults(request.plan, began, redaction(request, listener))}{more}'
+    fingerprint = f',"fingerprint":"{request.fingerprint}"' if request.fingerprint else ""
+    again = f',"try_":{request.try_}' if request.try_ != 1 else ""
+    unusual = "".join(_unusual(request)) if _is_unusual(request) else ""
     return (
         f'{{"start":{started:.6f},{request.attempt_json},"link":"{request.link}","method":{_quote(head.method)}'
-        f',"target":{_quote(target_without_secrets(head.target))},"fingerprint":"{request.fingerprint}"'
-        f',"call":{request.call},"try_":{request.try_},"identity":"{request.identity}"'
+        f',"target":{_quote(target_without_secrets(head.target))}{fingerprint}'
+        f',"call":{request.call}{again}'
         f',"ms":{(request.ended - began) * 1000:.3f},"status":{request.status or "null"}'
-        f',"request_complete":{_BOOL[request.request_done]},"reply_complete":{_BOOL[request.reply_done]}'
-        f',"forwarded":{_BOOL[request.forwarded]},"request_bytes":{request.request_bytes}'
-        f',"reply_bytes":{request.reply_bytes},"faults":{faults},"eligible":{eligible},"configuration":{request.configuration}'
-        f',"error":{"null" if request.error is None else _quote(request.error)}'
-        f',"unavailable":{_BOOL[request.unavailable]}{_CLIENT_LEFT if request.client_left else ""}'
+        f',"request_bytes":{request.request_bytes},"reply_bytes":{request.reply_bytes}{unusual}'
         f"{more}{usage_fields(request, request.kept) if request.kept else ''}"
         ',"event":"exchange"}'
     )
+
+
+def _is_unusual(request: RequestInProgress) -> bool:
+    """Whether ``_unusual`` tells anything: of most requests it does not."""
+    went_well = request.request_done and request.reply_done and request.forwarded
+    failed = request.error is not None or request.unavailable or request.client_left
+    named = request.identity == "baggage"
+    return not (went_well and named) or failed or bool(request.eligible or request.configuration)
+
+
+def _unusual(request: RequestInProgress) -> Iterator[str]:
+    """The members for how far it came, each after a comma, that are not as ``Exchange`` has them usually."""
+    if request.identity != "baggage":
+        yield f',"identity":"{request.identity}"'
+    if not request.request_done:
+        yield ',"request_complete":false'
+    if not request.reply_done:
+        yield ',"reply_complete":false'
+    if not request.forwarded:
+        yield ',"forwarded":false'
+    if request.eligible:
+        yield f',"eligible":{json.dumps(request.eligible, ensure_ascii=False)}'
+    if request.configuration:
+        yield f',"configuration":{request.configuration}'
+    if request.error is not None:
+        yield f',"error":{_quote(request.error)}'
+    if request.unavailable:
+        yield ',"unavailable":true'
+    if request.client_left:
+        yield ',"client_left":true'
 
 
 def _faults(plan: Plan, began: float, redact: Callable[[str], str]) -> str:

@@ -171,7 +171,7 @@ class RequestInProgress:
             # One connection to the model carries several attempts: the request names its own.
             self.run, self.attempt = run, attempt
             self.episode, self.attempt_number = sent.episode, sent.attempt
-            self.attempt_json = attempt_fields(run.run_id, sent.episode, sent.attempt)
+            self.attempt_json = attempt_fields(sent.episode, sent.attempt)
             self.identity = "baggage"
         elif attempt is not None:
             run = attempt.run

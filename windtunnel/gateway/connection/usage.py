@@ -53,7 +53,7 @@ def usage_fields(request: RequestInProgress, kept: SentPieces) -> str:
         "first_token_ms": None if first is None else round((first - request.whole_at) * 1000, 3),
     }
     known = {name: value for name, value in fields.items() if value is not None}
-    return f",{json.dumps(known)[1:-1]}" if known else ""
+    return f",{json.dumps(known, separators=(',', ':'))[1:-1]}" if known else ""
 
 
 def _tells_nothing(pieces: Sequence[Piece]) -> bool:
