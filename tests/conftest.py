@@ -44,15 +44,29 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(note)
 
 
+# Their tests share a lab, the `hangar` of tests/e2e/conftest.py: one for each worker would cost a start each,
+# and a fiftieth of a processor while it stands idle. They wait the longest of all, so they begin first.
+IN_ONE_LAB = {
+    f"tests/e2e/test_{name}.py"
+    for name in (
+        *("cassettes", "dose", "fault_sets", "files_page", "kept_alive", "ledger", "model_faults", "outages"),
+        *("outcomes", "personas", "real_toxiproxy", "recomputed", "remarks", "reproducible", "secrets"),
+        *("streams", "tampering", "whose_fault"),
+    )
+}
+
+
 class FileByFile(LoadFileScheduling):
     """One worker runs the tests of a file, which share what it sets up.
 
     One runs all of ``tests/compose``, which share a lab, and one all of ``tests/conformance`` if they share a
-    server that was given: one of them resets it.
+    server that was given: one of them resets it. One runs all that fly in the shared lab of ``tests/e2e``.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
+        if nodeid.partition("::")[0] in IN_ONE_LAB:
+            return "tests/e2e/ in one lab"
         shared = ("tests/compose/", "tests/conformance/") if given else ("tests/compose/",)
         return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
 
@@ -86,6 +100,8 @@ def _folder(item: pytest.Item) -> str:
 
 
 def _rank(item: pytest.Item) -> int:
+    if item.nodeid.partition("::")[0] in IN_ONE_LAB:
+        return -len(LONGEST_FIRST) - 1
     if _folder(item) in LONGEST_FIRST:
         return LONGEST_FIRST.index(_folder(item)) - len(LONGEST_FIRST)
     return 0 if item.get_closest_marker("slow") else 1

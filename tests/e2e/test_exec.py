@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
-from tests.support import RUN_PATIENCE_S
 from windtunnel.history.events import Event, Exchange, LinkOpened, WentPastLab
 from windtunnel.history.reader import latest_run, read_history
 
@@ -60,16 +59,8 @@ class Ran:
 
     def __init__(self, folder: Path, *words: str, environ: dict[str, str] | None = None) -> None:
         self.out = folder / "out"
-        command = [sys.executable, "-m", "windtunnel", "exec", "--out", str(self.out), "--seed", "7", *words]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environ_in(folder) | (environ or {}),
-            capture_output=True,
-            text=True,
-            timeout=RUN_PATIENCE_S,
-            check=False,
-        )
+        words = ("exec", "--out", str(self.out), "--seed", "7", *words)
+        done = windtunnel(folder, environ_in(folder) | (environ or {}), *words)
         self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
 
     def events(self) -> list[Event]:
@@ -117,15 +108,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
         flown = ["fly", "--wiring", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
-        again_flown = subprocess.run(
-            [sys.executable, "-m", "windtunnel", *flown, "--error-prob", "0"],
-            cwd=tmp_path,
-            env=environ_in(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=RUN_PATIENCE_S,
-            check=False,
-        )
+        again_flown = windtunnel(tmp_path, environ_in(tmp_path), *flown, "--error-prob", "0")
         assert again_flown.returncode == 0, again_flown.stdout + again_flown.stderr
         assert record.requests == [("POST", "/orders")] * 3
 

@@ -24,6 +24,18 @@ pytestmark = pytest.mark.slow
 # It waits only after its first call, so that there is a link, and a toxic on it.
 WAITS = "curl -s $1/orders > /dev/null; echo $$ > $2; exec sleep 600"
 CALLS = "curl -sf $1/orders > /dev/null"
+# by the tap: the part, the exit code of ``exec``, and what it says
+KILLED = {
+    "namespace": [
+        ("subject", 1, "was killed by signal 9"),
+        ("front", 70, "front was killed by signal 9"),
+        ("exec", -9, ""),
+    ],
+    "proxy": [
+        ("front", 70, "front was killed by signal 9"),
+        ("gateway", 70, "gateway was killed by signal 9"),
+    ],
+}
 TOXIC = ("--toxic-prob", "1", "--toxics", "latency:20", "--seed", "1")
 
 
@@ -51,43 +63,35 @@ def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> sub
     )
 
 
-@pytest.mark.parametrize(
-    ("tap", "killed", "code", "said"),
-    [
-        ("namespace", "subject", 1, "was killed by signal 9"),
-        ("namespace", "front", 70, "front was killed by signal 9"),
-        ("namespace", "exec", -9, ""),
-        ("proxy", "front", 70, "front was killed by signal 9"),
-        ("proxy", "gateway", 70, "gateway was killed by signal 9"),
-    ],
-)
+@pytest.mark.parametrize("tap", ["namespace", "proxy"])
 def test_nothing_outlives_a_part_that_is_killed(
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    server: ToxiproxyClient,
-    orders: Recorded,
-    tap: str,
-    killed: str,
-    code: int,
-    said: str,
+    tmp_path: Path, request: pytest.FixtureRequest, server: ToxiproxyClient, orders: Recorded, tap: str
 ) -> None:
+    """One part after the other, each in a flight that finds what the one before has left."""
     if tap == "namespace":
         request.getfixturevalue("namespaces")
-    flight = start(tmp_path, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(tmp_path / "pid"))
-    subject = pid_in(tmp_path / "pid")
-    assert [proxy for proxy in server.proxies().values() if proxy.toxics]
-    pids = {**processes(tmp_path), "subject": subject, "exec": flight.pid}
-    os.kill(pids[killed], signal.SIGKILL)
-    told, _ = flight.communicate(timeout=RUN_PATIENCE_S)
-    until(lambda: not processes(tmp_path) and not alive(subject), "the end of all processes", **SELDOM)
-    until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
-    assert flight.returncode == code, told
-    assert said in told and "Traceback" not in told
-    if code == 70:
-        assert told.count(said) == 1, told
-        assert not (log := re.search(r"its log is (\S+)", told)) or Path(log[1]).exists()
-
+    for killed, code, said in KILLED[tap]:
+        the_rest_ends(tmp_path, server, orders, tap, killed, code, said)
     again = start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url)
     told, _ = again.communicate(timeout=RUN_PATIENCE_S)
     assert again.returncode == 0, told
     assert not server.proxies()
+
+
+def the_rest_ends(
+    folder: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, said: str
+) -> None:
+    (folder / "pid").unlink(missing_ok=True)
+    flight = start(folder, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(folder / "pid"))
+    subject = pid_in(folder / "pid")
+    assert [proxy for proxy in server.proxies().values() if proxy.toxics]
+    pids = {**processes(folder), "subject": subject, "exec": flight.pid}
+    os.kill(pids[killed], signal.SIGKILL)
+    told, _ = flight.communicate(timeout=RUN_PATIENCE_S)
+    until(lambda: not processes(folder) and not alive(subject), "the end of all processes", **SELDOM)
+    until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
+    assert flight.returncode == code, (killed, told)
+    assert said in told and "Traceback" not in told, (killed, told)
+    if code == 70:
+        assert told.count(said) == 1, told
+        assert not (log := re.search(r"its log is (\S+)", told)) or Path(log[1]).exists()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.experiments.fates import fates
+from tests import commands
 from tests.lab.demos import environ_in
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.experiments.saved import load_saved
@@ -41,14 +41,7 @@ hypothesis: [no crash]
 
 
 def windtunnel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "windtunnel", *words],
-        cwd=folder,
-        env=environ_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=len(VERDICTS) * RUN_PATIENCE_S,
-    )
+    return commands.windtunnel(folder, environ_in(folder), *words)
 
 
 def start_windtunnel(folder: Path, *words: str) -> subprocess.Popen[bytes]:
@@ -102,14 +95,23 @@ def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str,
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
 
 
-def test_workers_change_no_outcome_and_no_fault(flown: dict[str, dict[str, Any]], folder: Path) -> None:
-    name = "retries-do-not-write-twice"
-    done = run(folder, str(ROOT / "experiments" / f"{name}.yaml"), "--workers", "2", "--json")
-    shown = json.loads(done.stdout)
-    assert done.returncode == 0 and [len(arm["run_ids"]) for arm in shown["arms"]] == [2, 2, 2]
-    logs = folder / "logs"
-    alone = fates(logs, flown[name]["experiment"])
-    assert fates(logs, shown["experiment"]) == alone and len(alone) == 12
+def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
+    flown: dict[str, dict[str, Any]], folder: Path
+) -> None:
+    """Its toxics were in force when it was ended, between its fifth episode and its last."""
+    shown = flown["a-flight-that-only-fails-is-ended"]
+    [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
+    assert shown["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
+    again = windtunnel(folder, "report", shown["experiment"], "--json")
+    assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
+    refused = windtunnel(folder, "resume", shown["experiment"], "--toxiproxy", "embedded")
+    assert refused.returncode == 64 and "was aborted" in refused.stderr
+
+
+def judged(folder: Path, *run_ids: str) -> int:
+    """How many episodes of these runs were judged."""
+    files = [folder / "logs" / "runs" / run_id / "agent-0.jsonl" for run_id in run_ids]
+    return sum(file.read_text().count("episode_judged") for file in files)
 
 
 def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:

@@ -98,38 +98,48 @@ def kill_at(flying: Popen[bytes], part: str, moment: float, chance: random.Rando
     return False
 
 
-def killed_and_resumed(folder: Path, part: str, chance: random.Random, patience: float) -> bool:
-    """Flies in that folder, kills the part, resumes to the end; False if it had ended before."""
+def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: float) -> list[str]:
+    """Flies in that folder to the end, through so many kills of these as meet it; the parts that are left.
+
+    Each flight goes on with what the one before has left, and is killed within so many seconds.
+    """
     folder.mkdir()
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
-    with start_windtunnel(folder, *FLY) as flying:
-        killed = kill_at(flying, part, chance.uniform(0.0, patience), chance)
-        flying.wait(RUN_PATIENCE_S)
-    if not list(folder.glob("logs/experiments/*/plan.json")):
-        return False  # it was killed before anything was planned: there is nothing to resume
+    while parts:
+        words = RESUME if has_plan(folder) else FLY
+        with start_windtunnel(folder, *words) as flying:
+            killed = kill_at(flying, parts[0], chance.uniform(0.0, seconds), chance)
+            flying.wait(RUN_PATIENCE_S)
+        if killed and has_plan(folder):
+            parts = parts[1:]
+        if not killed:
+            break
     for _ in range(3):
         if windtunnel(folder, "report", "latest").returncode in (0, 1):
             break
-        windtunnel(folder, *RESUME)
-    return killed
+        windtunnel(folder, *(RESUME if has_plan(folder) else FLY))
+    return parts
 
 
-@pytest.mark.parametrize("part", ["runner", *PARTS])
-def test_what_is_killed_is_resumed_to_the_same(tmp_path: Path, part: str, undisturbed: Undisturbed) -> None:
-    chance = random.Random(f"{SEED} {part}")
-    kills = 0
+def has_plan(folder: Path) -> bool:
+    """Else it was killed before anything was planned: there is nothing to resume."""
+    return any(folder.glob("logs/experiments/*/plan.json"))
+
+
+def test_what_is_killed_is_resumed_to_the_same(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    chance = random.Random(SEED)
+    parts = KILLS * ["runner", *PARTS]
+    chance.shuffle(parts)
     for number in range(20 * KILLS):
         folder = tmp_path / str(number)
-        if not killed_and_resumed(folder, part, chance, undisturbed.seconds):
-            continue
-        kills += 1
+        parts = disturbed(folder, parts, chance, undisturbed.seconds / 2)
         [experiment] = (path.name for path in folder.glob("logs/experiments/*"))
         assert verdict(folder) == undisturbed.verdict, folder
         assert fates(folder / "logs", experiment) == undisturbed.fates, folder
         assert set(judged(folder / "logs", experiment).values()) == {1}, folder
-        if kills == KILLS:
+        if not parts:
             return
-    raise AssertionError(f"only {kills} of {KILLS} kills met a flight in progress")
+    raise AssertionError(f"no flight in progress was met by the kills of {parts}")
 
 
 def verdict(folder: Path) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.e2e.flight import Hangar, in_folder, sample
+from tests.e2e.flight import SAMPLES, Hangar, in_folder, sample
 from windtunnel.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
 from windtunnel.judging.prompts import Prompt
 from windtunnel.lab.launcher import Lab
@@ -162,13 +162,13 @@ def test_a_retry_gets_past_a_transient_error(hangar: Hangar) -> None:
 
 
 def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(hangar: Hangar) -> None:
-    flight = hangar.fly(toxic_prob=1)
+    flight = hangar.fly(*SAMPLES[::2], toxic_prob=1)
     assert "invalid" not in flight.outcomes
     assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
     armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}
     assert all(armed[one.episode, one.attempt] <= one.start for one in flight.of(ToolTry))
     met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.reached("met")]
-    assert len(met) >= 20
+    assert len(met) >= 10
     assert [fault for fault in met if not fault.reached("observed")] == []
     assert flight.summary.unexplained == 0
     assert flight.summary.toxics_left == 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.e2e.flight import SAMPLES, Flight, Hangar
 from windtunnel.history.events import AttemptArmed, Exchange
 from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import summarise
 
+SOME = SAMPLES[11:19]
 FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}
 
 
@@ -31,9 +34,13 @@ def told(flight: Flight) -> list[tuple[Any, ...]]:
     return [*sorted(armed), *sorted(exchanges), *outcomes]
 
 
-def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar) -> None:
-    some = SAMPLES[11:23]
-    first, again, other = (hangar.fly(*some, seed=seed, **FLIGHT) for seed in (5, 5, 6))
+@pytest.fixture(scope="module")
+def first(hangar: Hangar) -> Flight:
+    return hangar.fly(*SOME, seed=5, **FLIGHT)
+
+
+def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar, first: Flight) -> None:
+    again, other = (hangar.fly(*SOME, seed=seed, **FLIGHT) for seed in (5, 6))
     assert told(first) == told(again)
     assert told(first) != told(other)
     assert first.summary.reproducible, first.summary.not_reproducible_because
@@ -60,8 +67,7 @@ def test_the_ids_that_the_model_sees_repeat_too(hangar: Hangar) -> None:
     assert seen[0] == seen[1]
 
 
-def test_a_run_can_be_judged_again_from_its_history(hangar: Hangar) -> None:
-    flight = hangar.fly(*SAMPLES[11:17], seed=5, **FLIGHT)
-    again = summarise(read_run(hangar.configuration.logs, flight.record.run_id))
-    assert [one.outcome for one in again.episodes] == flight.outcomes
-    assert again.as_json()["episodes"] == flight.summary.as_json()["episodes"]
+def test_a_run_can_be_judged_again_from_its_history(hangar: Hangar, first: Flight) -> None:
+    again = summarise(read_run(hangar.configuration.logs, first.record.run_id))
+    assert [one.outcome for one in again.episodes] == first.outcomes
+    assert again.as_json()["episodes"] == first.summary.as_json()["episodes"]

@@ -12,15 +12,9 @@ from tests.e2e.test_experiments import run, windtunnel
 
 pytestmark = pytest.mark.slow
 
-# each episode of the method takes about a second
-SLOW = {
-    "title": "Slow tools",
-    "only": ["1", "2"],
-    "seed": 1,
-    "settings": {"tool_timeout": 5},
-    "method": {"faults": {"toxics": [{"toxic": "latency", "links": "tools", "with": {"latency": 900}}]}},
-    "hypothesis": ["no crash"],
-}
+TITLE = {"title": "Slow tools", "only": ["1", "2"], "seed": 1, "hypothesis": ["no crash"]}
+# of a tool that the first prompt alone needs, by itself longer than the limit of the flight
+SLOW = {"toxic": "latency", "links": ["weather"], "with": {"latency": 4500}, "id": "slow"}
 
 
 def flown(folder: Path, experiment: dict[str, Any]) -> dict[str, Any]:
@@ -37,28 +31,20 @@ def judged(folder: Path) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines() if "episode_judged" in line]
 
 
-def test_an_abort_condition_ends_the_flight_and_heals(tmp_path: Path) -> None:
-    method = {"settings": {"error_prob": 1}, "faults": SLOW["method"]["faults"]}
-    safety = {"safety": {"abort": ["error_rate > 50 %"]}}
-    liar = {"persona": "fabricator", "tool_timeout": 5}
-    shown = flown(tmp_path, SLOW | {"repeats": 10, "settings": liar, "method": method} | safety)
-    assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "aborted", "verified")
-    assert shown["because"].startswith("error_rate > 50 %") and 5 <= shown["flown"] < 20
-    again = windtunnel(tmp_path, "report", "latest", "--json")
-    assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
-    refused = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
-    assert refused.returncode == 64 and "was aborted" in refused.stderr
-
-
 def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path) -> None:
-    shown = flown(tmp_path, SLOW | {"repeats": 4, "limits": {"time": 4}})
+    method = {"faults": {"toxics": [SLOW]}}
+    shown = flown(
+        tmp_path,
+        TITLE
+        | {"only": ["1", "4"], "settings": {"tool_timeout": 20}, "method": method, "limits": {"time": 4}},
+    )
     assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "unknown", "verified")
-    assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 8
+    assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 2
     for _ in range(30):  # a busy machine flies few of them in that time
         done = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
         if done.returncode == 0:
             break
-    assert done.returncode == 0 and len(judged(tmp_path)) == 8, done.stdout
+    assert done.returncode == 0 and len(judged(tmp_path)) == 2, done.stdout
     assert json.loads(windtunnel(tmp_path, "report", "latest", "--json").stdout)["verdict"] == "held"
 
 
@@ -68,7 +54,7 @@ def spared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("spared")
     faults = {"faults": [{"fault": "rate_limit", "links": "tools"}]}
     radius = {"blast_radius": {"links": ["tools"], "episodes": "50 %", "calls": 1}}
-    experiment = SLOW | {"repeats": 2, "method": {"faults": faults}, "safety": radius}
+    experiment = TITLE | {"repeats": 2, "method": {"faults": faults}, "safety": radius}
     (folder / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
     done = run(folder, "exp.json", "--output", "verdict.json")
     assert done.returncode == 0, done.stderr

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import commands
 from tests.lab.demos import environ_in
-from tests.support import RUN_PATIENCE_S
 from windtunnel.history.reader import read_history
 
 pytestmark = pytest.mark.slow
@@ -74,14 +72,7 @@ VERDICTS = {
 
 
 def windtunnel(folder: Path, *words: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "windtunnel", *words, "--json"],
-        cwd=folder,
-        env=environ_in(folder),
-        capture_output=True,
-        text=True,
-        timeout=RUN_PATIENCE_S,
-    )
+    done = commands.windtunnel(folder, environ_in(folder), *words, "--json")
     assert done.returncode == 1, done.stderr
     shown: dict[str, Any] = json.loads(done.stdout)
     return shown

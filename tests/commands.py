@@ -1,0 +1,68 @@
+"""``windtunnel`` called in this process, as a user calls it; one of its own would import all of it anew.
+
+For commands whose own process is not what a test is about. What they start, labs and runs, are processes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from windtunnel.cli.main import main
+
+
+def windtunnel(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
+    """Its exit code and what it and the processes that it starts print, called in that folder."""
+    with tempfile.TemporaryDirectory() as kept, ExitStack() as around:
+        told, complained = Path(kept, "stdout"), Path(kept, "stderr")
+        around.enter_context(chdir(folder))
+        around.enter_context(_environment(environ))
+        around.enter_context(_printed_to(told, complained))
+        code = _exit_code(words)
+        around.close()
+        return CompletedProcess(words, code, told.read_text("utf-8"), complained.read_text("utf-8"))
+
+
+def _exit_code(words: tuple[str, ...]) -> int:
+    try:
+        main(words, prog_name="windtunnel")
+    except SystemExit as end:
+        assert end.code is None or isinstance(end.code, int)
+        return end.code or 0
+    raise AssertionError("a command ends with an exit code")
+
+
+@contextmanager
+def _environment(environ: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _printed_to(told: Path, complained: Path) -> Iterator[None]:
+    """The descriptors lead there too: processes print to them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with ExitStack() as around:
+        for number, path in ((1, told), (2, complained)):
+            file = around.enter_context(path.open("wb"))
+            before = os.dup(number)
+            around.callback(os.close, before)
+            around.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+        out = around.enter_context(open(1, "w", encoding="utf-8", closefd=False))  # a descriptor
+        err = around.enter_context(open(2, "w", encoding="utf-8", closefd=False))
+        around.enter_context(redirect_stdout(out))
+        around.enter_context(redirect_stderr(err))
+        yield
