@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,13 @@ def tap(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def sdk_address() -> Iterator[str]:
+    """The address of a running server of an SDK."""
+    with sdk_server() as url:
+        yield url
+
+
 def flown(folder: Path, tap: str, *words: str) -> Ran:
     options = ["--tap", tap, "--toxiproxy", "embedded", "--no-charts", "--faults", json.dumps(FAULTS)]
     return Ran(folder, *options, "--record", str(folder / "found.yaml"), "--", *words)
@@ -97,12 +104,10 @@ def test_its_calls_are_struck_and_nothing_beside_them(tmp_path: Path, tap: str) 
     assert "(MCP)" in ran.stderr
 
 
-def test_a_client_and_a_server_of_an_sdk_are_struck(tmp_path: Path, tap: str) -> None:
-    asked = {"limit_s": 20, "steps": ["weather", "fine", "fine"]}
-    with sdk_server() as url:
-        words = json.dumps({"url": url, **asked})
-        client = command("python_2.txt", "python_2.py")
-        ran = flown(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
+def test_a_client_and_a_server_of_an_sdk_are_struck(tmp_path: Path, tap: str, sdk_address: str) -> None:
+    words = json.dumps({"url": sdk_address, "limit_s": 20, "steps": ["weather", "fine", "fine"]})
+    client = command("python_2.txt", "python_2.py")
+    ran = flown(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
     told = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"step"')]
     assert ["error" in told[0], "code" in told[1], told[2].get("text")] == [True, True, "fine"], ran.stderr
     [started] = [event for event in ran.events() if isinstance(event, RunStarted)]

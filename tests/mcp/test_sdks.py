@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -17,8 +15,9 @@ from tests.faults.catalogue.clients.seen import Seen, dumped, fault_of, row_of
 from tests.gateway.lab import Lab, gateway
 from tests.mcp.environments import CLIENTS, command
 from tests.mcp.http_server import sdk_server
+from tests.mcp.running_client import RunningClient, play
 from tests.mcp.told import Told, in_words
-from tests.support import PATIENCE_S, ROOT
+from tests.support import ROOT
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
@@ -98,48 +97,19 @@ CASES = [
 ]
 
 
-class Client:
-    """A running program that plays a client of its SDK as often as it is asked to."""
-
-    def __init__(self, start: Sequence[str]) -> None:
-        pipe, none = subprocess.PIPE, subprocess.DEVNULL
-        self.process = subprocess.Popen(start, stdin=pipe, stdout=pipe, stderr=none, text=True)
-
-    def begin(self, url: str, steps: Sequence[str]) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"url": url, "limit_s": LIMIT_S, "steps": steps}) + "\n")
-        self.process.stdin.flush()
-
-    def told(self) -> list[Told]:
-        """What it tells until it has taken all its steps, or is killed because it does not."""
-        assert self.process.stdout is not None
-        killer = Timer(2 * PATIENCE_S, self.process.kill)
-        killer.start()
-        lines: list[Told] = []
-        while (line := self.process.stdout.readline()) not in ("{}\n", ""):
-            lines.append(json.loads(line))
-        killer.cancel()
-        return lines
-
-
 @pytest.fixture(scope="module")
-def clients() -> Iterator[Sequence[Client]]:
+def clients() -> Iterator[Sequence[RunningClient]]:
     """Each of the table's columns, in their order."""
     starts = [[*command(needs, program), *words] for needs, program, words in CLIENTS.values()]
-    running = [Client(start) for start in starts]
-    try:
-        yield running
-    finally:
-        for client in running:
-            client.process.kill()
-            client.process.communicate()
+    running = [RunningClient(start) for start in starts]
+    yield running
+    for client in running:
+        client.end()
 
 
-def told(clients: Sequence[Client], urls: Sequence[str], steps: Sequence[str]) -> list[list[Told]]:
-    """What each client tells, all of them side by side."""
-    for client, url in zip(clients, urls, strict=True):
-        client.begin(url, steps)
-    return [client.told() for client in clients]
+def told(clients: Sequence[RunningClient], urls: Sequence[str], steps: Sequence[str]) -> list[list[Told]]:
+    """What each client tells of these steps, each at its own address."""
+    return play(clients, [{"url": url, "limit_s": LIMIT_S, "steps": steps} for url in urls])
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +128,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def good(clients: Sequence[Client], server: str) -> Mapping[str, list[Told]]:
+def good(clients: Sequence[RunningClient], server: str) -> Mapping[str, list[Told]]:
     """What each client tells of each step without a fault."""
     steps = ("fine", "weather", "walk", "list")
     answers = told(clients, [server] * len(CLIENTS), steps)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gateway.lab import Lab
-from tests.gateway.stdio.lines_lab import faults, stdio_lab
+from tests.gateway.lab import Lab, gateway
 from tests.mcp.environments import command
+from tests.mcp.running_client import RunningClient, play
 from tests.mcp.shim_lab import SERVER
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, until
+from windtunnel.history.events import Exchange
+from windtunnel.links.link import STDIO, Link
+from windtunnel.links.links import Links
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +29,7 @@ CLIENTS = {
     "TypeScript 1.32": ("package.json", "stdio_typescript.mjs", ("1",)),
     "TypeScript 2.4": ("package.json", "stdio_typescript.mjs", ("2",)),
 }
-LIMIT_S = 3.0
+LIMIT_S = 4.0
 CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "tool_error": ("tool_error", {}),
     "rpc_error": ("rpc_error", {}),
@@ -51,35 +53,51 @@ CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
 PAGE = Path("docs/mcp-stdio.md")
 
 
+LINKS = Links(Link(f"files{n}", STDIO, "mcp", (f"FILES{n}_MCP",)) for n in range(len(CLIENTS)))
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with stdio_lab(tmp_path_factory.mktemp("sdks")) as lab:
+    """A link for each client."""
+    with gateway(tmp_path_factory.mktemp("sdks"), links=LINKS) as lab:
         # no Toxiproxy here: the link's proxy is its gateway
         topology = replace(lab.topology, proxies=lab.topology.gateways)
         topology.dump(lab.folder / "lab.json")
         yield lab
 
 
-def seen(lab: Lab, client: str, case: str) -> str:
-    """What the client told of two calls, the first of which was struck."""
+@pytest.fixture(scope="module")
+def clients() -> Iterator[Sequence[RunningClient]]:
+    starts = [[*command(needs, program), *first] for needs, program, first in CLIENTS.values()]
+    running = [RunningClient(start) for start in starts]
+    yield running
+    for client in running:
+        client.end()
+
+
+def seen(lab: Lab, clients: Sequence[RunningClient], case: str) -> dict[str, str]:
+    """What each client told of two calls, the first of which was struck, all of them side by side."""
     fault, parameters = CASES[case]
-    entry = {"fault": fault, "with": parameters, "when": {"nth": 1}}
-    lab.begin(faults=faults(entry))
-    needs, program, first = CLIENTS[client]
+    # an entry for each link: the calls of one client are counted by themselves
+    entries = [
+        {"id": link, "fault": fault, "with": parameters, "when": {"nth": 1}, "links": link}
+        for link in LINKS.names
+    ]
+    lab.begin(faults=json.dumps({"faults": entries}))
     shim = [sys.executable, "-P", str(ROOT / "windtunnel" / "lab" / "program.py"), "windtunnel", "mcp"]
-    words = [*shim, "--lab", str(lab.folder / "lab.json"), "--link", "files", "--", *SERVER]
-    run = subprocess.run(
-        [*command(needs, program), *first, str(LIMIT_S), *words],
-        capture_output=True,
-        text=True,
-        timeout=RUN_PATIENCE_S,
-        check=False,
-    )
+    words = [*shim, "--lab", str(lab.folder / "lab.json")]
+    asked = [{"limit_s": LIMIT_S, "words": [*words, "--link", link, "--", *SERVER]} for link in LINKS.names]
+    told = play(clients, asked)
     lab.settle()
-    met = [fault for exchange in lab.exchanges(2) for fault in exchange.faults]
-    assert [fault.injected for fault in met] == [True], (case, met, run.stderr)
-    told = [in_words(json.loads(line)) for line in run.stdout.splitlines()]
-    return " / ".join(told)
+    for link, lines in zip(LINKS.names, told, strict=True):
+        own = until(lambda link=link: len(of_link(lab, link)) >= 2 and of_link(lab, link), f"two on {link}")
+        met = [fault for exchange in own for fault in exchange.faults]
+        assert [fault.injected for fault in met] == [True], (case, link, met, lines)
+    return {client: " / ".join(map(in_words, lines)) for client, lines in zip(CLIENTS, told, strict=True)}
+
+
+def of_link(lab: Lab, link: str) -> list[Exchange]:
+    return [exchange for exchange in lab.recorded() if exchange.link == link]
 
 
 def in_words(saw: Mapping[str, Any]) -> str:
@@ -106,8 +124,8 @@ def table(rows: Mapping[str, Mapping[str, str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def test_the_page_says_what_each_client_made_of_each_fault(lab: Lab):
-    rows = {case: {client: seen(lab, client, case) for client in CLIENTS} for case in CASES}
+def test_the_page_says_what_each_client_made_of_each_fault(lab: Lab, clients: Sequence[RunningClient]):
+    rows = {case: seen(lab, clients, case) for case in CASES}
     made = table(rows)
     if os.environ.get("FAULTS_SEEN") == "write":
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("| fault |")

@@ -37,6 +37,7 @@ def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercep
             "--error-prob=0",
             f"--faults={faults}",
             "--toxiproxy=embedded",
+            "--no-charts",
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -30,6 +31,7 @@ def imported(source, package):
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+@cache  # several rules look at each module
 def imports(path):
     package = ".".join(path.relative_to(ROOT).parent.parts)
     return [name.split(".") for name in imported(path.read_text(encoding="utf-8"), package)]

@@ -1,6 +1,7 @@
-"""A client of Python's SDK 1 over stdio. Its arguments: the time limit of a call, and the server's words.
+"""A client of Python's SDK 1 over stdio. Each line of its input is JSON for one client: limit_s and words.
 
-It says of each of two calls, as JSON, what it saw.
+``limit_s``: the time limit of a call; ``words``: the server's. It says of each of two calls, as JSON, what it
+saw, and at last {}.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from datetime import timedelta
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-LIMIT_S, WORDS = float(sys.argv[1]), sys.argv[2:]
 
-
-async def main() -> None:
-    parameters = StdioServerParameters(command=WORDS[0], args=WORDS[1:])
+async def follow(limit_s: float, words: list[str]) -> None:
+    parameters = StdioServerParameters(command=words[0], args=words[1:])
     async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
         await session.initialize()
         for _ in range(2):
             try:
-                got = await session.call_tool("echo", {"city": "Bern"}, timedelta(seconds=LIMIT_S))
+                got = await session.call_tool("echo", {"city": "Bern"}, timedelta(seconds=limit_s))
                 saw = {"error" if got.isError else "text": got.content[0].text}
             except McpError as error:
                 saw = {"code": error.error.code}
@@ -31,7 +30,9 @@ async def main() -> None:
             print(json.dumps(saw), flush=True)
 
 
-try:
-    asyncio.run(main())
-except BaseException as error:  # noqa: BLE001  also what cancels all of it is what it saw
-    print(json.dumps({"dies": type(error).__name__}), flush=True)
+for line in sys.stdin:
+    try:
+        asyncio.run(follow(**json.loads(line)))
+    except BaseException as error:  # noqa: BLE001  also what cancels all of it is what it saw
+        print(json.dumps({"dies": type(error).__name__}), flush=True)
+    print("{}", flush=True)

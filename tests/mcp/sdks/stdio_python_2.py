@@ -9,15 +9,13 @@ import sys
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-LIMIT_S, WORDS = float(sys.argv[1]), sys.argv[2:]
 
-
-async def main() -> None:
-    parameters = StdioServerParameters(command=WORDS[0], args=WORDS[1:])
+async def follow(limit_s: float, words: list[str]) -> None:
+    parameters = StdioServerParameters(command=words[0], args=words[1:])
     async with Client(stdio_client(parameters)) as client:
         for _ in range(2):
             try:
-                got = await client.call_tool("echo", {"city": "Bern"}, LIMIT_S)
+                got = await client.call_tool("echo", {"city": "Bern"}, limit_s)
                 saw = {"error" if got.is_error else "text": got.content[0].text}
             except MCPError as error:
                 saw = {"code": error.error.code}
@@ -26,7 +24,9 @@ async def main() -> None:
             print(json.dumps(saw), flush=True)
 
 
-try:
-    asyncio.run(main())
-except BaseException as error:  # noqa: BLE001  also what cancels all of it is what it saw
-    print(json.dumps({"dies": type(error).__name__}), flush=True)
+for line in sys.stdin:
+    try:
+        asyncio.run(follow(**json.loads(line)))
+    except BaseException as error:  # noqa: BLE001  also what cancels all of it is what it saw
+        print(json.dumps({"dies": type(error).__name__}), flush=True)
+    print("{}", flush=True)

@@ -37,12 +37,21 @@ def main() -> None:
 def _end_with(keeper: int) -> None:
     """Waits until it is the keeper's child, and is killed when that one ends."""
     while os.getppid() != keeper:
-        if not os.path.exists(f"/proc/{keeper}"):  # noqa: PTH110 - pathlib doubles the time of the start
+        if _ended(keeper):
             os._exit(0)
         time.sleep(_LOOK_INTERVAL_S / 10)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(0)
+
+
+def _ended(process: int) -> bool:
+    """Whether it runs no more; also while its parent has not asked how it ended, and it is still listed."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 - pathlib doubles the time of the start
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
 
 
 def _let_go_of_all_but(*kept: int) -> None:
