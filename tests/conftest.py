@@ -49,7 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
 IN_ONE_LAB = {
     f"tests/e2e/test_{name}.py"
     for name in (
-        *("cassettes", "dose", "fault_sets", "files_page", "kept_alive", "ledger", "model_faults", "outages"),
+        *(
+            "cassettes",
+            "dose",
+            "fault_sets",
+            "files_page",
+            "history_size",
+            "kept_alive",
+            "ledger",
+            "model_faults",
+            "outages",
+        ),
         *("outcomes", "personas", "real_toxiproxy", "recomputed", "remarks", "reproducible", "secrets"),
         *("streams", "tampering", "whose_fault"),
     )
