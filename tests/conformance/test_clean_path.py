@@ -65,7 +65,7 @@ def test_without_an_upstream_the_client_is_closed(rig):
 
 @pytest.mark.parametrize("toxics", [(), ("latency",)])
 def test_a_reader_that_stops_stops_the_writer(rig, toxics):
-    total = 64 * 2**20
+    total = 192 * 2**20  # more than two receive buffers of 32 MiB and the 1024 chunks before a latency hold
     sent = []
 
     def pour(piece, connection):
