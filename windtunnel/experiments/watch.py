@@ -19,7 +19,7 @@ from windtunnel.experiments.bounds import Bounds, exactly
 from windtunnel.experiments.expression import parse_expression
 from windtunnel.experiments.limits import Spending
 from windtunnel.experiments.saved import SavedExperiment
-from windtunnel.history.events import EpisodeJudged, Event, RunStarted
+from windtunnel.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from windtunnel.history.reader import HistoryError, Tail
 from windtunnel.judging.findings.rules import findings_in
 from windtunnel.judging.oracle.outcome import OUTCOMES
@@ -121,6 +121,7 @@ class Watch:
         self._in_the_air: dict[str, list[Event]] = {}
         self._cost = self._cost_of_earlier_flights = 0.0
         self._tails: dict[Path, Tail] = {}
+        self._sealed: set[str] = set()
         self._prices = saved.plan.configuration.settings.prices
 
     @contextmanager
@@ -171,17 +172,23 @@ class Watch:
         return {"seconds": round(seconds, 3), "episodes": self._flown}
 
     def _read(self, arm: PlannedArm) -> None:
-        runs = self._saved.plan.configuration.logs / "runs"
+        """Run by run: all events of a long arm that is gone on with would fill the memory."""
         for run_id in self._saved.run_ids(arm):
-            # the runner's own file first: then the others have all of an episode that it has judged
-            for path in sorted((runs / run_id).glob("*.jsonl")):
-                self._tails.setdefault(path, Tail(path))
+            if run_id not in self._sealed:
+                self._take_in(run_id, self._new_events(run_id))
+
+    def _new_events(self, run_id: str) -> list[Event]:
+        folder = self._saved.plan.configuration.logs / "runs" / run_id
         events: list[Event] = []
-        for tail in self._tails.values():
+        # the runner's own file first: then the others have all of an episode that it has judged
+        for path in sorted(folder.glob("*.jsonl")):
             try:
-                events += tail.read()
+                events += self._tails.setdefault(path, Tail(path)).read()
             except (HistoryError, OSError):  # it is told of when the arm is judged, from the whole history
                 continue
+        return events
+
+    def _take_in(self, run_id: str, events: Sequence[Event]) -> None:
         self._cost += model_usage(events, self._prices).cost_usd or 0.0
         if self._tell:
             self._look_for_findings(events)
@@ -189,6 +196,8 @@ class Watch:
             if isinstance(event, EpisodeJudged):
                 self._flown += event.episode not in self.arm.outcomes
                 self.arm.outcomes[event.episode] = event.outcome
+            elif isinstance(event, RunSealed):  # the others had written all of theirs before
+                self._sealed.add(run_id)
 
     def _look_for_findings(self, events: Sequence[Event]) -> None:
         """Keeps what episodes in the air have shown, until they are judged."""
