@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from tests.experiments.recorded_runs import flown, write
+from tests.experiments.test_flying import planned
+from tests.judging.oracle.histories import ended, run_started
 from windtunnel.experiments.bounds import Bounds, exactly
 from windtunnel.experiments.conclusion import conclude, unwatched_bounds
 from windtunnel.experiments.limits import Spending
@@ -11,7 +19,9 @@ from windtunnel.experiments.measures import Measure
 from windtunnel.experiments.safety import ABORT_NAMES, Safety
 from windtunnel.experiments.saved import FlightEnd
 from windtunnel.experiments.verdict import FlownArm, Judged
-from windtunnel.experiments.watch import ArmSoFar, abort_reason, limit_reason, watched
+from windtunnel.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
+from windtunnel.history.events import RunSealed
+from windtunnel.lab.halt import Halt
 from windtunnel.lab.rollback import VERIFIED
 
 
@@ -122,3 +132,39 @@ def test_each_name_ends_a_flight_and_does_not_and_says_where_it_has_no_data(name
     told = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
     # the clock is always there, and of each episode it is known whether it is invalid
     assert bool(told) is (name not in ("time", "invalid_share"))
+
+
+def peak_of_a_look(folder: Path, runs: int) -> int:
+    """The most memory that it takes to read so many runs of an arm that were flown before, in bytes."""
+    folder.mkdir()
+    saved = planned(folder)
+    arm = saved.plan.arms[0]
+    for run_id in saved.next_run_ids(arm, runs):
+        episodes = [replace(event, response="x" * 10_000) for event in [ended()] for _ in range(100)]
+        write(saved.plan.configuration.logs, run_id, [run_started(100), *episodes, RunSealed({})])
+    watch = Watch(saved, Halt(), None)
+    tracemalloc.start()
+    try:
+        watch.look(arm)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_arm_that_is_gone_on_with_is_not_read_at_once(tmp_path: Path) -> None:
+    few, many = (peak_of_a_look(tmp_path / str(runs), runs) for runs in (2, 8))
+    assert many - few < 1_000_000  # each of the six runs more has as much
+
+
+def test_a_run_that_is_sealed_is_read_once(tmp_path: Path) -> None:
+    saved = planned(tmp_path)
+    arm, logs = saved.plan.arms[0], saved.plan.configuration.logs
+    [run_id] = saved.next_run_ids(arm, 1)
+    write(logs, run_id, [run_started(1), *flown("1"), RunSealed({})])
+    watch = Watch(saved, Halt(), None)
+    watch.look(arm)
+    assert watch.arm.outcomes.keys() == {"1"}
+    shutil.rmtree(logs / "runs" / run_id)
+    write(logs, run_id, [run_started(1), *flown("2")])
+    watch.look(arm)
+    assert watch.arm.outcomes.keys() == {"1"}
