@@ -42,6 +42,7 @@ class Airspace:
         self._fork = fork
         self._interrupted = interrupted
         self._say = say
+        self._saying = Lock()  # kept by the first of the runs side by side that says that it was interrupted
         self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
 
     def run(
@@ -64,7 +65,8 @@ class Airspace:
         try:
             while (code := agent.poll()) is None:
                 if self._interrupted.is_set():
-                    self._say("interrupted: healing and stopping")
+                    if self._saying.acquire(blocking=False):
+                        self._say("interrupted: healing and stopping")
                     _end(agent)
                     return INTERRUPTED
                 if self._halt.end_now:
