@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from windtunnel.core.percent import percent
 from windtunnel.experiments.arm_facts import ArmFacts
 from windtunnel.experiments.bounds import Bounds, exactly
 from windtunnel.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
@@ -53,7 +54,7 @@ def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     could = sum(e.outcome in undecided - {outcome} for e in arm.episodes) + max(planned - flown, 0)
     bounds = Bounds(len(shows), len(shows) + could)
     known = wilson(len(shows), flown) if not could else None
-    interval = f" [{percent_of(known[0])}, {percent_of(known[1])}]" if known else ""
+    interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
     return Measure(bounds, f"{_number(bounds).shown} of {max(flown, planned)}{interval}", shows)
 
 
@@ -63,7 +64,7 @@ def _success_rate(arm: ArmFacts) -> Measure:
         return Measure(None, "no data")
     bounds = Bounds(success.worst, success.best)
     failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
-    interval = "" if success.low is None else f" [{percent_of(success.low)}, {percent_of(success.high or 0)}]"
+    interval = "" if success.low is None else f" [{percent(success.low)}, {percent(success.high or 0)}]"
     return Measure(bounds, f"{_share(bounds)}{interval}", failed)
 
 
@@ -117,7 +118,7 @@ def _mttr(arm: ArmFacts) -> Measure:
 
 
 def _recovery_rate(arm: ArmFacts) -> Measure:
-    return _of_outages(arm, share_recovered, Bounds(0, 1), percent_of)
+    return _of_outages(arm, share_recovered, Bounds(0, 1), percent)
 
 
 def _of_outages(
@@ -178,13 +179,8 @@ def _number(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
 def _share(bounds: Bounds | None) -> str:
     if bounds is None:
         return "no data"
-    low, high = percent_of(bounds.low), percent_of(bounds.high)
+    low, high = percent(bounds.low), percent(bounds.high)
     return low if low == high else f"{low} to {high}"
-
-
-def percent_of(share: float) -> str:
-    """A share in words."""
-    return f"{100 * share:.3g} %"
 
 
 def _of_outcome(name: Outcome) -> Callable[[ArmFacts], Measure]:

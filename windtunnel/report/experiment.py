@@ -8,10 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from windtunnel.core.percent import percent
 from windtunnel.experiments.arms import ExperimentPlan, PlannedArm
 from windtunnel.experiments.assertions.registry import statement_of
 from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.measures import BUDGET_STRIKES, percent_of
+from windtunnel.experiments.measures import BUDGET_STRIKES
 from windtunnel.experiments.shelf import FlightCost
 from windtunnel.experiments.stress import StressLevel, holds_up_to
 from windtunnel.experiments.verdict import Check, ExperimentVerdict, FlownArm
@@ -126,9 +127,9 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
     faults = read_canonical(settings.faults, settings.chaos_level).on(plan.configuration.wiring.links)
     yield from set_rows(faults)
     if settings.error_prob:
-        yield "ERROR_PROB", "tools", f"{percent_of(settings.error_prob)} of tries", "before all others"
+        yield "ERROR_PROB", "tools", f"{percent(settings.error_prob)} of tries", "before all others"
     if settings.toxic_prob:
-        yield "TOXIC_PROB", "tools", f"{percent_of(settings.toxic_prob)} of attempts", settings.toxics
+        yield "TOXIC_PROB", "tools", f"{percent(settings.toxic_prob)} of attempts", settings.toxics
     if budgets := load_budgets(settings.budgets):
         for place, limit in budgets.limits():
             links = "the subject" if place in OF_SUBJECT else budgets.links

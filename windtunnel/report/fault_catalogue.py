@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from windtunnel.core.caller_errors import ErrorKind, sorted_kinds
+from windtunnel.core.percent import percent
 from windtunnel.faults.base import Fault
 from windtunnel.faults.catalogue import FAULTS
 from windtunnel.faults.rates import Marginal, dose_shown, marginals
@@ -202,7 +203,7 @@ def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:
 def _rate_row(group: Sequence[Marginal]) -> Row:
     marginal = group[0]
     name = marginal.id if marginal.id == marginal.kind else f"{marginal.id} ({marginal.kind})"
-    least, most = _percent(marginal.low), _percent(marginal.high)
+    least, most = percent(marginal.low), percent(marginal.high)
     rate = least if least == most else f"{least} to {most}"
     return name, links(g.link for g in group), f"{rate} of tries", marginal.conditions
 
@@ -211,7 +212,7 @@ def _toxic_row(entry: ToxicEntry) -> Row:
     return (
         f"{entry.id} (toxic {entry.spec})",
         links(entry.links),
-        f"{_percent(entry.probability)} of attempts",
+        f"{percent(entry.probability)} of attempts",
         conditions_of_toxic(entry),
     )
 
@@ -223,10 +224,6 @@ def conditions_of_toxic(entry: ToxicEntry) -> str:
     turn = [] if entry.turn is None else [f"turn {first}" + ("" if last == first else f"-{last or ''}")]
     episodes = [f"episodes {' or '.join(entry.only.episodes)}"] if entry.only.episodes else []
     return ", ".join([*turn, *episodes, *dose_shown(entry.dose)])
-
-
-def _percent(value: float) -> str:
-    return f"{value * 100:.3g} %"
 
 
 def links(names: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from windtunnel.core.percent import percent
 from windtunnel.judging.rates import Rate
 from windtunnel.judging.summary import Summary
 
@@ -48,4 +49,4 @@ def _bounds(rate: Rate) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+    return percent(share, decimals=0)

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from windtunnel.experiments.measures import percent_of
+from windtunnel.core.percent import percent
 from windtunnel.experiments.watch import ArmSoFar
 from windtunnel.report.tables import one_line
 from windtunnel.stats.intervals import wilson
@@ -68,6 +68,6 @@ def success_line(arm: ArmSoFar) -> str:
     interval = wilson(arm.successes, arm.judged)
     if interval is None:
         return "success: no data yet"
-    low, high = map(percent_of, interval)
+    low, high = map(percent, interval)
     invalid = f", {arm.invalid} invalid" if arm.invalid else ""
-    return f"success {percent_of(arm.successes / arm.judged)} [{low}, {high}]{invalid}"
+    return f"success {percent(arm.successes / arm.judged)} [{low}, {high}]{invalid}"
