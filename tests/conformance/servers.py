@@ -146,7 +146,11 @@ class Proxied:
         connection = Client(socket.AF_INET, socket.SOCK_STREAM)
         self.opened.append(connection)
         connection.settimeout(PATIENCE_S)
-        connection.connect((host, int(port)))
+        try:
+            connection.connect((host, int(port)))
+        except OSError:  # thousands may be refused before the end of a test
+            connection.close()
+            raise
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 

@@ -79,7 +79,7 @@ def test_what_client_and_gateway_record_of_a_try_shows_the_toxic(
 
 @by_each_transport
 def test_without_a_toxic_a_try_shows_none(proxied, lab, transport):
-    """A busy machine alone delays a try now and then by as much as a toxic does, but not three in a row"""
+    # a busy machine alone delays a try now and then by as much as a toxic does, but not three in a row
     for _ in range(3):
         lab.begin()
         tried = one_try(proxied, lab, transport)

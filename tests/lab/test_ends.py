@@ -53,8 +53,8 @@ def launcher_killed_while_starting(folder: Path) -> Ended:
         return demo.end()
 
 
-def full_disk(folder: Path, limit: int) -> Ended:
-    with Demo(folder, *CALM, file_limit=limit) as demo:
+def full_disk(folder: Path, limit: int, prompts: int = 2) -> Ended:
+    with Demo(folder, *CALM, prompts=prompts, file_limit=limit) as demo:
         return demo.end()
 
 
@@ -68,7 +68,7 @@ SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     "interrupted while starting": interrupted_while_starting,
     "launcher killed while starting": launcher_killed_while_starting,
     "no room to start": partial(full_disk, limit=100),
-    "no room to run": partial(full_disk, limit=64_000),
+    "no room to run": partial(full_disk, limit=70_000, prompts=60),  # above what an empty state.db takes
 }
 
 
