@@ -174,6 +174,8 @@ def _lasting(value: Any) -> Any:
     left_out = _TIMES | _IDS | _SHARES
     if value.get("event") == "model_call":
         left_out |= {"reply_digest"}  # a reply says when it was made
+    if value.get("error") and "explains" in value:
+        left_out |= {"shows"}  # whether a try that was broken off met a latency too is told by its time alone
     if "service" in value and "kind" in value:
         left_out |= {"id"}
     return {key: _lasting(item) for key, item in value.items() if key not in left_out}

@@ -24,7 +24,7 @@ from windtunnel.judging.evidence.gather import gather
 from windtunnel.report.charts.data import REFUSED
 from windtunnel.report.charts.extract import run_data
 from windtunnel.report.charts.response_over_time import moving_median
-from windtunnel.report.charts.text import duration, percent, spread
+from windtunnel.report.charts.text import duration, spread
 from windtunnel.report.charts.throughput import bin_width, histogram
 from windtunnel.toxiproxy.planned import PlannedToxic
 
@@ -158,11 +158,6 @@ def test_times_count_from_the_start_of_the_run(tmp_path):
 )
 def test_durations_read_well(ms, words):
     assert duration(ms) == words
-
-
-@pytest.mark.parametrize(("share", "words"), [(0, "0 %"), (0.001, "< 1 %"), (0.999, "> 99 %"), (1, "100 %")])
-def test_a_percentage_reaches_its_ends_only_exactly(share, words):
-    assert percent(share) == words
 
 
 def test_few_values_have_no_p95():

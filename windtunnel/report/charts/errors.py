@@ -7,10 +7,11 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from windtunnel.core.percent import percent
 from windtunnel.report.charts.data import REFUSED, ChartedTry, Selection
 from windtunnel.report.charts.palette import CLEAN, FAULT_COLORS, INK, MUTED, fault_color, in_order
 from windtunnel.report.charts.style import LEFT, Page, at_end, beside, key, page, say_nothing
-from windtunnel.report.charts.text import count, percent, words
+from windtunnel.report.charts.text import count, words
 from windtunnel.report.charts.tries import fault_name
 
 _MOST_ROWS = 10
@@ -56,7 +57,8 @@ def _finding(failed: list[ChartedTry], total: int) -> str:
     if not failed:
         return f"None of {total:,} tries failed"
     alone = sum(tried.cause is None for tried in failed)
-    head = f"{len(failed):,} of {count(total, 'try', 'tries')} failed ({percent(len(failed) / total)})"
+    share = percent(len(failed) / total, decimals=0)
+    head = f"{len(failed):,} of {count(total, 'try', 'tries')} failed ({share})"
     if alone:
         return f"{head}; no fault explains {alone:,} of them"
     return f"{head}, and each is explained" if len(failed) > 1 else f"{head}, and it is explained"
@@ -85,7 +87,7 @@ def _bar(axes: Axes, row: int, tries: list[ChartedTry], total: int, scale: float
         number = sum(tried.cause == cause for tried in tries)
         axes.barh(row, number, left=left, height=0.6, color=_color(cause), edgecolor=MUTED, linewidth=0.4)
         left += number
-    at_end(axes, f"{left}  ({percent(left / total)})", left, row)
+    at_end(axes, f"{left}  ({percent(left / total, decimals=0)})", left, row)
     links = Counter(tried.link for tried in tries)
     most = ", ".join(f"{link} {n}" for link, n in links.most_common(3)) + (" …" if len(links) > 3 else "")
     name = words(tries[0].error or "").replace("http ", "HTTP ")

@@ -6,11 +6,12 @@ from collections import Counter
 
 from matplotlib.axes import Axes
 
+from windtunnel.core.percent import percent
 from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import Selection
 from windtunnel.report.charts.palette import INK, MUTED, NOT_JUDGED, in_order, outcome_color
 from windtunnel.report.charts.style import Page, at_end, beside, page, say_nothing
-from windtunnel.report.charts.text import count, percent, words
+from windtunnel.report.charts.text import count, words
 from windtunnel.stats.intervals import wilson
 
 _ROW_HEIGHT = 0.4  # of a name with its meaning below
@@ -56,7 +57,7 @@ def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> 
         axes.barh(row, share, height=0.62, color=outcome_color(name), edgecolor=MUTED, linewidth=0.4)
         end = _whisker(axes, row, number, total) if explain else share
         most = max(most, end)
-        at_end(axes, f"{number}  ({percent(share)})", end, row)
+        at_end(axes, f"{number}  ({percent(share, decimals=0)})", end, row)
         beside(axes, words(name), 0, row, -9, 7 if explain else 0, ha="right")
         if explain and name in meanings:
             beside(axes, meanings[name], 0, row, -9, -7, ha="right", size=8.5, color=MUTED)

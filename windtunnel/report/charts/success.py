@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from windtunnel.core.percent import percent
 from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.report.charts.data import ChartedPrompt, RunData, Selection
 from windtunnel.report.charts.palette import ACCENT, FAINT, INK, MUTED, in_order, outcome_color
@@ -20,7 +21,6 @@ from windtunnel.report.charts.style import (
 )
 from windtunnel.report.charts.text import (
     left_out,
-    percent,
     percent_range,
     printable,
     success_rate,
@@ -85,7 +85,7 @@ def _so_far(counted: list[ChartedPrompt]) -> list[int]:
 
 
 def _label_end(axes: Axes, share: float, sure: tuple[float, float], n: int) -> None:
-    beside(axes, percent(share), 1, share, 9, size=17, weight="bold", color=ACCENT)
+    beside(axes, percent(share, decimals=0), 1, share, 9, size=17, weight="bold", color=ACCENT)
     text = f"95 % interval\n{percent_range(*sure)}\nn = {n}"
     below = share > 0.35
     dy, va = (-16, "top") if below else (16, "bottom")
@@ -96,7 +96,7 @@ def _share_axis(axes: Axes, vertical: bool) -> None:
     axis = axes.yaxis if vertical else axes.xaxis
     (axes.set_ylim if vertical else axes.set_xlim)(-0.025, 1.025)
     ticks = [0, 0.25, 0.5, 0.75, 1.0] if vertical else [0, 0.5, 1.0]
-    axis.set_ticks(ticks, labels=[percent(tick) for tick in ticks])
+    axis.set_ticks(ticks, labels=[percent(tick, decimals=0) for tick in ticks])
     axis.grid(True)
 
 
@@ -137,7 +137,7 @@ def _run_row(axes: Axes, row: int, run: RunData) -> None:
     if rate.rate is not None and rate.low is not None and rate.high is not None:
         axes.plot([rate.low, rate.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
         axes.plot([rate.rate], [row], "o", color=ACCENT, markersize=7, clip_on=False)
-        text = f"{percent(rate.rate)}  ({rate.k} of {rate.n})"
+        text = f"{percent(rate.rate, decimals=0)}  ({rate.k} of {rate.n})"
     else:
         axes.plot([0, 1], [row, row], color=FAINT, linewidth=1, linestyle=":")
     beside(axes, text, 1, row, 12, size=9.5)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from windtunnel.core.percent import percent
 from windtunnel.history.logs import strip_control
 from windtunnel.judging.oracle.outcome import OUTCOMES
 from windtunnel.judging.rates import Rate, rate
@@ -28,14 +29,6 @@ def duration(ms: float) -> str:
         return f"{ms / 1000:.3g} s"
     minutes, seconds = divmod(round(ms / 1000), 60)
     return f"{minutes} min {seconds} s"
-
-
-def percent(share: float) -> str:
-    """A share of 1 in whole percent; the ends only where they are exact."""
-    rounded = round(share * 100)
-    if rounded == 100 and share < 1:
-        return "> 99 %"
-    return "< 1 %" if rounded == 0 and share > 0 else f"{rounded} %"
 
 
 def percent_range(low: float, high: float) -> str:
@@ -80,7 +73,7 @@ def success_title(overall: Rate) -> str:
     """``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
     if overall.rate is None or overall.low is None or overall.high is None:
         return "Success rate unknown: no prompt could be judged"
-    share = f"{percent(overall.rate)}, 95 % interval {percent_range(overall.low, overall.high)}"
+    share = f"{percent(overall.rate, decimals=0)}, 95 % interval {percent_range(overall.low, overall.high)}"
     return f"{overall.k} of {count(overall.n, 'prompt')} succeeded ({share})"
 
 
