@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable
 
 from windtunnel.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
@@ -39,7 +40,7 @@ class LaneAttempt:
             lambda link, call: tell(HeldCall(run.run_id, episode, number, link, call))
         )
         self._began = time.perf_counter()
-        self._calls: dict[str, dict[tuple[str, int], int]] = {}
+        self._calls: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.toxic_links = run.toxic_links(episode, number)
         self.fields_json = attempt_fields(episode, number)
         self.lab_headers = (
@@ -65,7 +66,7 @@ class LaneAttempt:
 
     def count_call(self, link: str, fingerprint: str, call: int) -> int:
         """The number of this call among all of the attempt on that link, from 1; its tries share it."""
-        calls = self._calls.setdefault(link, {})
+        calls = self._calls[link]
         return calls.setdefault((fingerprint, call), len(calls) + 1)
 
     def last_call(self, link: str) -> int:

@@ -30,9 +30,9 @@ class Run:
     """A run that has the lane: its frozen settings, its history, and the faults that its requests may meet.
 
     ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
-    ``ForeignLink``. ``shadows`` are evaluated only to be recorded. ``model`` stands in the place of the
-    scripted model, None where the settings name no other; ``budgets`` counts what its requests take, None
-    where nothing is limited.
+    ``ForeignLink``. ``shadows`` are evaluated only to be recorded, None if the settings name none. ``model``
+    stands in the place of the scripted model, None where the settings name no other; ``budgets`` counts what
+    its requests take, None where nothing is limited.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Run:
         self._faults = read_canonical(settings.faults, settings.chaos_level)
         self.matcher = self._armed_with(self._faults)
         self.configuration = 0
-        self.shadows = Shadows(settings, links)
+        self.shadows = Shadows(settings, links) if settings.shadow else None
         self.failure = ""
         self._writer = writer
         self._unwritten: list[str] = []
@@ -91,7 +91,8 @@ class Run:
             self._links = before
             raise
         self.matcher.add_link(link.name, entries)
-        self.shadows.add_link(link.name, self._links)
+        if self.shadows is not None:
+            self.shadows.add_link(link.name, self._links)
 
     def toxic_links(self, episode: str, attempt: int) -> frozenset[str]:
         """The links on which the run's own plan has a toxic in that attempt."""

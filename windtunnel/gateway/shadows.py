@@ -15,7 +15,7 @@ from windtunnel.settings.shadow import shadows_of
 
 
 class Shadows:
-    """Those of one run, none (and false) if its settings name none."""
+    """Those of one run, whose settings name the arms."""
 
     def __init__(self, settings: Settings, links: Links) -> None:
         self._settings = shadows_of(settings)
@@ -24,9 +24,6 @@ class Shadows:
             for arm, striking in self._settings.items()
         }
         self._struck = {arm: StruckCalls(striking) for arm, striking in self._settings.items()}
-
-    def __bool__(self) -> bool:
-        return bool(self._matchers)
 
     def armed(self, link: str, of_model: bool) -> bool:
         """Whether requests there may meet one, so that the gateway must know them whole."""

@@ -134,22 +134,22 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Counts the try, and says which faults it has met."""
-        link, method, path, read, fingerprint, episode, attempt, call, try_, _, of_model, message, *_ = (
-            incoming
-        )
-        if of_model:
+        link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
+        call = incoming.call
+        if incoming.of_model:
             self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], call)
         candidates = self._candidates.get(link)
-        groups = candidates.at(method, path, message, read) if candidates else ()
+        groups = candidates.at(incoming.method, incoming.path, message, incoming.read) if candidates else ()
         if not groups:
             return _NOTHING
         met: _Met = []
         eligible: list[str] = []
-        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, call, try_)
+        draws = KeyedDraws(self._seed, episode, attempt, link, incoming.fingerprint, call, incoming.try_)
         for group in groups:
-            if not group.only.in_episode(episode):
+            if group.of_some_episodes and not group.only.in_episode(episode):
                 continue
-            eligible += group.recorded_ids(message)
+            if group.by_content or message is not None:  # the history does not hold what they choose by
+                eligible += group.ids
             self._add_met(group, incoming, draws, met)
         if not (met or eligible):
             return _NOTHING

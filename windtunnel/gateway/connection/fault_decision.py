@@ -31,7 +31,7 @@ def may_meet_fault(request: RequestInProgress) -> bool:
     waits = attempt is not None and attempt.held_calls.concern(request.link)
     if waits or run.matcher.armed(request.link, request.of_model):
         return True
-    if run.shadows and run.shadows.armed(request.link, request.of_model):
+    if run.shadows is not None and run.shadows.armed(request.link, request.of_model):
         return True
     return run.budgets is not None and _uses_up(run.budgets, request)
 
@@ -49,7 +49,9 @@ def hold(request: RequestInProgress) -> None:
     request.held = []
     start, run = request.body_start, request.run
     reads = (run.matcher, run.shadows) if run is not None else ()
-    needed = request.message is not None or any(faults.needs_body(request.link) for faults in reads)
+    needed = request.message is not None or any(
+        faults is not None and faults.needs_body(request.link) for faults in reads
+    )
     if start is not None and needed:
         start.limit = MAX_HELD_BODY
 
@@ -83,7 +85,13 @@ def decide(request: RequestInProgress) -> None:
     body = bytes(start) if start else b""
     request.settle_key()
     request.link_call = _call_of_link(request)
-    request.waits_for_toxics = request.must_wait
+    attempt = request.attempt
+    request.waits_for_toxics = (
+        attempt is not None
+        and not attempt.settling
+        and attempt.held_calls.concern(link)
+        and attempt.held_calls.must_wait(link, request.link_call)
+    )
     request.configuration = run.configuration
     request.reply_is_remembered = matcher.remembers(link)
 
@@ -96,7 +104,6 @@ def decide(request: RequestInProgress) -> None:
         return shown
 
     path = head.target.partition("?")[0]
-    attempt = request.attempt
     incoming = IncomingTry(
         link,
         head.method,
@@ -118,7 +125,8 @@ def decide(request: RequestInProgress) -> None:
     matched = matcher.match(incoming)
     request.eligible = matched.eligible
     # first, since a provider that refuses a request does nothing else with it
-    of_budgets = [(entry, matcher.try_of(entry, incoming)) for entry in _met_budgets(request, run)]
+    spent = _met_budgets(request, run, run.budgets) if run.budgets is not None else ()
+    of_budgets = [(entry, matcher.try_of(entry, incoming)) for entry in spent] if spent else []
     if of_budgets or matched.met:
         plan = plan_try([*of_budgets, *matched.met], whole=whole)
         called = request.attempt_number, link, request.fingerprint, request.call
@@ -128,23 +136,24 @@ def decide(request: RequestInProgress) -> None:
         if request.of_lines:
             frame_lines(plan)
         request.plan = plan if plan.met_faults else None
-    if run.shadows:
+    if run.shadows is not None:
         request.shadows = run.shadows.met(incoming, whole=whole)
 
 
 def _call_of_link(request: RequestInProgress) -> int:
     """Its call's number on the link in the attempt. Of MCP's messages those that call a tool are counted."""
-    if request.attempt is None:
+    attempt = request.attempt
+    if attempt is None:
         return 1
-    if request.message not in (None, CALL):
-        return request.attempt.last_call(request.link)
-    return request.attempt.count_call(request.link, request.fingerprint, request.call)
+    if request.message is not None and request.message != CALL:
+        return attempt.last_call(request.link)
+    return attempt.count_call(request.link, request.fingerprint, request.call)
 
 
-def _met_budgets(request: RequestInProgress, run: Run) -> Sequence[Entry]:
+def _met_budgets(request: RequestInProgress, run: Run, budgets: BudgetKeeper) -> Sequence[Entry]:
     """What the run's budgets do to the request; they count it if they let it through."""
     calls_no_tool = request.message is not None and not request.tool  # as most messages of MCP
-    if run.budgets is None or calls_no_tool or not _uses_up(run.budgets, request):
+    if calls_no_tool or not _uses_up(budgets, request):
         return ()
     spender = Spender(request.episode, request.attempt_number, request.link, request.of_model)
     entries, request.charge = run.admit(spender)

@@ -261,17 +261,6 @@ class RequestInProgress:
         """Whether its attempt has ended, so that nothing may be held up any more."""
         return self.attempt is not None and self.attempt.settling
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether its link's toxics are to change before it goes on."""
-        attempt = self.attempt
-        return (
-            attempt is not None
-            and not attempt.settling
-            and attempt.held_calls.concern(self.link)
-            and attempt.held_calls.must_wait(self.link, self.link_call)
-        )
-
     def reply_memory(self) -> Callable[[Reply], None] | None:
         """Takes the upstream's reply for faults that give it again later; None if there are none."""
         if self.run is None or not self.reply_is_remembered:
