@@ -36,11 +36,7 @@ def _query(text: str) -> list[tuple[str, str]]:
     if "%" in text:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
     # the same as parse_qsl, at a fifth of its cost, for each request
-    text = text.replace("+", " ")
-    if text and "&" not in text:
-        name, _, value = text.partition("=")
-        return [(name, value)]
-    parts = text.split("&")
+    parts = text.replace("+", " ").split("&")
     return [(name, value) for part in parts if part for name, _, value in (part.partition("="),)]
 
 

@@ -33,7 +33,9 @@ class HeldCalls:
     def must_wait(self, link: str, call: int) -> bool:
         """Whether the call of that number waits for a change: its own, or that of an earlier one."""
         changes = self._changes.get(link)
-        if changes and call in changes:
+        if changes is None:
+            return False
+        if call in changes:
             changes.remove(call)
             self._awaited.setdefault(link, {})[call] = []
             self._tell(link, call)

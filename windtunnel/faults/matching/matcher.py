@@ -146,10 +146,9 @@ class FaultMatcher:
         eligible: list[str] = []
         draws = KeyedDraws(self._seed, episode, attempt, link, incoming.fingerprint, call, incoming.try_)
         for group in groups:
-            if group.of_some_episodes and not group.only.in_episode(episode):
+            if not group.only.in_episode(episode):
                 continue
-            if group.by_content or message is not None:  # the history does not hold what they choose by
-                eligible += group.ids
+            eligible += group.recorded_ids(message)
             self._add_met(group, incoming, draws, met)
         if not (met or eligible):
             return _NOTHING

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from windtunnel.dialects.http import Request
 from windtunnel.dialects.mcp import CALL
+from windtunnel.faults.base import Try
 from windtunnel.faults.matching.matcher import IncomingTry
 from windtunnel.faults.plan import plan_try, spared
 from windtunnel.faults.sets.fault_set import Entry
@@ -48,12 +47,14 @@ def hold(request: RequestInProgress) -> None:
     """Begins to hold the request, as much of its body as the armed faults need."""
     request.held = []
     start, run = request.body_start, request.run
-    reads = (run.matcher, run.shadows) if run is not None else ()
-    needed = request.message is not None or any(
-        faults is not None and faults.needs_body(request.link) for faults in reads
-    )
+    needed = request.message is not None or (run is not None and _needs_body(run, request.link))
     if start is not None and needed:
         start.limit = MAX_HELD_BODY
+
+
+def _needs_body(run: Run, link: str) -> bool:
+    """Whether a fault, or the shadow of one, reads bodies there beyond what the fingerprint takes."""
+    return run.matcher.needs_body(link) or (run.shadows is not None and run.shadows.needs_body(link))
 
 
 def can_be_decided(request: RequestInProgress) -> bool:
@@ -86,12 +87,8 @@ def decide(request: RequestInProgress) -> None:
     request.settle_key()
     request.link_call = _call_of_link(request)
     attempt = request.attempt
-    request.waits_for_toxics = (
-        attempt is not None
-        and not attempt.settling
-        and attempt.held_calls.concern(link)
-        and attempt.held_calls.must_wait(link, request.link_call)
-    )
+    if attempt is not None and not attempt.settling:
+        request.waits_for_toxics = attempt.held_calls.must_wait(link, request.link_call)
     request.configuration = run.configuration
     request.reply_is_remembered = matcher.remembers(link)
 
@@ -125,8 +122,7 @@ def decide(request: RequestInProgress) -> None:
     matched = matcher.match(incoming)
     request.eligible = matched.eligible
     # first, since a provider that refuses a request does nothing else with it
-    spent = _met_budgets(request, run, run.budgets) if run.budgets is not None else ()
-    of_budgets = [(entry, matcher.try_of(entry, incoming)) for entry in spent] if spent else []
+    of_budgets = _met_budgets(request, run, incoming)
     if of_budgets or matched.met:
         plan = plan_try([*of_budgets, *matched.met], whole=whole)
         called = request.attempt_number, link, request.fingerprint, request.call
@@ -150,11 +146,12 @@ def _call_of_link(request: RequestInProgress) -> int:
     return attempt.count_call(request.link, request.fingerprint, request.call)
 
 
-def _met_budgets(request: RequestInProgress, run: Run, budgets: BudgetKeeper) -> Sequence[Entry]:
+def _met_budgets(request: RequestInProgress, run: Run, incoming: IncomingTry) -> list[tuple[Entry, Try]]:
     """What the run's budgets do to the request; they count it if they let it through."""
-    calls_no_tool = request.message is not None and not request.tool  # as most messages of MCP
-    if calls_no_tool or not _uses_up(budgets, request):
-        return ()
+    if run.budgets is None or not _uses_up(run.budgets, request):
+        return []
+    if request.message is not None and not request.tool:
+        return []  # it calls no tool, as most messages of MCP
     spender = Spender(request.episode, request.attempt_number, request.link, request.of_model)
     entries, request.charge = run.admit(spender)
-    return entries
+    return [(entry, run.matcher.try_of(entry, incoming)) for entry in entries]
