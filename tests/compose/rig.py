@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shlex
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +28,7 @@ from tests.compose.engine import (
     docker,
     remove,
 )
+from tests.ports import free_port
 from tests.support import until
 from windtunnel.history.reader import LIVE, read_run
 from windtunnel.judging.summary import Summary, summarise
@@ -39,8 +38,6 @@ from windtunnel.settings.sources import INSTALLATION_VARIABLES
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))
-NO_CLIENTS_PORTS = (15000, 32000)
-ATTEMPTS_AT_A_PORT = 50
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )
@@ -59,21 +56,6 @@ def copy_clone(folder: Path) -> None:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-
-
-def free_port() -> int:
-    """A port that nothing has, from those that no client is given for its own end.
-
-    Compose takes the port some seconds later: a port that the system hands to clients may be gone by then.
-    """
-    for _ in range(ATTEMPTS_AT_A_PORT):
-        port = random.SystemRandom().randrange(*NO_CLIENTS_PORTS)
-        try:
-            with socket.create_server(("127.0.0.1", port)):
-                return port
-        except OSError:
-            continue
-    raise RuntimeError(f"no free port among {ATTEMPTS_AT_A_PORT} of {NO_CLIENTS_PORTS}")
 
 
 def environment(name: str = "") -> dict[str, str]:

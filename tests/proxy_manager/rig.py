@@ -18,8 +18,9 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
 from tests.gateway.lab import gateway as running_gateway
+from tests.ports import free_port
 from tests.support import PATIENCE_S
-from tests.upstream import FREE
+from windtunnel.core.sockets import Address
 from windtunnel.history.events import ToxicsChanged
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
@@ -117,14 +118,18 @@ ARMED = [("movie", "timeout"), ("search", "latency"), ("weather", "down")]
 
 @contextmanager
 def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[Plane]:
-    """Its proxies are on free ports and named like no other test's; with a running gateway, or none."""
+    """Its proxies are named like no other test's; with a running gateway, or none.
+
+    Their ports are of those that no client is given: a proxy that is down has let go of its port, and needs
+    it again.
+    """
     with ExitStack() as stack:
         base = default_topology("lab")
         if gateway:
             base = stack.enter_context(running_gateway(folder)).topology
         topology = replace(
             base,
-            proxies=dict.fromkeys(base.proxies, FREE),
+            proxies={link: Address("127.0.0.1", free_port()) for link in base.proxies},
             toxiproxy=toxiproxy,
             proxy_prefix=f"t{next(_numbers)}_",
         )

@@ -12,10 +12,10 @@ from shutil import which
 
 import pytest
 
+from tests.ports import free_port
 from tests.subjects.wired import Wired
 from tests.support import ROOT
-from tests.upstream import FREE, Upstream, requests_of
-from windtunnel.core.sockets import address_of, bind
+from tests.upstream import Upstream, requests_of
 from windtunnel.core.user_functions import load_function
 from windtunnel.subjects.subject import SubjectResult
 
@@ -44,13 +44,12 @@ def wired(tmp_path: Path) -> Iterator[Wired]:
 
 def section(title: str, language: str) -> str:
     [text] = re.findall(rf"^#+ {title}\n.*?```{language}\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-    return str(text).replace(PORT, str(free_port()))
+    return str(text).replace(PORT, str(server_port()))
 
 
 @cache
-def free_port() -> int:
-    with bind(FREE) as listener:
-        return address_of(listener).port
+def server_port() -> int:
+    return free_port()
 
 
 def ask(wired: Wired, kind: str) -> SubjectResult:
