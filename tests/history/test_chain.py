@@ -14,10 +14,8 @@ START = origin("run-1", "agent-0.jsonl")
 
 
 def chain(count: int) -> list[bytes]:
-    lines: list[bytes] = []
-    for number in range(1, count + 1):
-        before = line_hash(lines[-1]) if lines else START
-        lines.append(linked(f'{{"message":"{number}"}}', number, before))
+    lines, after = linked((f'{{"message":"{number}"}}' for number in range(1, count + 1)), 1, START)
+    assert after == (line_hash(lines[-1]) if lines else START)
     return lines
 
 
@@ -33,8 +31,9 @@ def test_a_chain_as_it_was_written_is_whole():
 
 
 def test_the_record_on_a_line_is_as_it_was():
-    assert unlinked(linked('{"a":1}', 1, START)) == b'{"a":1}'
-    assert unlinked(linked('{"a":1}', 9_999_999_999_999_999, START)) == b'{"a":1}'
+    for number in (1, 9_999_999_999_999_999):
+        [line], _ = linked(['{"a":1}'], number, START)
+        assert unlinked(line) == b'{"a":1}'
     assert unlinked(b'{"a":1}') is None
 
 
@@ -57,7 +56,8 @@ def test_what_is_wrong_is_named_with_its_line():
     assert broken([one, two, three, one, four]) == (4, "doubled")
     assert broken([one, b"{}", two]) == (2, "altered or put there")
     assert broken([one, b"", two]) == (2, "altered or put there")
-    assert broken([one, two, linked('{"message":"forged"}', 2, START), three]) == (3, "put there or moved")
+    [forged], _ = linked(['{"message":"forged"}'], 2, START)
+    assert broken([one, two, forged, three]) == (3, "put there or moved")
 
 
 def test_lines_of_another_file_or_run_do_not_fit():

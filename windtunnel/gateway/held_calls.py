@@ -14,11 +14,15 @@ from windtunnel.state.state import State
 
 
 class HeldCalls:
-    """Those of one attempt. ``tell`` is called once for each call before which its link's toxics change."""
+    """Those of one attempt. ``tell`` is called once for each call before which its link's toxics change.
+
+    ``links``: those where calls may have to wait.
+    """
 
     def __init__(self, tell: Callable[[str, int], None]) -> None:
         self._tell = tell
         self._changes: dict[str, set[int]] = {}
+        self.links: Collection[str] = self._changes.keys()
         self._awaited: dict[str, dict[int, list[Callable[[], None]]]] = {}
 
     def expect(self, changes: Mapping[str, Collection[int]]) -> None:
@@ -26,15 +30,12 @@ class HeldCalls:
         for link, calls in changes.items():
             self._changes.setdefault(link, set()).update(calls)
 
-    def concern(self, link: str) -> bool:
-        """Whether calls there may have to wait."""
-        return link in self._changes
-
     def must_wait(self, link: str, call: int) -> bool:
-        """Whether the call of that number waits for a change: its own, or that of an earlier one."""
-        changes = self._changes.get(link)
-        if changes is None:
-            return False
+        """Whether the call of that number waits for a change: its own, or that of an earlier one.
+
+        ``link`` is one of ``links``.
+        """
+        changes = self._changes[link]
         if call in changes:
             changes.remove(call)
             self._awaited.setdefault(link, {})[call] = []

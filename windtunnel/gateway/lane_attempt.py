@@ -22,8 +22,8 @@ def attempt_fields(episode: str, number: int) -> str:
 class LaneAttempt:
     """One attempt in a run: how many connections it waits for, and what has arrived in it.
 
-    ``turn``: the user's turn in progress, from 1. ``settling``: it is over, so that no fault holds anything
-    of it up any more.
+    ``began``: when it was armed, on the clock of ``perf_counter``. ``turn``: the user's turn in progress,
+    from 1. ``settling``: it is over, so that no fault holds anything of it up any more.
     ``toxic_links``: those that have a toxic between the gateway and its clients.
     """
 
@@ -39,7 +39,7 @@ class LaneAttempt:
         self.held_calls = HeldCalls(
             lambda link, call: tell(HeldCall(run.run_id, episode, number, link, call))
         )
-        self._began = time.perf_counter()
+        self.began = time.perf_counter()
         self._calls: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.toxic_links = run.toxic_links(episode, number)
         self.fields_json = attempt_fields(episode, number)
@@ -58,11 +58,6 @@ class LaneAttempt:
         request = (link, fingerprint)
         ordinal = self._arrived[request] = self._arrived.get(request, 0) + 1
         return ordinal
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since it was armed."""
-        return time.perf_counter() - self._began
 
     def count_call(self, link: str, fingerprint: str, call: int) -> int:
         """The number of this call among all of the attempt on that link, from 1; its tries share it."""

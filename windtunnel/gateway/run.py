@@ -32,7 +32,7 @@ class Run:
     ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
     ``ForeignLink``. ``shadows`` are evaluated only to be recorded, None if the settings name none. ``model``
     stands in the place of the scripted model, None where the settings name no other; ``budgets`` counts what
-    its requests take, None where nothing is limited.
+    its requests take, None where nothing is limited. ``began``: its start, on the clock of ``perf_counter``.
     """
 
     def __init__(
@@ -59,12 +59,7 @@ class Run:
         self._writer = writer
         self._unwritten: list[str] = []
         self._struck = StruckCalls(settings)
-        self._began = time.perf_counter()
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the run's start."""
-        return time.perf_counter() - self._began
+        self.began = time.perf_counter()
 
     def may_strike(self, episode: str, call: StruckCall) -> bool:
         """Whether the blast radius holds that call of the episode; if so, it counts as struck from now on."""

@@ -91,7 +91,6 @@ class Gateway:
         self._intercepted = self._new_authority() if topology.front is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
-        self._stdio_servers = StdioServers(topology.lab_id)
         self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
 
     def _context(self) -> ssl.SSLContext:

@@ -6,7 +6,7 @@ So no line can be altered, lost, doubled or moved without a break in the chain b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -30,10 +30,20 @@ def origin(run_id: str, file_name: str) -> str:
     return digest("history", run_id, file_name, size=_HASH_BYTES).hex()
 
 
-def linked(record: str, number: int, before: str) -> bytes:
-    """The line ``number`` (from 1) for a record, a JSON object as text; ``before``: the hash to carry."""
-    # a lone surrogate, escaped or not, is no text that a reader would take
-    return f'{record[:-1]},"n":{number},"prev":"{before}"}}'.encode("utf-8", "replace")
+def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes], str]:
+    """The lines for records, JSON objects as text, and the hash that the line after them will carry.
+
+    ``number`` is the first one's, from 1, and ``before`` the hash that it carries.
+    """
+    lines = []
+    for place, record in enumerate(records, start=number):
+        # a lone surrogate, escaped or not, is no text that a reader would take
+        line = f'{record[:-1]},"n":{place},"prev":"{before}"}}'.encode("utf-8", "replace")
+        hashed = _EMPTY_HASH.copy()  # as ``line_hash``, without the cost of a call for each line
+        hashed.update(line)
+        before = hashed.hexdigest()
+        lines.append(line)
+    return lines, before
 
 
 def unlinked(line: bytes) -> bytes | None:

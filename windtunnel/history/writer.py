@@ -57,19 +57,14 @@ class Writer:
         with self._lock:
             if self._cut:
                 raise OSError(self._cut)
-            lines, number, head = [], self._written, self.head
-            for record in records:
-                number += 1
-                line = linked(record, number, head)
-                head = line_hash(line)
-                lines.append(line)
-            lines.append(b"")
-            data = b"\n".join(lines)
+            lines, head = linked(records, self._written + 1, self.head)
+            data = b"\n".join([*lines, b""])
             taken = os.write(self._file, data)
             if taken != len(data):
                 self._cut = f"the history took {taken} of {len(data)} bytes: is the disk full?"
                 raise OSError(self._cut)
-            self._written, self.head = number, head
+            self._written += len(lines)
+            self.head = head
 
     def close(self) -> None:
         if self._file >= 0:

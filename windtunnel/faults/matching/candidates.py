@@ -24,7 +24,9 @@ _SCALAR = (str, int, float, type(None))
 class EntryGroup:
     """Entries with the same selectors: the same requests are eligible, so they share one count of them.
 
-    ``counts``: whether one of them needs that count. ``ids`` are those of its entries.
+    ``counts``: whether one of them needs that count. ``of_episodes``: whether they choose by the episode.
+    ``ids`` are those of its entries, which an eligible exchange must record where the history does not hold
+    what they choose by: a header or the body (then they are not ``by_history``), or the method of a message.
     """
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
@@ -32,7 +34,8 @@ class EntryGroup:
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
         self.ids = [a.entry.id for a in armed]
-        self._by_history = only.by_history
+        self.of_episodes = bool(only.episodes)
+        self.by_history = only.by_history
         self._of_mcp = armed[0].entry.fault.where == "mcp"
         self._usual = _usual_messages(armed[0].entry)
         self._messages = self._usual if only.method is None else (only.method,)
@@ -50,11 +53,6 @@ class EntryGroup:
             return True
         # every message is a POST, so that to ask for those says nothing of messages
         return by_http and (not message or _like_any(message, self._usual))
-
-    def recorded_ids(self, message: str | None) -> Sequence[str]:
-        """The ids that an eligible exchange must record, because the history does not hold what they choose
-        by: a header, the body, or the method of a message."""
-        return [] if self._by_history and message is None else self.ids
 
 
 def _usual_messages(entry: Entry) -> tuple[str, ...]:

@@ -95,7 +95,10 @@ _NOTHING = MatchedFaults()
 
 
 class FaultMatcher:
-    """The armed entries of one run. ``match`` must be called once for each try, in the order of arrival."""
+    """The armed entries of one run. ``match`` must be called once for each try, in the order of arrival.
+
+    ``remembering``: the links of which the upstream's replies are to be remembered.
+    """
 
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
         self._seed = seed
@@ -104,6 +107,7 @@ class FaultMatcher:
             link: LinkCandidates(e for e in self.entries if link in e.links)
             for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
         }
+        self.remembering = {link for link, candidates in self._candidates.items() if candidates.remembers}
         self._counts_model = any(entry.when.model_requests for entry in self.entries)
         self._counts: defaultdict[tuple[EntryGroup, str], _GroupCount] = defaultdict(_GroupCount)
         self._model_requests: Counter[tuple[str, int]] = Counter()
@@ -113,7 +117,9 @@ class FaultMatcher:
         """Arms those of the entries that name the link, which was not there when the matcher was made."""
         entries = [entry for entry in entries if link in entry.links]
         if entries and link not in self._candidates:
-            self._candidates[link] = LinkCandidates(entries)
+            candidates = self._candidates[link] = LinkCandidates(entries)
+            if candidates.remembers:
+                self.remembering.add(link)
 
     def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
@@ -122,9 +128,6 @@ class FaultMatcher:
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read beyond what its fingerprint takes."""
         return link in self._candidates and self._candidates[link].needs_body
-
-    def remembers(self, link: str) -> bool:
-        return link in self._candidates and self._candidates[link].remembers
 
     def remember(self, episode: str, link: str, reply: Reply) -> None:
         """Keeps the upstream's whole reply for faults that give an earlier one again."""
@@ -146,9 +149,10 @@ class FaultMatcher:
         eligible: list[str] = []
         draws = KeyedDraws(self._seed, episode, attempt, link, incoming.fingerprint, call, incoming.try_)
         for group in groups:
-            if not group.only.in_episode(episode):
+            if group.of_episodes and not group.only.in_episode(episode):
                 continue
-            eligible += group.recorded_ids(message)
+            if not group.by_history or message is not None:
+                eligible += group.ids
             self._add_met(group, incoming, draws, met)
         if not (met or eligible):
             return _NOTHING

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
 from windtunnel.dialects.http import Request
 from windtunnel.dialects.mcp import CALL
 from windtunnel.faults.base import Try
@@ -12,6 +15,7 @@ from windtunnel.gateway.budgets.keeper import BudgetKeeper, Spender
 from windtunnel.gateway.connection.framed_lines import frame_lines
 from windtunnel.gateway.connection.request_in_progress import RequestInProgress
 from windtunnel.gateway.http1.messages import request_of
+from windtunnel.gateway.lane_attempt import LaneAttempt
 from windtunnel.gateway.run import Run
 
 MAX_HELD_BODY = 16 << 20
@@ -27,7 +31,7 @@ def may_meet_fault(request: RequestInProgress) -> bool:
     run, attempt = request.run, request.attempt
     if run is None or request.identity == "mismatch":
         return False
-    waits = attempt is not None and attempt.held_calls.concern(request.link)
+    waits = attempt is not None and request.link in attempt.held_calls.links
     if waits or run.matcher.armed(request.link, request.of_model):
         return True
     if run.shadows is not None and run.shadows.armed(request.link, request.of_model):
@@ -85,12 +89,15 @@ def decide(request: RequestInProgress) -> None:
     whole = request.request_done and (start is None or not start.cut)
     body = bytes(start) if start else b""
     request.settle_key()
-    request.link_call = _call_of_link(request)
-    attempt = request.attempt
-    if attempt is not None and not attempt.settling:
-        request.waits_for_toxics = attempt.held_calls.must_wait(link, request.link_call)
+    now, attempt = time.perf_counter(), request.attempt
+    attempt_s, turn, request.link_call = 0.0, 1, 1
+    if attempt is not None:
+        attempt_s, turn = now - attempt.began, attempt.turn
+        request.link_call = _call_of_link(request, attempt)
+        if link in attempt.held_calls.links and not attempt.settling:
+            request.waits_for_toxics = attempt.held_calls.must_wait(link, request.link_call)
     request.configuration = run.configuration
-    request.reply_is_remembered = matcher.remembers(link)
+    request.reply_is_remembered = link in matcher.remembering
 
     shown: Request | None = None  # not kept with the request: it may be large, and a reply may last
 
@@ -111,18 +118,18 @@ def decide(request: RequestInProgress) -> None:
         request.attempt_number,
         request.call,
         request.try_,
-        run.elapsed_s,
+        now - run.began,
         request.of_model,
         request.message,
         request.of_lines,
-        attempt.elapsed_s if attempt else 0.0,
+        attempt_s,
         request.link_call,
-        attempt.turn if attempt else 1,
+        turn,
     )
     matched = matcher.match(incoming)
     request.eligible = matched.eligible
     # first, since a provider that refuses a request does nothing else with it
-    of_budgets = _met_budgets(request, run, incoming)
+    of_budgets = _met_budgets(request, run, incoming) if run.budgets is not None else ()
     if of_budgets or matched.met:
         plan = plan_try([*of_budgets, *matched.met], whole=whole)
         called = request.attempt_number, link, request.fingerprint, request.call
@@ -136,17 +143,14 @@ def decide(request: RequestInProgress) -> None:
         request.shadows = run.shadows.met(incoming, whole=whole)
 
 
-def _call_of_link(request: RequestInProgress) -> int:
+def _call_of_link(request: RequestInProgress, attempt: LaneAttempt) -> int:
     """Its call's number on the link in the attempt. Of MCP's messages those that call a tool are counted."""
-    attempt = request.attempt
-    if attempt is None:
-        return 1
     if request.message is not None and request.message != CALL:
         return attempt.last_call(request.link)
     return attempt.count_call(request.link, request.fingerprint, request.call)
 
 
-def _met_budgets(request: RequestInProgress, run: Run, incoming: IncomingTry) -> list[tuple[Entry, Try]]:
+def _met_budgets(request: RequestInProgress, run: Run, incoming: IncomingTry) -> Sequence[tuple[Entry, Try]]:
     """What the run's budgets do to the request; they count it if they let it through."""
     if run.budgets is None or not _uses_up(run.budgets, request):
         return []

@@ -59,12 +59,14 @@ class ReplyDelivery:
 
     def expect(self, request: RequestInProgress, head: RequestHead) -> None:
         """Gets ready for the upstream's reply to that head."""
-        candidates = request.plan.reply_candidates if request.plan else []
+        candidates = request.plan.reply_candidates if request.plan is not None else []
         kept = request.kept = kept_for_usage(request) if request.of_model else None
         may_be_mcp = request.may_be_mcp or request.message is not None
         observe = request.upstream_sink() if may_be_mcp else None
         if not candidates and not request.reply_is_remembered:
-            sink = _both(request.reply_sink(), observe)
+            sink = request.reply_sink()
+            if observe is not None:
+                sink = _both(sink, observe)
             self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue, sink)
             return
         self.changes = ReplyChanges(

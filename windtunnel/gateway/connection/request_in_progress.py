@@ -47,7 +47,8 @@ class RequestInProgress:
     sent then. The fingerprint is of the first 256 KiB of what the body carries. ``reply_block`` is the header
     block of the reply that the client got and ``reply_start`` the start of its body, ``upstream_status`` what
     the upstream itself answered. ``natural``: its reply as it came, where a fault may change it. ``shadows``:
-    what it would have met in other arms. ``tls``: as the record has it.
+    what it would have met in other arms. ``crosses_toxic``: its attempt has a toxic between the gateway and
+    the client. ``tls``: as the record has it.
     """
 
     link: str
@@ -91,6 +92,7 @@ class RequestInProgress:
     configuration: int
     link_call: int
     waits_for_toxics: bool
+    crosses_toxic: bool
     swallow_continue: bool
     request_done: bool
     body_start: BodyStart | None
@@ -133,7 +135,7 @@ class RequestInProgress:
         self.reply_bytes = self.reply_bytes_before_eof = 0
         self.forwarding = self.forwarded = self.reply_done = self.client_left = self.unavailable = False
         self.decided = self.reply_is_remembered = self.swallow_continue = self.keyed = self.recorded = False
-        self.waits_for_toxics = False
+        self.waits_for_toxics = self.crosses_toxic = False
         self.identity = "counted"
         self.tls = ""
         self.eligible = self.shadows = ()
@@ -185,6 +187,7 @@ class RequestInProgress:
             return
         if sent:
             self.call, self.try_ = sent.call, sent.try_
+        self.crosses_toxic = attempt is not None and self.link in attempt.toxic_links
         # the decision about faults replaces it by the configuration then in force
         self.configuration = run.configuration
 
@@ -219,15 +222,11 @@ class RequestInProgress:
 
     def reply_sink(self) -> Sink | None:
         """Takes what the reply's body carries, for the record; None if it keeps none of it."""
-        if self.run is None or not (self.run.keeps_bodies or self.plan or self.crosses_toxic):
+        run = self.run
+        if run is None or not (run.keeps_bodies or self.crosses_toxic or self.plan is not None):
             return None
-        self.reply_start = BodyStart() if self.run.keeps_bodies else BodyStart(STRUCK_START)
+        self.reply_start = BodyStart() if run.keeps_bodies else BodyStart(STRUCK_START)
         return self.reply_start.keep
-
-    @property
-    def crosses_toxic(self) -> bool:
-        """Whether its attempt has a toxic between the gateway and the client."""
-        return self.attempt is not None and self.link in self.attempt.toxic_links
 
     def natural_sink(self) -> Sink | None:
         """Takes what the upstream's reply carries before faults change it; None if none of them may."""
