@@ -20,7 +20,7 @@ from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxip
 from windtunnel.lab.forking import forking
 from windtunnel.lab.lab_processes import LabError, LabProcesses
 from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
-from windtunnel.lab.readiness import answers, local_session, proxies_of, wait_until
+from windtunnel.lab.readiness import answers, complaint_of, local_session, proxies_of, wait_until
 from windtunnel.links.link import LAB, SCRIPTED
 from windtunnel.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from windtunnel.settings.configuration import Configuration, without_keys
@@ -174,10 +174,11 @@ class Lab:
         self._end(_name_of("manager", lane))
         self._spawn("manager", python("proxy_manager"), ["manager"], lane)
         with local_session() as session:
-            self._wait_until(lambda: answers(session, self.lanes[lane].manager.url + "/ready") or None)
+            ready = self.lanes[lane].manager.url + "/ready"
+            self._wait_until(lambda: answers(session, ready) or None, lambda: complaint_of(session, ready))
 
-    def _wait_until(self, poll: Callable[[], bool | None]) -> bool:
-        return wait_until(poll, self.check, self._cancelled)
+    def _wait_until(self, poll: Callable[[], bool | None], complaint: Callable[[], str] = str) -> bool:
+        return wait_until(poll, self.check, self._cancelled, complaint)
 
     def _end(self, name: str) -> None:
         process = self._processes.take(name)
@@ -226,7 +227,7 @@ class Lab:
             return None if waiting else self._publish_proxies(session)
 
         with local_session() as session:
-            self._wait_until(all_answer)
+            self._wait_until(all_answer, lambda: complaint_of(session, waiting[0]) if waiting else "")
 
     def _publish_proxies(self, session: requests.Session) -> bool | None:
         for lane, topology in enumerate(self.lanes):

@@ -17,11 +17,15 @@ _POLL_BOUND_S = 0.5
 
 
 def wait_until(
-    poll: Callable[[], bool | None], check: Callable[[], None], cancelled: Callable[[], bool]
+    poll: Callable[[], bool | None],
+    check: Callable[[], None],
+    cancelled: Callable[[], bool],
+    complaint: Callable[[], str] = str,
 ) -> bool:
     """Calls ``poll`` until it answers, and ``check`` in between, which raises ``LabError`` if a process ends.
 
-    Raises ``LabError`` if it takes too long, ``KeyboardInterrupt`` once it is ``cancelled``.
+    Raises ``LabError`` if it takes too long, with the ``complaint`` there is then, if any;
+    ``KeyboardInterrupt`` once it is ``cancelled``.
     """
     end = time.monotonic() + READY_BOUND_S
     while (answer := poll()) is None:
@@ -29,7 +33,8 @@ def wait_until(
         if cancelled():
             raise KeyboardInterrupt
         if time.monotonic() > end:
-            raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s")
+            said = complaint()
+            raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s{': ' if said else ''}{said}")
         time.sleep(0.01)
     return answer
 
@@ -47,6 +52,18 @@ def answers(session: requests.Session, url: str) -> bool:
         return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
     except requests.RequestException:
         return False
+
+
+def complaint_of(session: requests.Session, url: str) -> str:
+    """Why nothing answers there well: the error that is said, or that there is none. Empty if one does."""
+    try:
+        reply = session.get(url, timeout=_POLL_BOUND_S)
+        error = reply.json()["error"] if reply.status_code != 200 else None
+    except requests.ConnectionError:
+        return f"nothing answers at {url}"
+    except (requests.RequestException, ValueError, LookupError, TypeError):
+        return f"no good answer comes from {url}"
+    return f"{url} says: {error}" if error else ""
 
 
 def proxies_of(session: requests.Session, manager: Address) -> dict[str, Address] | None:

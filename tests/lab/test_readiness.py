@@ -1,0 +1,44 @@
+"""What is said of a lab that does not get ready in time."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+from flask.typing import ResponseReturnValue
+
+from tests.examples.serving import served
+from windtunnel.lab import readiness
+from windtunnel.lab.lab_processes import LabError
+from windtunnel.lab.readiness import answers, complaint_of, local_session, wait_until
+
+app = Flask(__name__)
+
+
+@app.get("/ready")
+def ready() -> ResponseReturnValue:
+    return {"ready": False, "error": "database or disk is full"}, 503
+
+
+def test_what_its_part_complains_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
+    with served(app) as server, local_session() as session:
+        url = server.url + "/ready"
+        with pytest.raises(LabError, match=r"not ready after 0 s: .*/ready says: database or disk is full$"):
+            wait_until(
+                lambda: answers(session, url) or None,
+                lambda: None,
+                lambda: False,
+                lambda: complaint_of(session, url),
+            )
+        assert (
+            complaint_of(session, server.url + "/no-json")
+            == f"no good answer comes from {server.url}/no-json"
+        )
+    with local_session() as session:
+        assert complaint_of(session, url) == f"nothing answers at {url}"
+
+
+def test_a_lab_that_says_nothing_is_only_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
+    with pytest.raises(LabError, match=r"not ready after 0 s$"):
+        wait_until(lambda: None, lambda: None, lambda: False)
