@@ -190,7 +190,8 @@ class Tail:
             return []
         with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
-            data = file.read(LARGEST_HISTORY)
+            appended = max(os.fstat(descriptor).st_size - self._offset, 0)
+            data = file.read(min(appended, LARGEST_HISTORY))  # as much memory is set aside as is asked for
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []
