@@ -13,6 +13,7 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from tests.shared_imports import shared_imports
 from windtunnel.cli.main import main
 
 
@@ -20,6 +21,7 @@ def windtunnel(folder: Path, environ: Mapping[str, str], *words: str) -> Complet
     """Its exit code and what it and the processes that it starts print, called in that folder."""
     with tempfile.TemporaryDirectory() as kept, ExitStack() as around:
         told, complained = Path(kept, "stdout"), Path(kept, "stderr")
+        around.enter_context(shared_imports())
         around.enter_context(chdir(folder))
         around.enter_context(_environment(environ))
         around.enter_context(_printed_to(told, complained))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.shared_imports import shared_imports
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
@@ -123,7 +124,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
     places = {"STATE_DB": "state/state.db", "EFFECTS_DB": "state/effects.db", "LOGS_DIR": "logs"}
     environ = {name: str(folder / place) for name, place in places.items()}
-    with Lab(load_configuration({**os.environ, **environ}), Choice("embedded")) as running:
+    with shared_imports(), Lab(load_configuration({**os.environ, **environ}), Choice("embedded")) as running:
         yield running
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.servers import real_server_path
 from tests.e2e.flight import Hangar, in_folder
+from tests.shared_imports import shared_imports
 from tests.subjects.taps.conftest import namespaces  # noqa: F401  # a fixture
 from tests.support import required
 from windtunnel.lab.launcher import Lab
@@ -20,7 +21,7 @@ from windtunnel.settings.configuration import load_configuration
 def hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
     """One lab for all tests that do not break it."""
     configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("lab"))
-    with Lab(configuration, Choice("embedded")) as lab:
+    with shared_imports(), Lab(configuration, Choice("embedded")) as lab:
         yield Hangar(lab, configuration)
 
 
@@ -32,7 +33,7 @@ def real_hangar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hangar]:
         reason = "no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH"
         pytest.fail(reason) if required("toxiproxy") else pytest.skip(reason)
     configuration = in_folder(load_configuration(os.environ), tmp_path_factory.mktemp("real"))
-    with Lab(configuration, Choice("executable", executable=path)) as lab:
+    with shared_imports(), Lab(configuration, Choice("executable", executable=path)) as lab:
         yield Hangar(lab, configuration)
 
 

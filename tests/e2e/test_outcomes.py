@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.flight import SAMPLES, Hangar, in_folder, sample
+from tests.shared_imports import shared_imports
 from windtunnel.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
 from windtunnel.judging.prompts import Prompt
 from windtunnel.lab.launcher import Lab
@@ -106,7 +107,10 @@ def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
 
 def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) -> None:
     configuration = in_folder(load_configuration(os.environ), tmp_path)
-    with Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab:
+    with (
+        shared_imports(),
+        Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab,
+    ):
         hangar = Hangar(lab, configuration)
         flight = hangar.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=3)
     assert flight.outcomes == ["invalid"] * 3

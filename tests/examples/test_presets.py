@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.flight import Silence, in_folder
 from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
+from tests.shared_imports import shared_imports
 from windtunnel.faults.sets.fault_set import FaultSet
 from windtunnel.faults.sets.presets import preset, preset_names
 from windtunnel.history.events import Exchange
@@ -92,7 +93,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         environ = {**os.environ, **KEYS, **example.environ}
         configuration = load_configuration(environ, {}, wired(example, upstreams))
         configuration = in_folder(configuration, folder)
-        with Lab(configuration, Choice("embedded")) as lab:
+        with shared_imports(), Lab(configuration, Choice("embedded")) as lab:
             yield ExampleLab(lab, configuration, upstreams)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,9 +102,11 @@ def server(starting: Starting) -> Iterator[ForkServer]:
 
 
 def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -> None:
-    forked = starting.told(server.fork)
-    assert forked == starting.told(cannot_fork)
+    with chdir(starting.folder):  # where the launcher is, which the server started elsewhere
+        forked = starting.told(server.fork)
+        assert forked == starting.told(cannot_fork)
     assert (forked["parent"], forked["argv"][1:]) == (os.getpid(), ["3", "a word"])
+    assert forked["folder"] == str(starting.folder)
 
 
 def test_how_it_ended_is_known(starting: Starting, server: ForkServer) -> None:

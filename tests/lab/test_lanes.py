@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from tests.e2e.flight import SETTINGS, Silence, in_folder
+from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from windtunnel.history.events import Exchange
 from windtunnel.judging.prompts import Prompt, Prompts
@@ -51,7 +52,11 @@ def test_runs_in_two_lanes_fly_side_by_side_each_under_its_own_faults(tmp_path: 
         assert record.completed, record.reason
         return [event for event in record.events if isinstance(event, Exchange)]
 
-    with Lab(configuration, Choice("embedded"), lanes=2) as lab, ThreadPoolExecutor() as pool:
+    with (
+        shared_imports(),
+        Lab(configuration, Choice("embedded"), lanes=2) as lab,
+        ThreadPoolExecutor() as pool,
+    ):
         quiet, struck = pool.map(fly, (0, 1), (0.0, 1.0))
     assert [exchange.status for exchange in quiet] == [200] and not quiet[0].faults
     assert [bool(exchange.faults) for exchange in struck] == [True]

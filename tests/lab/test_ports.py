@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.flight import in_folder
+from tests.shared_imports import shared_imports
 from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.lab.launcher import Lab
@@ -22,5 +23,5 @@ def test_a_lab_listens_where_it_is_told(tmp_path: Path) -> None:
     with bind(FREE) as taken:  # free as soon as it is closed
         port = address_of(taken).port
     configuration = replace(in_folder(load_configuration(os.environ), tmp_path), ports={"manager": port})
-    with Lab(configuration, Choice("embedded")) as lab:
+    with shared_imports(), Lab(configuration, Choice("embedded")) as lab:
         assert lab.topology.manager.port == port

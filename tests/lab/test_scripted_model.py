@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from tests.e2e.flight import in_folder
+from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
@@ -36,7 +37,7 @@ def test_it_has_the_persona_of_the_settings(tmp_path: Path, persona: str, repeat
     given = {"persona": persona, "seed": "1"}
     (tmp_path / "wiring.yaml").write_text(WIRING, encoding="utf-8")
     configuration = load_configuration(os.environ, given, load_wiring(tmp_path / "wiring.yaml"))
-    with Lab(in_folder(configuration, tmp_path), Choice("embedded")) as lab:
+    with shared_imports(), Lab(in_folder(configuration, tmp_path), Choice("embedded")) as lab:
         url = lab.topology.services["model"].url + "/v1/chat/completions"
         reply = requests.post(url, json=ASKED, timeout=PATIENCE_S).json()
     assert bool(reply["choices"][0]["message"].get("tool_calls")) is repeats

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import in_folder
+from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S, ROOT
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
@@ -34,7 +35,7 @@ def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "private"))  # where no lab of another test is found
         configuration = in_folder(load_configuration(os.environ, wiring=wiring), folder)
-        with Lab(configuration, choice or Choice("embedded")) as lab:
+        with shared_imports(), Lab(configuration, choice or Choice("embedded")) as lab:
             yield lab
 
 

@@ -47,6 +47,7 @@ def main() -> None:
     own = {name: value for name, value in os.environ.items() if name == "LC_CTYPE"}
     os.environ.clear()
     os.environ.update({**own, **request["environ"]})
+    os.chdir(request["folder"])  # the launcher's, which may have gone elsewhere since this server was started
     program: list[str] = request["program"]
     _forget_programs_but(program[0])
     run_program(program)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import IO
 
@@ -94,6 +95,7 @@ class ForkServer:
             "program": program_of(command),
             "command": command,
             "environ": dict(environ),
+            "folder": str(Path.cwd()),
             "descriptors": [1, 2, *descriptors],
         }
         ours, theirs = socket.socketpair()

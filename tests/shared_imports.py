@@ -1,0 +1,65 @@
+"""One fork server for all labs and runs that this process starts: each would import what all of them import.
+
+Two seconds of a processor for each flight otherwise, most of it LangChain. The programs are the same, and so
+is what forks them; only that a lab's own server of ``windtunnel/lab/forking.py`` imports for that lab alone.
+Labs that a process starts have servers of their own: those of ``tests/lab/test_ends.py``, for example.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from functools import cache
+from typing import IO
+from unittest.mock import patch
+
+from windtunnel.lab import demo, launcher
+from windtunnel.lab.forking import ForkServer, forking
+from windtunnel.lab.process import Child, Fork, ProcessLog
+
+_PYTHONPATH = os.environ.get("PYTHONPATH")
+_IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
+
+
+@contextmanager
+def shared_imports() -> Iterator[None]:
+    """Labs that are started in this process meanwhile have their programs and runs from the one server."""
+    with (
+        patch.object(launcher, "forking", _forking),
+        patch.object(demo, "forking", _forking),
+        patch.object(demo, "cannot_fork", _fork),  # of a lab with a single run
+    ):
+        yield
+
+
+@contextmanager
+def _forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
+    if _imports_alike(environ):
+        yield _fork
+        return
+    with forking(environ, log, imports) as fork:
+        yield fork
+
+
+def _fork(
+    command: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int], output: IO[bytes] | None
+) -> Child | None:
+    if sys.platform != "linux" or not _imports_alike(environ):
+        return None
+    sys.audit("subprocess.Popen", command[0])  # whoever counts the processes of a test counts this one
+    return _server().fork(command, environ, descriptors, output)
+
+
+def _imports_alike(environ: Mapping[str, str]) -> bool:
+    return environ.get("PYTHONPATH") == _PYTHONPATH
+
+
+@cache
+def _server() -> ForkServer:
+    with chdir("/"):  # what is imported there knows no test's folder
+        server = ForkServer(os.environ, None, _IMPORTS)
+    atexit.register(server.close)
+    return server
