@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.core.sockets import Address, address_of, bind
@@ -47,14 +48,21 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (folder / name).symlink_to(ROOT / name)
     samples = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
-    (folder / "few.json").write_text(json.dumps(samples[:3] + samples[14:17]), encoding="utf-8")
+    few = [samples[0], samples[17], samples[14]]  # a question, a message, the calendar: `make run` flies all
+    (folder / "few.json").write_text(json.dumps(few), encoding="utf-8")
     return folder
 
 
 def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Typed into a shell, or called in this process if it is nothing but a call of ``windtunnel``.
+
+    What it leaves running, as ``lab up`` does, would be a child of this process.
+    """
     # what `make test ARGS=...` hands down is not the user's who types `make run`
     inherited = {key: value for key, value in os.environ.items() if key not in ("ARGS", "MAKEFLAGS")}
     environ = {**inherited, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7", **more}
+    if line.startswith("windtunnel ") and "|" not in line and line != "windtunnel lab up":
+        return commands.windtunnel(folder, environ, *shlex.split(line)[1:])
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,
