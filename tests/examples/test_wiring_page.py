@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.examples.serving import EXAMPLES
 from tests.lab.demos import environ_in
-from tests.support import ROOT, RUN_PATIENCE_S, until
+from tests.support import ROOT, until
 from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 
@@ -44,15 +46,10 @@ class Folder:
     def _run(self, line: str) -> str:
         environ = environ_in(self.path, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
         line = line.replace(" fly ", " fly --no-charts --toxiproxy embedded ")
-        done = subprocess.run(
-            line,
-            shell=True,
-            cwd=self.path,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=RUN_PATIENCE_S,
-        )
+        variables, _, words = line.rpartition("windtunnel ")
+        assert "windtunnel" not in variables
+        environ |= dict(variable.split("=") for variable in variables.split())
+        done = windtunnel(self.path, environ, *shlex.split(words))
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.mcp.shim_lab import SERVER
-from tests.support import ROOT, RUN_PATIENCE_S
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 
@@ -28,23 +28,8 @@ def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercep
     }
     (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     faults = json.dumps({"faults": [{"id": "f", "fault": "tool_error", "links": "files"}]})
-    program = [sys.executable, "-P", str(ROOT / "windtunnel" / "lab" / "program.py"), "windtunnel", "fly"]
-    run = subprocess.run(
-        [
-            *program,
-            "--prompt=hello",
-            "--toxic-prob=0",
-            "--error-prob=0",
-            f"--faults={faults}",
-            "--toxiproxy=embedded",
-            "--no-charts",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=RUN_PATIENCE_S,
-        check=False,
-    )
+    calm = ("--toxic-prob=0", "--error-prob=0", "--toxiproxy=embedded", "--no-charts")
+    run = windtunnel(tmp_path, os.environ, "fly", "--prompt=hello", f"--faults={faults}", *calm)
     [history] = (tmp_path / "logs" / "runs").glob("*/gateway-0.jsonl")
     exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
     assert [exchange.message for exchange in exchanges] == ["initialize", "tools/call"], run.stderr

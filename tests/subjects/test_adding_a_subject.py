@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.lab.demos import environ_in
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +33,8 @@ def folder(tmp_path: Path) -> Path:
 def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
     program, *words = shlex.split(block("sh"))
     assert program == "windtunnel"
-    command = [sys.executable, "-m", program, *words, "--no-charts", "--json", "--toxic-prob", "0"]
-    environ = environ_in(folder, PYTHONPATH=str(ROOT))
-    done = subprocess.run(
-        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=RUN_PATIENCE_S
-    )
+    words += ["--no-charts", "--json", "--toxic-prob", "0"]
+    done = windtunnel(folder, environ_in(folder), *words)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "honest_failure"]
