@@ -30,7 +30,7 @@ def shared_imports() -> Iterator[None]:
     with (
         patch.object(launcher, "forking", _forking),
         patch.object(demo, "forking", _forking),
-        patch.object(demo, "cannot_fork", _fork),  # of a lab with a single run
+        patch.object(demo, "cannot_fork", fork),  # of a lab with a single run
     ):
         yield
 
@@ -38,15 +38,16 @@ def shared_imports() -> Iterator[None]:
 @contextmanager
 def _forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
     if _imports_alike(environ):
-        yield _fork
-        return
-    with forking(environ, log, imports) as fork:
         yield fork
+        return
+    with forking(environ, log, imports) as own:
+        yield own
 
 
-def _fork(
+def fork(
     command: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int], output: IO[bytes] | None
 ) -> Child | None:
+    """A ``Fork``, by the one server; None where the program would not import the same."""
     if sys.platform != "linux" or not _imports_alike(environ):
         return None
     sys.audit("subprocess.Popen", command[0])  # whoever counts the processes of a test counts this one

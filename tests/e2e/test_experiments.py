@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,6 +12,7 @@ import pytest
 
 from tests import commands
 from tests.lab.demos import environ_in
+from tests.launching import Launched
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.experiments.saved import load_saved
 
@@ -44,10 +44,8 @@ def windtunnel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return commands.windtunnel(folder, environ_in(folder), *words)
 
 
-def start_windtunnel(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "windtunnel", *words]
-    nowhere = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=folder, env=environ_in(folder), stdout=nowhere, stderr=nowhere)
+def start_windtunnel(folder: Path, *words: str) -> Launched:
+    return Launched(folder, environ_in(folder), *words)
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

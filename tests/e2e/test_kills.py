@@ -13,13 +13,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
 
 from tests.e2e.test_experiments import start_windtunnel, windtunnel
 from tests.experiments.fates import fates
+from tests.launching import Launched
 from tests.support import RUN_PATIENCE_S
 from windtunnel.experiments.saved import load_saved
 from windtunnel.history.events import EpisodeJudged
@@ -85,7 +85,7 @@ def children(launcher: int, part: str) -> list[int]:
     return sorted(found)
 
 
-def kill_at(flying: Popen[bytes], part: str, moment: float, chance: random.Random) -> bool:
+def kill_at(flying: Launched, part: str, moment: float, chance: random.Random) -> bool:
     """Kills it so many seconds after the start, or as soon after that as there is one; False if none came."""
     deadline = time.monotonic() + moment
     while flying.poll() is None:

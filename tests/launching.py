@@ -1,0 +1,70 @@
+"""``windtunnel`` as a process that a test may kill, forked with all that it and its lab's programs import.
+
+Its own imports, its fork servers' and LangChain's are three seconds of a processor for each flight otherwise.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import chdir
+from pathlib import Path
+
+from tests.shared_imports import fork
+from tests.support import RUN_PATIENCE_S
+from windtunnel.lab.process import Child, python
+
+PROGRAM = "tests.launched"
+
+
+class Launched:
+    """As much of ``subprocess.Popen`` as is needed; what it prints, to both outputs, goes into a file."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str], *words: str) -> None:
+        with tempfile.NamedTemporaryFile(delete=False) as output:
+            self._said = Path(output.name)
+            with chdir(folder):
+                forked = fork(python(PROGRAM, *words), environ, (), output.file)
+            self._child: Child = forked or subprocess.Popen(
+                [sys.executable, "-m", "windtunnel", *words],
+                cwd=folder,
+                env=environ,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def __enter__(self) -> Launched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+        self._said.unlink()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def returncode(self) -> int:
+        assert self._child.returncode is not None
+        return self._child.returncode
+
+    def poll(self) -> int | None:
+        return self._child.poll()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._child.send_signal(number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float = RUN_PATIENCE_S) -> int:
+        return self._child.wait(timeout)
+
+    def said(self) -> str:
+        """All that it has printed when it has ended."""
+        self.wait()
+        return self._said.read_text(encoding="utf-8")
