@@ -1,5 +1,6 @@
 """``windtunnel`` in a process that was forked with all imports: the program of ``tests/launching.py``.
 
+Its first argument is the folder where it is to run, the others are those of ``windtunnel``.
 Where it would start a fork server, which imports all that the lab's programs need, it forks one.
 """
 
@@ -31,6 +32,7 @@ COMMANDS = (_demo, _exec, _fly, _resume)  # imported to be there when they are c
 
 def main() -> None:
     end_at_interrupt(of_background_job=True)
+    os.chdir(sys.argv.pop(1))
     try:
         with (
             patch.object(forking, "start", _start_by_fork),

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import chdir
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.shared_imports import fork
@@ -23,13 +22,16 @@ PROGRAM = "tests.launched"
 class Launched:
     """As much of ``subprocess.Popen`` as is needed; what it prints, to both outputs, goes into a file."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], *words: str) -> None:
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str], *words: str, command: Sequence[str] = ()
+    ) -> None:
+        """``command`` is started in the place of the forked process, if there is one."""
         with tempfile.NamedTemporaryFile(delete=False) as output:
             self._said = Path(output.name)
-            with chdir(folder):
-                forked = fork(python(PROGRAM, *words), environ, (), output.file)
+            program = python(PROGRAM, str(folder), *words)
+            forked = None if command else fork(program, environ, (), output.file)
             self._child: Child = forked or subprocess.Popen(
-                [sys.executable, "-m", "windtunnel", *words],
+                command or [sys.executable, "-m", "windtunnel", *words],
                 cwd=folder,
                 env=environ,
                 stdout=output,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import ROOT, RUN_PATIENCE_S, until
+from tests.launching import PROGRAM, Launched
+from tests.support import RUN_PATIENCE_S, until
 from windtunnel.history.events import Event, RunFinished
 from windtunnel.history.reader import Torn, read_run
 
@@ -57,20 +58,28 @@ def environ_in(folder: Path, **more: str) -> dict[str, str]:
 
 
 def processes(folder: Path) -> dict[str, int]:
-    """The processes that work in that folder, by part of the lab.
+    """The processes that work in that folder, by part of the lab, but for its launcher in the foreground.
 
+    One that was forked by ``tests/launching.py`` shows the variables of another, but is in the folder.
     Of two of one part the first: the other is its child, until it becomes the program that it was made for.
     """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
+    launcher = PROGRAM.encode()
     found: dict[str, int] = {}
     for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:
             environ, words = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
         except (OSError, ValueError):
             continue
-        if wanted in environ and words[0]:
+        if (wanted in environ or _is_in(entry, folder)) and words[0] and launcher not in words:
             found.setdefault(_part([word.decode() for word in words]), int(entry.name))
     return found
+
+
+def _is_in(entry: Path, folder: Path) -> bool:
+    with suppress(OSError):  # it has ended
+        return (entry / "cwd").readlink() == folder
+    return False
 
 
 def _part(words: list[str]) -> str:
@@ -106,36 +115,32 @@ class Demo:
         path: str = "/usr/bin:/bin",
         file_limit: int | None = None,
         subject: str = "",
+        fresh: bool = False,
     ) -> None:
+        """``fresh``: an interpreter of its own that imports all, as a person's."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._before: set[Path] = set()
         self._before = set(self.runs())
         file = folder / "prompts.json"
         file.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}] * prompts))
-        command = [sys.executable, "-m", "windtunnel", "demo", "--no-charts"]
-        command += ["--out", str(folder), "--prompts", str(file), *arguments]
+        words = ["demo", "--no-charts", "--out", str(folder), "--prompts", str(file), *arguments]
         if subject:
             (folder / "own_subject.py").write_text(subject)
-            command += ["--subject", "own_subject:open_it"]
+            words += ["--subject", "own_subject:open_it"]
+        command = [sys.executable, "-m", "windtunnel", *words]
         if file_limit is not None:
             command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
-        self.process = subprocess.Popen(
-            command,
-            env=environ_in(folder, PATH=path, PYTHONPATH=str(folder)),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        started = command if fresh or file_limit is not None else ()
+        self.process = Launched(folder, environ_in(folder, PATH=path), *words, command=started)
 
     def __enter__(self) -> Demo:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Its processes end with it."""
-        self.process.kill()
-        self.process.communicate()
+        with self.process:
+            self.process.kill()
 
     def wait_for(self, *parts: str) -> dict[str, int]:
         """Until these processes run; their ids."""
@@ -152,14 +157,14 @@ class Demo:
             return any(file.exists() and b'"attempt_armed"' in file.read_bytes() for file in files)
 
         until(lambda: armed() or self.process.poll() is not None, "an attempt", **SELDOM)
-        assert self.process.poll() is None, self.process.communicate()[0]
+        assert self.process.poll() is None, self.process.said()
 
     def kill(self, part: str) -> None:
         os.kill(self.wait_for(part)[part], signal.SIGKILL)
 
     def end(self) -> Ended:
         """Waits for its end, and a moment more for its processes if it was killed itself."""
-        said, _ = self.process.communicate(timeout=RUN_PATIENCE_S)
+        said = self.process.said()
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
         torn = Torn()
