@@ -67,6 +67,6 @@ class Launched:
         return self._child.wait(timeout)
 
     def said(self) -> str:
-        """All that it has printed when it has ended."""
+        """All that it, and what it has started, has printed when it has ended."""
         self.wait()
         return self._said.read_text(encoding="utf-8")

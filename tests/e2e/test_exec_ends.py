@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +13,9 @@ import pytest
 from tests.conformance.servers import embedded_server
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import SELDOM, environ_in, processes
+from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
-from tests.support import RUN_PATIENCE_S, until
+from tests.support import until
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
@@ -52,15 +51,9 @@ def orders(tmp_path: Path) -> Iterator[Recorded]:
         yield record
 
 
-def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> subprocess.Popen[str]:
-    lab = [sys.executable, "-m", "windtunnel", "exec", "--tap", tap, "--out", str(folder), *TOXIC]
-    return subprocess.Popen(
-        [*lab, "--toxiproxy", server.url, "--", *command],
-        env=environ_in(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> Launched:
+    lab = ("exec", "--tap", tap, "--out", str(folder), *TOXIC, "--toxiproxy", server.url)
+    return Launched(folder, environ_in(folder), *lab, "--", *command)
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
@@ -72,8 +65,8 @@ def test_nothing_outlives_a_part_that_is_killed(
         request.getfixturevalue("namespaces")
     for killed, code, said in KILLED[tap]:
         the_rest_ends(tmp_path, server, orders, tap, killed, code, said)
-    again = start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url)
-    told, _ = again.communicate(timeout=RUN_PATIENCE_S)
+    with start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url) as again:
+        told = again.said()
     assert again.returncode == 0, told
     assert not server.proxies()
 
@@ -82,13 +75,14 @@ def the_rest_ends(
     folder: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, said: str
 ) -> None:
     (folder / "pid").unlink(missing_ok=True)
-    flight = start(folder, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(folder / "pid"))
-    subject = pid_in(folder / "pid")
-    assert [proxy for proxy in server.proxies().values() if proxy.toxics]
-    pids = {**processes(folder), "subject": subject, "exec": flight.pid}
-    os.kill(pids[killed], signal.SIGKILL)
-    told, _ = flight.communicate(timeout=RUN_PATIENCE_S)
-    until(lambda: not processes(folder) and not alive(subject), "the end of all processes", **SELDOM)
+    with start(folder, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(folder / "pid")) as flight:
+        subject = pid_in(folder / "pid")
+        assert [proxy for proxy in server.proxies().values() if proxy.toxics]
+        pids = {**processes(folder), "subject": subject, "exec": flight.pid}
+        os.kill(pids[killed], signal.SIGKILL)
+        flight.wait()
+        until(lambda: not processes(folder) and not alive(subject), "the end of all processes", **SELDOM)
+        told = flight.said()
     until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
     assert flight.returncode == code, (killed, told)
     assert said in told and "Traceback" not in told, (killed, told)

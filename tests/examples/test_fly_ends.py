@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,9 @@ import pytest
 
 from tests.conformance.servers import embedded_server
 from tests.lab.demos import SELDOM, environ_in, processes
+from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
-from tests.support import RUN_PATIENCE_S, until
+from tests.support import until
 from tests.upstream import FREE
 from windtunnel.core.sockets import address_of, bind
 from windtunnel.toxiproxy.client import ToxiproxyClient
@@ -68,26 +68,23 @@ class Flying:
         links = {"shop": {"upstream": "http://127.0.0.1:9"}}
         wiring = folder / "windtunnel.yaml"
         wiring.write_text(json.dumps({"links": links, "subject": subject(kind, folder)}), encoding="utf-8")
-        command = [sys.executable, "-m", "windtunnel", "fly", "--wiring", str(wiring), "--prompt", "Wait"]
-        self.process = subprocess.Popen(
-            [*command, "--no-charts", "--out", str(folder), "--toxiproxy", server.url, *TOXIC],
-            env=environ_in(folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        words = ("fly", "--wiring", str(wiring), "--prompt", "Wait", "--no-charts", "--out", str(folder))
+        self.process = Launched(folder, environ_in(folder), *words, "--toxiproxy", server.url, *TOXIC)
         self.pid = pid_in(folder / "pid")
         assert [proxy for proxy in server.proxies().values() if proxy.toxics]
 
     def said(self) -> str:
         """What it said until it ended, once nothing of it is left."""
-        said, _ = self.process.communicate(timeout=RUN_PATIENCE_S)
-        until(
-            lambda: not processes(self.folder) and not alive(self.pid), "the end of all processes", **SELDOM
-        )
+        with self.process:
+            self.process.wait()
+            until(self._is_over, "the end of all processes", **SELDOM)
+            said = self.process.said()
         until(lambda: not self._server.proxies(), "the end of its proxies", **SELDOM)
         assert "Traceback" not in said
         return said
+
+    def _is_over(self) -> bool:
+        return not processes(self.folder) and not alive(self.pid)
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])

@@ -164,9 +164,10 @@ class Demo:
 
     def end(self) -> Ended:
         """Waits for its end, and a moment more for its processes if it was killed itself."""
-        said = self.process.said()
+        self.process.wait()
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
+        said = self.process.said()
         torn = Torn()
         events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
         return Ended(self.process.returncode, said, processes(self.folder), events, torn.count)

@@ -59,7 +59,7 @@ def launcher_killed_while_starting(folder: Path) -> Ended:
 
 
 def full_disk(folder: Path, limit: int, prompts: int = 2) -> Ended:
-    with Demo(folder, *CALM, prompts=prompts, file_limit=limit) as demo:
+    with Demo(folder, *CALM, prompts=prompts, file_limit=limit, subject=AT_ONCE) as demo:
         return demo.end()
 
 
@@ -68,6 +68,15 @@ def calm(folder: Path, prompts: int = 2, path: str = "/usr/bin:/bin") -> Ended:
         return demo.end()
 
 
+# it calls nobody, and says much: the disk is soon full of it
+AT_ONCE = """
+from contextlib import contextmanager
+from windtunnel.subjects.subject import SubjectResult
+
+@contextmanager
+def open_it(configuration):
+    yield lambda prompt, context: SubjectResult("text", response="It is mild. " * 300)
+"""
 SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     **{f"{part} killed": partial(killed, part) for part in PARTS if part != "manager"},
     "interrupted while starting": interrupted_while_starting,
