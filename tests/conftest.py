@@ -71,13 +71,14 @@ class FileByFile(LoadFileScheduling):
 
     One runs all of ``tests/compose``, which share a lab, and one all of ``tests/conformance`` if they share a
     server that was given: one of them resets it. One runs all that fly in the shared lab of ``tests/e2e``.
+    One runs all of ``tests/package``, which share a wheel and what it is installed into.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
         if nodeid.partition("::")[0] in IN_ONE_LAB:
             return "tests/e2e/ in one lab"
-        shared = ("tests/compose/", "tests/conformance/") if given else ("tests/compose/",)
+        shared = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if given else []))
         return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.package.installing import Environment, build, empty_environment, install, lend_packages, run
+from tests.package.installing import (
+    CALM,
+    TWO,
+    Environment,
+    build,
+    empty_environment,
+    install,
+    lend_packages,
+    run,
+)
 from tests.support import ROOT, required
 
 
@@ -36,6 +46,20 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
     install(environment, "--no-deps", str(wheel))
     lend_packages(environment)
     return environment
+
+
+@dataclass(frozen=True)
+class Flown:
+    """A folder that was empty before a demo was flown there, and what the demo said."""
+
+    folder: Path
+    said: str
+
+
+@pytest.fixture(scope="session")
+def flown(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Flown:
+    folder = tmp_path_factory.mktemp("flown")
+    return Flown(folder, installed.flies(folder, "demo", *CALM, *TWO))
 
 
 @pytest.fixture(scope="session")

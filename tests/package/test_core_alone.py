@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
@@ -10,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.package.conftest import Flown
 from tests.package.installing import (
     CALM,
     MARKS,
+    TWO,
     Environment,
     constraint,
     empty_environment,
@@ -24,21 +25,19 @@ from tests.support import ROOT
 
 pytestmark = MARKS
 
-# two of the lab's prompts, by their place in its file: `make run` flies all
-TWO = ("--only", "1", "--only", "15")
 OF_THE_LAB = {"langchain", "langchain-core", "langchain-groq", "matplotlib", "numpy", "flask", "waitress"}
 
 
 @pytest.fixture(scope="module")
 def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     environment = empty_environment(tmp_path_factory.mktemp("core"))
-    install(environment, "pip", str(wheel))
+    install(environment, str(wheel))
     return environment
 
 
 def packages(environment: Environment) -> set[str]:
-    listed = must([environment.python, "-m", "pip", "list", "--format", "json"], environment.path)
-    return {package["name"].lower() for package in json.loads(listed)}
+    found = "from importlib.metadata import distributions; print(*(each.name for each in distributions()))"
+    return set(must([environment.python, "-P", "-c", found], environment.path).lower().split())
 
 
 def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) -> None:
@@ -48,11 +47,8 @@ def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) ->
     assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
 
 
-def test_a_run_is_judged_by_the_core(
-    core: Environment, installed: Environment, few: str, tmp_path: Path
-) -> None:
-    installed.flies(tmp_path, "demo", *CALM, "--prompts", few, "--no-charts")
-    assert "windtunnel demo --seed 7" in core.flies(tmp_path, "judge", "latest")
+def test_a_run_is_judged_by_the_core(core: Environment, flown: Flown) -> None:
+    assert "windtunnel demo --seed 7" in core.flies(flown.folder, "judge", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run"], ["lab", "up"]], ids=" ".join)
@@ -69,6 +65,7 @@ def test_the_command_that_it_names_makes_it_fly(
     core: Environment, index_at_length: None, tmp_path: Path
 ) -> None:
     said = core.windtunnel(tmp_path, "demo").stderr
+    install(core, "pip")
     command = shlex.split(said.rpartition(": ")[2])
     assert command[0] == core.python
     must(command, tmp_path, **constraint(core.path))

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.package.conftest import Flown
 from tests.package.installing import CALM, MARKS, Environment, environ
 from tests.support import ROOT
 
@@ -58,18 +59,16 @@ def outcomes(said: str) -> list[str]:
 
 
 def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
-    installed: Environment, tmp_path: Path
+    installed: Environment, flown: Flown, tmp_path: Path
 ) -> None:
-    # two of them, by their place in the lab's own file: `make run` flies all
-    said = installed.flies(tmp_path, "demo", *CALM, "--only", "1", "--only", "15")
-    assert {path.name for path in tmp_path.iterdir()} == {"logs", "state"}
-    assert len(list(tmp_path.glob("logs/charts/*/*.png"))) == 8
-    [line] = re.findall(r"^windtunnel (demo .*)$", said, flags=re.MULTILINE)
+    assert {path.name for path in flown.folder.iterdir()} == {"logs", "state"}
+    assert len(list(flown.folder.glob("logs/charts/*/*.png"))) == 8
+    [line] = re.findall(r"^windtunnel (demo .*)$", flown.said, flags=re.MULTILINE)
     assert "--prompts" not in line
     repeated = installed.windtunnel(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
-    [run_id] = re.findall(r"^history: logs/runs/(.*)$", said, flags=re.MULTILINE)
-    assert line in installed.flies(tmp_path, "judge", run_id)
+    [run_id] = re.findall(r"^history: logs/runs/(.*)$", flown.said, flags=re.MULTILINE)
+    assert line in installed.flies(flown.folder, "judge", run_id)
 
 
 def test_packages_called_like_the_lab_s_are_never_taken_for_it(
