@@ -45,24 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Their tests share a lab, the `hangar` of tests/e2e/conftest.py: one for each worker would cost a start each,
-# and a fiftieth of a processor while it stands idle. They wait the longest of all, so they begin first.
+# and a fiftieth of a processor while it stands idle. They wait the longest of all, so they begin first; in
+# two groups, of which one waits about as long as the other.
+_LABS = {
+    "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
+    "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering whose_fault",
+}
 IN_ONE_LAB = {
-    f"tests/e2e/test_{name}.py"
-    for name in (
-        *(
-            "cassettes",
-            "dose",
-            "fault_sets",
-            "files_page",
-            "history_size",
-            "kept_alive",
-            "ledger",
-            "model_faults",
-            "outages",
-        ),
-        *("outcomes", "personas", "real_toxiproxy", "recomputed", "remarks", "reproducible", "secrets"),
-        *("streams", "tampering", "whose_fault"),
-    )
+    f"tests/e2e/test_{name}.py": f"tests/e2e/ in lab {lab}"
+    for lab, names in _LABS.items()
+    for name in names.split()
 }
 
 
@@ -70,14 +62,14 @@ class FileByFile(LoadFileScheduling):
     """One worker runs the tests of a file, which share what it sets up.
 
     One runs all of ``tests/compose``, which share a lab, and one all of ``tests/conformance`` if they share a
-    server that was given: one of them resets it. One runs all that fly in the shared lab of ``tests/e2e``.
+    server that was given: one of them resets it. One runs all that fly in a shared lab of ``tests/e2e``.
     One runs all of ``tests/package``, which share a wheel and what it is installed into.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
-        if nodeid.partition("::")[0] in IN_ONE_LAB:
-            return "tests/e2e/ in one lab"
+        if lab := IN_ONE_LAB.get(nodeid.partition("::")[0]):
+            return lab
         shared = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if given else []))
         return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
 

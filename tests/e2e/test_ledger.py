@@ -33,7 +33,8 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
     hangar: Hangar, name: str, parameters: dict[str, Any], executed: bool, error: str | None
 ) -> None:
     entry = {"fault": name, "links": "message", "with": parameters}
-    flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}))
+    waits = {"tool_timeout": 1} if error == "read_timeout" else {}
+    flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), **waits)
     (episode,) = flight.summary.episodes
     assert [(fault.kind, fault.stage, fault.delivered) for fault in episode.faults] == [
         (name, "observed", True)

@@ -56,7 +56,7 @@ def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) ->
 
 
 def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, persona="stubborn")
+    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
     assert flight.outcomes == ["duplicate"]
     assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCalled)) > 1
 
@@ -112,10 +112,10 @@ def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) 
         Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab,
     ):
         hangar = Hangar(lab, configuration)
-        flight = hangar.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=3)
+        flight = hangar.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=2)
     assert flight.outcomes == ["invalid"] * 3
     assert not flight.record.completed
-    assert "toxic type" in flight.record.reason and "not armed within 3 s" in flight.record.reason
+    assert "toxic type" in flight.record.reason and "not armed within 2 s" in flight.record.reason
 
 
 def without_slicer(folder: Path) -> Path:
@@ -152,7 +152,7 @@ def test_the_direct_fallback_gets_past_an_outage(hangar: Hangar) -> None:
 
 
 def test_another_attempt_gets_past_an_outage_of_the_first(hangar: Hangar) -> None:
-    flight = hangar.fly(prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
+    flight = hangar.fly(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
     again = [episode for episode in flight.summary.episodes if episode.attempts > 1]
     assert again
     assert flight.summary.success.k > flight.summary.first_attempt.k
@@ -166,7 +166,8 @@ def test_a_retry_gets_past_a_transient_error(hangar: Hangar) -> None:
 
 
 def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(hangar: Hangar) -> None:
-    flight = hangar.fly(*SAMPLES[::2], toxic_prob=1)
+    toxics = "timeout:400,latency:300,latency:3000"
+    flight = hangar.fly(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
     assert "invalid" not in flight.outcomes
     assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
     armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}

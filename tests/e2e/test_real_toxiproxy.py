@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.flight import SAMPLES, Flight, Hangar
 
 # tools are waited for longer than for the first two, and less than for the last
-TOXICS = "timeout:200,latency:150,reset_peer:0,latency:4500"
+TOXICS = "timeout:200,latency:150,reset_peer:0,latency:3000"
 
 
 def judged(flight: Flight) -> list[object]:
@@ -20,6 +20,7 @@ def judged(flight: Flight) -> list[object]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_seed_has_the_same_outcomes(real_hangar: Hangar, hangar: Hangar, seed: int) -> None:
     chaos = {"seed": seed, "toxic_prob": 0.5, "error_prob": 0.2, "tool_limit": 2, "toxics": TOXICS}
+    chaos |= {"tool_timeout": 2}
     embedded, real = (lab.fly(*SAMPLES[11:19], **chaos) for lab in (hangar, real_hangar))
     assert judged(embedded) == judged(real)
     assert "invalid" not in real.outcomes

@@ -21,7 +21,7 @@ CHAOS: dict[str, Any] = {
     "error_prob": 0.1,
     "toxics": "timeout:200,latency:100",
     "tool_timeout": 1,
-    "model_timeout": 5,
+    "model_timeout": 3,
     "tool_limit": 2,
     "prompt_limit": 2,
     "prices": '{"scripted-diligent": {"input": 0.15, "output": 0.6}}',

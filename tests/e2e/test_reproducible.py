@@ -12,7 +12,10 @@ from windtunnel.history.reader import read_run
 from windtunnel.judging.summary import summarise
 
 SOME = SAMPLES[11:19]
-FLIGHT: dict[str, Any] = {"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2}
+FLIGHT: dict[str, Any] = {
+    **{"toxic_prob": 0.3, "error_prob": 0.2, "tool_limit": 2, "prompt_limit": 2},
+    "toxics": "timeout:400,latency:300,reset_peer:0",  # nothing for which a client waits until it gives up
+}
 
 
 def fates(exchange: Exchange) -> list[tuple[object, ...]]:
