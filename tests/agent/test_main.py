@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.shared_imports import shared_imports
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from windtunnel.lab.launcher import Lab
@@ -45,22 +46,15 @@ class ModelReply:
         return self.out + self.err + "".join(path.read_text(errors="replace") for path in files)
 
 
-def _start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+def _environ(environ: Mapping[str, str]) -> dict[str, str]:
     base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "agent", *arguments],
-        cwd=folder,
-        env={**base, **CALM, **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return {**base, **CALM, **environ}
 
 
 def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
-    with _start(folder, *arguments, **environ) as agent:
-        out, err = agent.communicate(timeout=RUN_PATIENCE_S)
-    return ModelReply(agent.returncode, out, err, folder)
+    """As ``python -m agent``, which becomes ``windtunnel run``: that is called in this process."""
+    done = windtunnel(folder, _environ(environ), "run", *arguments)
+    return ModelReply(done.returncode, done.stdout, done.stderr, folder)
 
 
 def _prompts(folder: Path, *entries: object) -> None:
@@ -167,7 +161,9 @@ def test_with_json_the_last_thing_on_standard_output_is_one_object(lab: Lab, tmp
 
 def test_ctrl_c_in_mid_run_ends_it_with_its_summary_and_130(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, *[{"prompt": "What is 6 * 7?"}] * 50)
-    with _start(tmp_path, **_of_lab(lab), TOXIC_PROB="1", TOXICS="latency:300") as agent:
+    environ = _environ({**_of_lab(lab), "TOXIC_PROB": "1", "TOXICS": "latency:300"})
+    command, pipe = [sys.executable, "-m", "agent"], subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=pipe, stderr=pipe, text=True) as agent:
         history = tmp_path / "logs" / "runs"
         until(lambda: any(b"attempt_armed" in file.read_bytes() for file in history.glob("*/*")), patience=60)
         agent.send_signal(signal.SIGINT)
