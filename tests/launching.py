@@ -1,6 +1,7 @@
 """``windtunnel`` as a process that a test may kill, forked with all that it and its lab's programs import.
 
 Its own imports, its fork servers' and LangChain's are three seconds of a processor for each flight otherwise.
+CI takes these seconds: where ``WINDTUNNEL_REQUIRE`` names ``processes``, it is started as a person starts it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.shared_imports import fork
-from tests.support import RUN_PATIENCE_S
+from tests.support import RUN_PATIENCE_S, required
 from windtunnel.lab.process import Child, python
 
 PROGRAM = "tests.launched"
@@ -29,7 +30,8 @@ class Launched:
         with tempfile.NamedTemporaryFile(delete=False) as output:
             self._said = Path(output.name)
             program = python(PROGRAM, str(folder), *words)
-            forked = None if command else fork(program, environ, (), output.file)
+            fresh = command or required("processes")
+            forked = None if fresh else fork(program, environ, (), output.file)
             self._child: Child = forked or subprocess.Popen(
                 command or [sys.executable, "-m", "windtunnel", *words],
                 cwd=folder,

@@ -64,16 +64,21 @@ def processes(folder: Path) -> dict[str, int]:
     Of two of one part the first: the other is its child, until it becomes the program that it was made for.
     """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
-    launcher = PROGRAM.encode()
     found: dict[str, int] = {}
     for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:
-            environ, words = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
+            environ, line = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
         except (OSError, ValueError):
             continue
-        if (wanted in environ or _is_in(entry, folder)) and words[0] and launcher not in words:
-            found.setdefault(_part([word.decode() for word in words]), int(entry.name))
+        words = [word.decode() for word in line]
+        if (wanted in environ or _is_in(entry, folder)) and words[0] and not _is_launcher(words):
+            found.setdefault(_part(words), int(entry.name))
     return found
+
+
+def _is_launcher(words: list[str]) -> bool:
+    """Whether it was started by a test; the lab's own processes are started by ``lab/program.py``."""
+    return PROGRAM in words or words[1:3] == ["-m", "windtunnel"]
 
 
 def _is_in(entry: Path, folder: Path) -> bool:
