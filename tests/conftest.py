@@ -12,14 +12,17 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support import examples
+
 # A job in the background of a shell without job control is started with SIGINT ignored, and so is what it
 # starts: the tests of Ctrl-C would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how long something takes is the machine's affair, and no test's
-settings.register_profile("lab", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", settings.get_profile("lab"), max_examples=10)
+calm = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("lab", calm)
+settings.register_profile("fast", calm, max_examples=10)
 settings.load_profile("lab")
 
 # whose tests start labs, containers or wheels, or wait for toxics; elsewhere a file or a test is marked

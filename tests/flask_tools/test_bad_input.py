@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import examples
+
 JSON = {"Content-Type": "application/json"}
 BODIES = [
     ("calendar", "/events", {"title": "Lunch", "date": "2026-03-12", "time": "12:30"}),
@@ -183,7 +185,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(index=st.integers(0, len(FIELDS) - 1), value=json_values)
 def test_any_json_value_in_any_field_gets_a_json_answer_below_500(lab, index, value):
     link, path, good, name = FIELDS[index]
@@ -191,7 +193,7 @@ def test_any_json_value_in_any_field_gets_a_json_answer_below_500(lab, index, va
     assert answer.status_code < 500 and answer.json()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(index=st.integers(0, len(QUERIES) - 1), value=st.text(max_size=50) | st.binary(max_size=50))
 def test_any_text_in_any_parameter_gets_a_json_answer_below_500(lab, index, value):
     link, method, path, name = QUERIES[index]

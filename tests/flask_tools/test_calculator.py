@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from flask_tools.calculator import evaluate
 from flask_tools.errors import ToolError
+from tests.support import examples
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_the_answer_has_the_result(world):
     assert answer.json() == {"expression": "15 * 12 / 100", "result": 1.8}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet="0123456789.+-*/%()[], eE_jpisqrt", max_size=60) | st.text(max_size=60))
 def test_any_text_is_a_finite_number_or_a_refusal(expression):
     try:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, dial
 from tests.gateway.scripted import DOES, EVENTS, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, sized, stream
-from tests.support import until
+from tests.support import examples, until
 from tests.upstream import read_all
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
@@ -41,7 +41,9 @@ REPLIES = {
     "none": b"\r\n\r\nConnection: close",
 }
 LEAVES = ["reads", "says all", "closes", "resets"]
-ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def leave(client: socket.socket, how: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, dial, gateway
+from tests.support import examples
 from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
@@ -123,7 +124,9 @@ def lab(
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.lists(wire_exchanges(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
 def test_as_if_there_were_no_gateway(

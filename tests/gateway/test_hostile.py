@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.gateway.test_process import process
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, examples
 from tests.upstream import Upstream, read_all, read_head
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -61,7 +61,7 @@ def garbled(draw: st.DrawFn) -> bytes:
     return data
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(garbled(), st.binary(max_size=200)), min_size=1, max_size=8))
 def test_garbage_is_answered_or_cut_off_and_harms_no_other(lab: Lab, rubbish: list[bytes]) -> None:
     address = lab.address("search")

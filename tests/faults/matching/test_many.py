@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.faults.matching.test_draws import draw
 from tests.faults.tries import eligible
+from tests.support import examples
 from windtunnel.core.digest import digest
 from windtunnel.core.draws import draw as keyed_draw
 from windtunnel.dialects.http import Request
@@ -158,7 +159,7 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
     return [[(entry.id, this.ordinal) for entry, this in matcher.match(one).met] for one in arrivals]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
 def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import examples
 from windtunnel.gateway.http1.heads import BadHead, read_reply, read_request
 
 VALUES = {
@@ -94,7 +95,7 @@ def plain_request(block: bytes) -> dict[str, Any] | None:
     }
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(
     st.sampled_from(["GET", "POST", "BREW"]), st.sampled_from(["1.0", "1.1"]), st.lists(lines(), max_size=5)
 )
@@ -137,7 +138,7 @@ def plain_reply(block: bytes) -> dict[str, Any] | None:
 OF_REPLIES = lines(("Connection", "Content-Length", "Transfer-Encoding", "X-Connection"), "\r\n ")
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(
     st.sampled_from(["1.0", "1.1"]),
     st.sampled_from(["100", "101", "200", "204", "304", "999"]),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.faults.tries import a_try, keyed
+from tests.support import examples
 from windtunnel.dialects.http import RawReply, Reply, Request, json_reply, whole
 from windtunnel.dialects.registry import DIALECTS
 from windtunnel.faults.base import Act, Changed, Fault, Miss
@@ -55,7 +56,7 @@ def outcome(fault: Fault, seed: int, request: Request, reply: Reply, earlier: Re
 
 
 @pytest.mark.parametrize("kind", HTTP_FAULTS, ids=lambda kind: kind.name)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=CASES)
 def test_no_input_breaks_a_fault(kind, case):
     done = outcome(kind(), *case)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.faults.catalogue.mcp.messages import LISTED, RESULT, asked, mcp_try, stream
 from tests.faults.tries import keyed
+from tests.support import examples
 from windtunnel.dialects.http import RawReply, Reply, Request, json_reply
 from windtunnel.faults.base import Act, Changed
 from windtunnel.faults.catalogue import FAULTS
@@ -46,7 +47,7 @@ OF_TOOLS = [fault for fault in FAULTS if fault.where != "model"]
 
 
 @pytest.mark.parametrize("kind", OF_TOOLS, ids=lambda kind: kind.name)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 99), request_=REQUESTS, reply=REPLIES, earlier=REPLIES, lines=st.booleans())
 def test_no_input_breaks_a_fault(kind, seed, request_, reply, earlier, lines):
     tried = mcp_try(request_, lines=lines, chance=keyed(seed), earlier=[earlier])

@@ -13,6 +13,7 @@ from tests.dialects.forms import CALLS, FORMS, ZURICH
 from tests.faults.catalogue.http.test_any_input import BODIES, JSON
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
+from tests.support import examples
 from windtunnel.dialects.event_stream import split_events, write_event
 from windtunnel.dialects.http import RawReply, Reply, Request
 from windtunnel.dialects.json_values import is_json
@@ -98,7 +99,7 @@ SAID = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(sorted(DIALECTS)))
 def test_no_input_breaks_a_fault(seed, request, reply, dialect):
     for fault in EVERY:
@@ -126,7 +127,7 @@ def check_events(act: Act, reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 99), SAID)
 def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
     for fault in CONTENT:

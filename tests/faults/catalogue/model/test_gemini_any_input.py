@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.faults.catalogue.model.test_any_input import check_events, check_reply
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, keyed
+from tests.support import examples
 from windtunnel.dialects.event_stream import write_event
 from windtunnel.dialects.http import Reply, Request
 from windtunnel.faults.base import Act
@@ -73,7 +74,7 @@ REPLIES = st.builds(lambda body: Reply((), json_of(body)), REPLY) | st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 99), ASKED, REPLIES)
 def test_no_input_breaks_a_fault(seed, asked, reply):
     request = Request((), json_of(asked), "POST", "/v1beta/models/m:generateContent")
