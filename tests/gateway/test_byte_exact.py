@@ -28,13 +28,13 @@ from tests.gateway.wire_exchanges import (
     content,
     wire_exchanges,
 )
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, examples
 from tests.upstream import Upstream, read_all
 from windtunnel.core.sockets import Address
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 
-REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS", "600"))
+REQUESTS = int(os.environ.get("BYTE_EXACT_REQUESTS") or examples(600))
 AT_ONCE = 20
 Ends = tuple[bytes, bytes]  # what the upstream and what the client got
 LARGEST = 64 * MIB if REQUESTS > 1000 else 2 * MIB
