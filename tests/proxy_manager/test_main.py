@@ -1,4 +1,4 @@
-"""``python -m proxy_manager`` as a process: how it starts, ends and is followed by another."""
+"""``proxy_manager`` as a process: how it starts, ends and is followed by another."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ import requests
 
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
 from tests.proxy_manager.test_loop import beating
+from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from windtunnel.core.spans import Span
+from windtunnel.lab.process import ProcessLog, python, start
 from windtunnel.links.topology import Topology
 from windtunnel.state.held_calls import HeldCall
 
@@ -45,10 +47,22 @@ class Manager:
             SOCKETS_VARIABLE: json.dumps({"manager": listener.fileno()}),
             LIFELINE_VARIABLE: str(reading),
         }
-        handed = [reading, listener.fileno()]
-        self.process = subprocess.Popen(COMMAND, env=environ, pass_fds=handed, stderr=subprocess.DEVNULL)
+        handed, log = [reading, listener.fileno()], ProcessLog(plane.folder, plane.folder / "manager.log")
+        self._process = start("manager", python("proxy_manager"), environ, handed, log, fork)
         os.close(reading)
         listener.close()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.signal(number)
+
+    def exit_code(self) -> int | None:
+        """None for one that does not end."""
+        self._process.wait(PATIENCE_S)
+        return self._process.poll()
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+        self._process.stop()
 
     def get(self, path: str) -> requests.Response:
         return requests.get(self.topology.manager.url + path, timeout=PATIENCE_S)
@@ -73,8 +87,7 @@ def manager(plane: Plane) -> Iterator[Manager]:
         running.await_ready()
         yield running
     finally:
-        running.process.kill()
-        running.process.wait()
+        running.kill()
         if running.lifeline >= 0:
             os.close(running.lifeline)
 
@@ -92,8 +105,8 @@ def armed(plane: Plane) -> int:
 def test_told_to_end_in_an_attempt_it_heals_and_ends_with_0(plane: Plane, number: signal.Signals) -> None:
     with manager(plane) as running:
         armed(plane)
-        running.process.send_signal(number)
-        assert running.process.wait(PATIENCE_S) == 0
+        running.send_signal(number)
+        assert running.exit_code() == 0
     left = plane.client.proxies()
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in left)  # the server is shared
     assert plane.state.toxics.left("lab", 0) == 0
@@ -105,7 +118,7 @@ def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
         armed(plane)
         os.close(running.lifeline)
         running.lifeline = -1
-        assert running.process.wait(PATIENCE_S) == 0
+        assert running.exit_code() == 0
         assert not running.path.exists()
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
@@ -118,8 +131,7 @@ def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(p
         with manager(plane) as first:
             attempt_id = plane.request(outage)
             until(lambda: plane.attempt(attempt_id).state == "armed")
-            first.process.kill()
-            first.process.wait()
+            first.kill()
             assert plane.toxics() == ARMED
         with manager(plane):
             assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
@@ -138,8 +150,7 @@ def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other
             attempt_id = plane.request([down, third])
             until(lambda: plane.toxics() == [("weather", "down")])
             until(lambda: plane.history()[-1].action == "started")
-            first.process.kill()
-            first.process.wait()
+            first.kill()
             plane.state.held_calls.add(HeldCall("run-1", "001", 1, "movie", 3))
             assert plane.toxics() == [("weather", "down")]
         with manager(plane):
@@ -156,8 +167,7 @@ def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> N
     with manager(plane) as first:
         attempt_id = armed(plane)
         plane.state.move_run("run-1", "leased", "finished")
-        first.process.kill()
-        first.process.wait()
+        first.kill()
         assert plane.toxics() == ARMED
     with manager(plane):
         assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
