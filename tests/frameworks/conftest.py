@@ -1,8 +1,8 @@
 """Which framework is flown under which presets: under all by ``make frameworks``, else each under some.
 
-Starting the frameworks takes most of a flight, so `make test` flies a sixth of them: every agent under one or
-two presets, every preset under two or three agents. What a preset does on the wire is the same with each
-agent: all presets are flown with the smaller clients of `tests/examples`.
+Starting the frameworks takes most of a flight, so `make test` flies an eighth of them: every agent under one
+preset, every preset under one or two agents. What a preset does on the wire is the same with each agent: all
+presets are flown with the smaller clients of `tests/examples`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from bench.findings.environments import EXAMPLES
 from tests.support import required
 from windtunnel.faults.sets.presets import preset_names
 
-SHARE = 6
+SHARE = 8
 AGENTS = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))
 
 
 def assigned(agent: str, preset: str) -> bool:
-    """Neighbours in one list meet different sixths of the other."""
+    """Neighbours in one list meet different eighths of the other."""
     return (AGENTS.index(agent) + preset_names().index(preset)) % SHARE == 0
 
 

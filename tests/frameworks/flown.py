@@ -17,6 +17,7 @@ from bench.findings.flying import ExampleLab, example_lab
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop, shop_at
 from tests.examples.test_presets import SEEDS, stronger
+from tests.shared_imports import shared_imports
 from tests.support import required
 from windtunnel.faults.sets.presets import preset
 from windtunnel.history.events import Exchange
@@ -56,7 +57,7 @@ def labs(*names: str) -> Callable[..., Iterator[ExampleLab]]:
     @pytest.fixture(scope="module", params=names)
     def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLab]:
         agent = installed(request.param)
-        with example_lab(agent, tmp_path_factory.mktemp(agent.name), PROMPT) as lab:
+        with shared_imports(), example_lab(agent, tmp_path_factory.mktemp(agent.name), PROMPT) as lab:
             yield lab
 
     return lab

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ import pytest
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop
+from tests.commands import windtunnel
 from tests.frameworks.flown import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
-from tests.support import RUN_PATIENCE_S
 from windtunnel.history.events import AttemptEnded, Event, Exchange
 from windtunnel.history.reader import read_run
 
@@ -32,19 +30,22 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
     """The exit code, and the history, of a command as a person types it."""
-    command = [sys.executable, "-m", "windtunnel", "exec", "--scripted", "--offline", "--out", str(folder)]
-    command += ["--toxiproxy", "embedded", "--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words]
+    given = [
+        "exec",
+        "--scripted",
+        "--offline",
+        "--out",
+        str(folder),
+        "--toxiproxy",
+        "embedded",
+        "--seed",
+        "1",
+    ]
+    given += ["--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
-    done = subprocess.run(
-        [*command, "--no-charts", "--", *agent.command, prompt],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=RUN_PATIENCE_S,
-    )
+    done = windtunnel(folder, environ, *given, "--", *agent.command, prompt)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return done.returncode, list(read_run(folder / "logs", summary["run_id"]))

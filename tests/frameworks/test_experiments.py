@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from tests.commands import windtunnel
 from tests.experiments.fates import fates
 from tests.frameworks.flown import ATTEMPT_S, installed, shop_on_its_port
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT
 from windtunnel.cli.main import main
 
 EXPERIMENTS = ROOT / "experiments"
@@ -51,16 +50,10 @@ SHOWN = {
 
 def flown(folder: Path, experiment: str) -> dict[str, Any]:
     """What is printed of it. It comes to its verdict in any folder: the agent is found from its wiring."""
-    command = [sys.executable, "-m", "windtunnel", "run", str(EXPERIMENTS / f"{experiment}.yaml")]
-    done = subprocess.run(
-        [*command, "--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"],
-        cwd=folder,
-        # a compiled module is kept, else every flight compiles its framework anew
-        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
-        capture_output=True,
-        text=True,
-        timeout=RUN_PATIENCE_S,
-    )
+    # a compiled module is kept, else every flight compiles its framework anew
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    words = ["--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"]
+    done = windtunnel(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)
     assert done.returncode == SHOWN[experiment].code, done.stdout + done.stderr
     shown: dict[str, Any] = json.loads(done.stdout)
     return shown

@@ -13,6 +13,7 @@ from bench.findings.flying import ExampleLab, example_lab
 from tests.frameworks.flown import check_preset, installed
 from tests.frameworks.mcp_servers import LINK, Everything, everything
 from tests.frameworks.test_exec import exchanges, flown
+from tests.shared_imports import shared_imports
 from windtunnel.faults.sets.presets import preset_names
 
 PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
@@ -55,7 +56,7 @@ def server(agent: InstalledAgent, tmp_path_factory: pytest.TempPathFactory) -> I
 def lab(
     agent: InstalledAgent, server: Everything, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ExampleLab]:
-    with example_lab(agent, tmp_path_factory.mktemp("presets"), PROMPT) as lab:
+    with shared_imports(), example_lab(agent, tmp_path_factory.mktemp("presets"), PROMPT) as lab:
         yield lab
 
 

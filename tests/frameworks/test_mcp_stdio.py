@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.flight import Silence, in_folder
 from tests.frameworks.flown import installed
+from tests.shared_imports import shared_imports
 from windtunnel.history.events import AttemptEnded, Exchange
 from windtunnel.judging.prompts import load_prompts
 from windtunnel.lab.launcher import Lab
@@ -91,7 +92,7 @@ def flight(folder: Path) -> Iterator[Flight]:
     calm = {"faults": json.dumps({"faults": FAULTS}), "toxic_prob": "0", "error_prob": "0", "seed": "1"}
     environ = {**os.environ, "PATH": agent.path}
     configuration = in_folder(load_configuration(environ, calm, wiring), folder)
-    with Lab(configuration, Choice("embedded")) as lab:
+    with shared_imports(), Lab(configuration, Choice("embedded")) as lab:
         prompts = folder / "prompts.json"
         ways = ["wired", str(client_configuration(folder, lab))]
         prompts.write_text(json.dumps([{"prompt": way} for way in ways]), encoding="utf-8")
