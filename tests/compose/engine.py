@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from tests.support import ROOT
@@ -28,6 +29,7 @@ def works(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, timeout=BUILD_PATIENCE_S).returncode == 0
 
 
+@cache
 def has(generation: tuple[str, ...]) -> bool:
     return shutil.which(generation[0]) is not None and works(*generation, "version")
 

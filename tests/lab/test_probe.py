@@ -14,6 +14,8 @@ import pytest
 from tests.support import PATIENCE_S
 from windtunnel.lab import probe
 
+NOTED = probe._ANSWERED
+
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -42,23 +44,46 @@ def test_only_200_is_an_answer_unless_another_is_wanted():
     assert not probe.is_healthy("127.0.0.1", port, "/")
 
 
-def test_it_runs_as_a_script_without_any_package():
+@pytest.fixture(autouse=True)
+def answered(monkeypatch, tmp_path) -> Path:
+    """Where it is noted that the service has answered."""
+    monkeypatch.setattr(probe, "_ANSWERED", tmp_path / NOTED.name)
+    return tmp_path / NOTED.name
+
+
+@pytest.fixture
+def rests(monkeypatch) -> list[float]:
+    """What the probe rests, without resting."""
+    slept: list[float] = []
+    monkeypatch.setattr(probe.time, "sleep", slept.append)
+    return slept
+
+
+def test_it_runs_as_a_script_without_any_package(tmp_path):
+    # the folder of what is kept in memory is a container's own, and here the whole machine's
+    source = Path(probe.__file__).read_text(encoding="utf-8").replace(str(NOTED.parent), str(tmp_path))
+    script = tmp_path / "probe.py"
+    script.write_text(source, encoding="utf-8")
     with serving() as port:
-        command = [sys.executable, "-IS", probe.__file__, f"127.0.0.1:{port}", "/ready"]
+        command = [sys.executable, "-IS", str(script), f"127.0.0.1:{port}", "/ready"]
         assert subprocess.run(command, check=False, timeout=PATIENCE_S).returncode == 0
+    assert (tmp_path / NOTED.name).exists()
 
 
-def test_one_that_never_answers_is_given_up(monkeypatch):
+def test_one_that_never_answers_is_given_up_and_asked_without_a_rest(monkeypatch, answered, rests):
     monkeypatch.setattr(probe, "_WAIT_S", 0.0)
-    monkeypatch.setattr(probe, "up_for_s", lambda: 0.0)
     with serving() as port:
+        for _ in range(2):
+            assert probe.main(f"127.0.0.1:{port}", "/broken") == 1
+    assert not answered.exists()
+    assert probe._REST_S not in rests
+
+
+def test_one_that_has_answered_is_asked_after_a_rest(monkeypatch, rests):
+    monkeypatch.setattr(probe, "_WAIT_S", 0.0)
+    with serving() as port:
+        assert probe.main(f"127.0.0.1:{port}") == 0
+        assert rests == []
+        assert probe.main(f"127.0.0.1:{port}") == 0
+        assert rests == [probe._REST_S]
         assert probe.main(f"127.0.0.1:{port}", "/broken") == 1
-
-
-@pytest.mark.parametrize("name", ["python", "a (b) c"])
-def test_how_long_a_container_is_up_is_read_from_proc(tmp_path, name):
-    (tmp_path / "1").mkdir()
-    fields = ["S", *["0"] * 18, "12300", "0"]
-    (tmp_path / "1" / "stat").write_text(f"1 ({name}) {' '.join(fields)}\n")
-    (tmp_path / "uptime").write_text("130.50 200.00\n")
-    assert probe.up_for_s(Path(tmp_path)) == pytest.approx(7.5)

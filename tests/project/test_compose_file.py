@@ -101,6 +101,13 @@ def test_a_link_s_service_is_probed_where_it_listens_and_waited_for(link):
     assert SERVICES["proxy_mgr"]["depends_on"][link.service] == {"condition": "service_healthy"}
 
 
+def test_what_is_probed_has_a_tmp_where_the_probe_notes_that_it_answered():
+    beside = yaml.safe_load((ROOT / "compose.subject.yaml").read_text(encoding="utf-8"))["services"]
+    probed = [service for service in [*SERVICES.values(), beside["front"]] if "healthcheck" in service]
+    assert len(probed) == len(lab_links()) + len(("gateway", "proxy_mgr", "front"))
+    assert all("/tmp" in service["tmpfs"] for service in probed)
+
+
 @pytest.mark.parametrize("link", lab_links().tools, ids=lambda link: link.name)
 def test_a_tool_s_container_serves_its_link_alone(link):
     assert SERVICES[link.service]["command"] == ["python", "-m", "flask_tools", link.name]
