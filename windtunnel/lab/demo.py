@@ -23,7 +23,10 @@ from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration, 
 _RUN_STOP_BOUND_S = 12.0
 _RUN_IMPORTS = ("windtunnel.cli.run",)
 # of the lab's own agent, for which a run would spend two seconds of a processor
-_AGENT_IMPORTS = ("langchain.agents", "langchain.agents.structured_output", "langchain_groq")
+_AGENT_IMPORTS = (
+    *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
+    *("groq.resources.chat", "httpcore"),  # imported by its client at the first request
+)
 
 
 class Airspace:
