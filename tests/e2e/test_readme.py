@@ -31,7 +31,9 @@ def shell_lines() -> list[str]:
 
 
 # those that need Docker are played by tests/compose, an installation by tests/package
-PLAYED = [line for line in shell_lines() if not re.search(r"^make |^pipx |\bdocker\b|&$", line)]
+# and the experiment that ships is flown by test_experiments.py
+ELSEWHERE = r"^make |^pipx |\bdocker\b|&$|^windtunnel run experiments/"
+PLAYED = [line for line in shell_lines() if not re.search(ELSEWHERE, line)]
 
 
 @pytest.fixture(scope="module")
