@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 import urllib.request
 
 import pytest
 
+from tests.commands import windtunnel
 from tests.compose.conftest import FirstUp, readme_lines
-from tests.compose.engine import BUILD_PATIENCE_S, ROOT, docker
+from tests.compose.engine import ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
 from windtunnel.history.events import EpisodeStarted
 from windtunnel.history.reader import read_run
@@ -64,7 +63,7 @@ def test_state_says_that_all_is_over_and_no_toxic_is_left(clone: Lab, first: Fir
 
 def test_charts_on_the_host_and_in_a_container(clone: Lab, first: FirstUp) -> None:
     picture = clone.logs / "charts" / clone.runs()[-1] / "overview.png"
-    for line in ("python charts.py", "docker compose run --rm charts", "python charts.py"):
+    for line in ("python charts.py", "docker compose run --rm charts"):
         picture.unlink(missing_ok=True)
         done = clone.play(line)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -80,23 +79,8 @@ def test_the_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None
 def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> None:
     there = clone.last_run()
     settings = {name.upper(): str(value) for name, value in there.settings.items() if value != ""}
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "windtunnel",
-            "demo",
-            "--no-charts",
-            "--json",
-            "--out",
-            clone.folder / "native",
-        ],
-        cwd=ROOT,
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_PATIENCE_S,
-    )
+    words = ("demo", "--no-charts", "--json", "--out", str(clone.folder / "native"))
+    done = windtunnel(ROOT, os.environ | settings, *words)
     here = json.loads(done.stdout.splitlines()[-1])
     assert [episode["outcome"] for episode in here["episodes"]] == [
         episode.outcome for episode in there.episodes

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from tests.compose.engine import IMAGE, V1, V2, has
+from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
@@ -23,6 +23,9 @@ from windtunnel.links.wiring import lab_links
 pytestmark = pytest.mark.compose
 
 FOLDER = "examples/compose"
+# a build notes in the image whose project it was: one that others had would be another to them, and their
+# next up would make every container anew
+OWN_IMAGE = f"{IMAGE}-subject"
 AT_THE_SUBJECT = {"message": 6005, "calculator": 6004}  # the proxies of its links
 BY_THE_FRONT = """
 import requests
@@ -41,7 +44,8 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     copy_clone(folder)
     wiring = folder / FOLDER / "windtunnel.yaml"
     wiring.write_text(wiring.read_text().replace("{tap: proxy, offline: true}", "{tap: proxy}"))
-    more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml", "SUBJECT_IMAGE": IMAGE}
+    more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml"}
+    more |= {"WINDTUNNEL_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
     more["ARM_TIMEOUT"] = "60"  # a machine that is busy with other tests is no failure of the lab
     lab = Lab(folder, environment("subject-") | more, V2 if has(V2) else V1)
     try:
@@ -51,6 +55,7 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
         yield lab
     finally:
         lab.down()
+        docker("rmi", OWN_IMAGE, check=False)
 
 
 def exchanges(lab: Lab) -> list[Exchange]:
@@ -63,7 +68,7 @@ def test_it_is_asked_and_its_calls_cross_the_lab_by_the_front_and_by_address(lab
         "message": "fresh",
         "calculator": "",
     }
-    variables = f"SUBJECT_FOLDER={FOLDER} SUBJECT_IMAGE={IMAGE}"
+    variables = f"SUBJECT_FOLDER={FOLDER} SUBJECT_IMAGE={OWN_IMAGE}"
     repeats = f"{variables} docker compose -f docker-compose.yaml -f compose.subject.yaml up"
     assert any(line.endswith(repeats) for line in lab.log("agent"))
 

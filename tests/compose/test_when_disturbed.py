@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from tests.compose.conftest import fly
+from tests.compose.recorded import recorded
 from tests.compose.rig import SELDOM, Lab
 from tests.support import until
 
@@ -20,23 +17,6 @@ PARIS = "What is the temperature in Paris right now?"
 WRITE = 'Send Bob a message saying "The report is ready".'
 SLOW = {"TOXIC_PROB": "1", "TOXICS": "latency:700", "ERROR_PROB": "0", "SEED": "1"}
 CALM = "-e TOXIC_PROB=0 -e ERROR_PROB=0"
-
-
-def recorded(lab: Lab) -> dict[str, set[object]]:
-    """All that the lab has written down so far."""
-    return {
-        "agent.log": set((lab.logs / "agent.log").read_text().splitlines()),
-        "runs": set(lab.runs()),
-        "rows": set(lab.rows("SELECT run_id, seed, settings FROM runs")),
-        "side effects": side_effects(lab),
-    }
-
-
-def side_effects(lab: Lab) -> set[object]:
-    """None where no tool has written since the files were deleted."""
-    with suppress(sqlite3.OperationalError):
-        return set(lab.rows("SELECT * FROM effects", file="effects.db"))
-    return set()
 
 
 @pytest.fixture
@@ -64,26 +44,17 @@ def invalid(lab: Lab, run: str) -> int:
     return len(lab.rows("SELECT id FROM attempts WHERE run_id = ? AND disturbed != '[]'", run))
 
 
-def test_stop_in_the_midst_of_a_run(flying: Lab) -> None:
+def test_stop_in_the_midst_of_a_run_and_while_the_lab_starts_again(flying: Lab) -> None:
     run = flying.runs()[-1]
     flying.compose("stop")
     assert flying.container("agent")["State"]["ExitCode"] == 130  # interrupted
     assert any("interrupted" in line for line in flying.log("agent"))
     assert flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("finished",)]
+    with flying.typed("docker compose up", flying.folder / "said"):
+        until(lambda: "gateway" in flying.alive(), "the start of a service", **SELDOM)
+        flying.compose("stop --timeout 3")
     flying.up()
     assert flying.toxics() == {}
-
-
-def test_stop_while_the_lab_starts(lab: Lab) -> None:
-    before = recorded(lab)
-    lab.compose("stop --timeout 3")
-    with lab.typed("docker compose up", lab.folder / "said"):
-        until(lambda: "gateway" in lab.alive(), "the start of a service", **SELDOM)
-        lab.compose("stop --timeout 3")
-    lab.up()
-    lab.compose(f"run --rm {CALM} agent")
-    assert lab.last_run().completed
-    assert all(recorded(lab)[name] >= before[name] for name in before)
 
 
 def test_restart_toxiproxy_in_the_midst_of_a_run(flying: Lab) -> None:
@@ -110,22 +81,17 @@ def test_kill_agent(flying: Lab) -> None:
     )
 
 
-def test_a_second_up_leaves_the_run_alone(flying: Lab) -> None:
+@pytest.mark.parametrize("flying", [16], ids=["long"], indirect=True)
+def test_a_second_up_leaves_the_run_alone_and_another_agent_waits_and_says_so(flying: Lab) -> None:
     run, agent = flying.runs()[-1], flying.container("agent")["Id"]
     flying.compose("up -d", **SLOW)
     assert flying.container("agent")["Id"] == agent
-    assert flying.wait() == 0
-    assert flying.last_run().run_id == run
-    assert invalid(flying, run) == 0
-
-
-@pytest.mark.parametrize("flying", [16], ids=["long"], indirect=True)
-def test_an_agent_that_is_started_while_another_runs_waits_and_says_so(flying: Lab) -> None:
-    run = flying.runs()[-1]
     said = flying.compose(f"run --rm {CALM} agent")
     assert "waiting" in said
     assert flying.wait() == 0
-    for flown in (run, flying.runs()[-1]):
+    runs = (run, flying.runs()[-1])
+    assert runs[0] != runs[1]
+    for flown in runs:
         assert flying.rows("SELECT status FROM runs WHERE run_id = ?", flown) == [("finished",)]
         assert invalid(flying, flown) == 0
 
@@ -143,19 +109,3 @@ def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
     flying.compose("up -d proxy_mgr")
     until(lambda: flying.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
     assert flying.toxics() == {}
-
-
-def test_up_after_down_and_the_time_that_a_sample_run_takes(
-    lab: Lab, tmp_path: Path, record_property
-) -> None:
-    before = recorded(lab)
-    lab.prompts()
-    lab.compose("down --timeout 3")
-    start = time.time()
-    assert fly(lab, "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up", tmp_path / "said").code == 0
-    end = time.time()
-    [first] = lab.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
-    record_property("from up to the first prompt, s", round(first[0] - start, 1))
-    record_property("from up to the end of the sample run, s", round(end - start, 1))
-    assert lab.toxics() == {}
-    assert all(recorded(lab)[name] >= before[name] for name in before)

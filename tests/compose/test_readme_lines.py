@@ -1,0 +1,39 @@
+"""The README's other lines in their order: the last takes the lab down, and what is recorded outlives it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.compose.conftest import FirstUp, fly, readme_lines
+from tests.compose.recorded import recorded
+from tests.compose.rig import Lab
+
+pytestmark = pytest.mark.compose
+
+
+@pytest.mark.parametrize("line", readme_lines()[1:])
+def test_every_other_line_of_the_readme(lab: Lab, line: str, tmp_path: Path) -> None:
+    if line.endswith(" up"):
+        assert fly(lab, line, tmp_path / "said").code == 0
+    else:
+        done = lab.play(line)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_up_after_down_and_the_time_that_a_sample_run_takes(
+    clone: Lab, first: FirstUp, tmp_path: Path, record_property
+) -> None:
+    before = recorded(clone)
+    clone.prompts()
+    clone.compose("down --timeout 3")
+    start = time.time()
+    assert fly(clone, "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up", tmp_path / "said").code == 0
+    end = time.time()
+    [begun] = clone.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
+    record_property("from up to the first prompt, s", round(begun[0] - start, 1))
+    record_property("from up to the end of the sample run, s", round(end - start, 1))
+    assert clone.toxics() == {}
+    assert all(recorded(clone)[name] >= before[name] for name in before)
