@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The base images of the Compose lab: pulled, or where they cannot be, stand-ins under the same tags.
-# An image that exists is kept.   images.sh TOXIPROXY_SERVER
+# An image that exists is kept.   images.sh python | images.sh toxiproxy SERVER
 set -euo pipefail
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/windtunnel-ci
 CERTIFICATES=/etc/ssl/certs/ca-certificates.crt
-server=${1:?usage: images.sh TOXIPROXY_SERVER}
+wanted=${1:?usage: images.sh python | images.sh toxiproxy SERVER} server=${2:-}
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -70,5 +70,8 @@ toxiproxy_image() {
     docker run --rm "$TOXIPROXY" --version >/dev/null || fail "$server does not run as $TOXIPROXY: is it static?"
 }
 
-have "$PYTHON" || python_image
-have "$TOXIPROXY" || toxiproxy_image
+case $wanted in
+    python) have "$PYTHON" || python_image ;;
+    toxiproxy) have "$TOXIPROXY" || toxiproxy_image ;;
+    *) fail "no such image: $wanted" ;;
+esac

@@ -7,7 +7,7 @@ mirror() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'L
 
 found=$(mirror)
 if [[ -z $found ]]; then # before the first update apt does not know whose mirror it is
-    apt-get -qq update >/dev/null 2>&1
+    flock "$0" apt-get -qq update >/dev/null 2>&1 # two scripts may ask at once, and apt would refuse one
     found=$(mirror)
 fi
 [[ -n $found ]] && echo "$found"
