@@ -39,9 +39,7 @@ def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes
     for place, record in enumerate(records, start=number):
         # a lone surrogate, escaped or not, is no text that a reader would take
         line = f'{record[:-1]},"n":{place},"prev":"{before}"}}'.encode("utf-8", "replace")
-        hashed = _EMPTY_HASH.copy()  # as ``line_hash``, without the cost of a call for each line
-        hashed.update(line)
-        before = hashed.hexdigest()
+        before = line_hash(line)
         lines.append(line)
     return lines, before
 
