@@ -30,18 +30,8 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
     """The exit code, and the history, of a command as a person types it."""
-    given = [
-        "exec",
-        "--scripted",
-        "--offline",
-        "--out",
-        str(folder),
-        "--toxiproxy",
-        "embedded",
-        "--seed",
-        "1",
-    ]
-    given += ["--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
+    given = ["exec", "--scripted", "--offline", "--out", str(folder), "--toxiproxy", "embedded"]
+    given += ["--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
