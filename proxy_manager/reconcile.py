@@ -72,12 +72,14 @@ class Reconciler:
 
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
+        # before the lease, so that the run of each of them is known when the lane is given away
+        attempts = self.state.open_attempts(self._lab_id, self._lane)
         leased = self._lease.renew()
         # first, so that /status names whose toxics it shows
         self.status.run = leased.run_id if leased else None
         self._faults.read()
         current: AttemptRow | None = None
-        for attempt in self.state.open_attempts(self._lab_id, self._lane):
+        for attempt in attempts:
             if leased is None or attempt.run_id != leased.run_id:
                 self._abandon(attempt)
             elif attempt.state == "finished":

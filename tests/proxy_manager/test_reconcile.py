@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy_manager.gateway_control import GatewayControl, GatewayError
+from proxy_manager.lane_lease import LaneLease
 from tests.gateway.lab import dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
@@ -96,6 +97,23 @@ def test_one_run_has_the_lane_and_another_waits(ready: Plane) -> None:
     ready.state.move_run("first", "leased", "finished")
     ready.reconciler.step()
     assert ready.state.run("second").status == "leased"
+
+
+def test_a_run_that_asks_at_once_in_the_midst_of_a_step_keeps_its_attempt(
+    ready: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renew, asked = LaneLease.renew, []
+
+    def renew_just_before_it_comes(lease: LaneLease) -> object:
+        leased = renew(lease)
+        if not asked:
+            asked.append(ready.request())
+        return leased
+
+    monkeypatch.setattr(LaneLease, "renew", renew_just_before_it_comes)
+    ready.reconciler.step()
+    ready.reconciler.step()
+    assert ready.attempt(asked[0]).state == "armed"
 
 
 def pass_time(plane: Plane, seconds: float, *alive: str) -> None:
