@@ -5,14 +5,17 @@ import os
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from tests.support import examples
+from tests.support import ROOT, examples
 
 # A job in the background of a shell without job control is started with SIGINT ignored, and so is what it
 # starts: the tests of Ctrl-C would wait for ever.
@@ -83,14 +86,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileByF
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Looks for no garbage while tests are read, as each worker reads all, nor among them afterwards."""
     gc.disable()
     try:
+        if "PYTEST_XDIST_WORKER" in os.environ and session.config.args == session.config.getini("testpaths"):
+            _import_from_elsewhere_on()
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _import_from_elsewhere_on() -> None:
+    """Each worker begins with other files: what one has compiled, the others read, and none waits for it.
+
+    All would compile each file at the same time, the first time that tests are run.
+    """
+    worker, of = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    at = len(files) * worker // of
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for file in files[at:] + files[:at]:
+            with suppress(Exception):  # pytest itself meets it when it reads that file, and says it
+                import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

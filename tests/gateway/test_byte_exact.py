@@ -211,8 +211,10 @@ def test_not_a_byte_differs(
 
 
 @pytest.mark.parametrize(("way", "framing"), [(0, "length"), (3, "chunks"), (5, "close")])
-def test_64_mib_each_way(script: Script, ways: list[Way], way: int, framing: str) -> None:
-    data = content(64 * MIB)
+def test_64_mib_each_way_a_third_of_it_outside_ci(
+    script: Script, ways: list[Way], way: int, framing: str
+) -> None:
+    data = content(examples(64) * MIB)
     lines, body = [b"Content-Length: %d" % len(data)], data
     if framing == "chunks":
         lines, body = [b"Transfer-Encoding: chunked"], chunked(data, 1_000_003, b";x=y", b"T: u\r\n")

@@ -1,4 +1,6 @@
-"""A probability over 10,000 requests: its share is met, and the same ones however they are sent."""
+"""A probability over 10,000 requests, a third of them outside CI: its share is met, and the same ones however
+they are sent.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import pytest
 import uvloop
 
 from tests.gateway.lab import Lab, gateway
+from tests.support import examples
 from tests.upstream import FREE
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.core.sockets import Address, address_of, bind
@@ -22,7 +25,7 @@ from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow  # it makes thousands of requests
 
-REQUESTS = 10_000
+REQUESTS = examples(10_000)
 PROBABILITY = 0.3
 SEED = 7
 TARGET = "/serp?q=chaos"
@@ -111,7 +114,7 @@ RequestsMet = Callable[[int, bool, bool], set[int]]
 
 @pytest.fixture(scope="module")
 def requests_met(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RequestsMet]:
-    """Asks 10,000 times through a gateway, and says which requests were met."""
+    """Asks ``REQUESTS`` times through a gateway, and says which requests were met."""
     listener = bind(FREE)
     loop = uvloop.new_event_loop()
     server = loop.run_until_complete(loop.create_server(Answers, sock=listener))
