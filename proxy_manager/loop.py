@@ -21,9 +21,23 @@ from windtunnel.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02
+# a change of the state may be noticed late by this share of the quiet time before it
+_LATE = 0.05
 _WATCH_EVERY_S = 0.25
 # Longer than any step may take (settling is bounded), shorter than anybody would wait.
 STEP_BOUND_S = 10.0
+
+
+def pause(run: bool, changing: bool, quiet_s: float) -> float:
+    """Seconds until the state is looked at again, which last changed ``quiet_s`` ago.
+
+    ``run``: whether a run has the lane. ``changing``: whether toxics come and go in the midst of its attempt.
+    """
+    if not run:
+        return _POLL_IDLE_S
+    if changing:
+        return _POLL_BUSY_S
+    return min(max(quiet_s * _LATE, _POLL_BUSY_S), _POLL_IDLE_S)
 
 
 class Loop:
@@ -104,18 +118,20 @@ class Loop:
 
     def _steps(self, reconciler: Reconciler, state: State, inode: int) -> None:
         seen, watched = -1, time.monotonic()
+        changed = watched
         while not self._is_to_end():
             version = state.data_version()
             if version != seen or reconciler.due:
                 seen = version
                 reconciler.step()
+                changed = time.monotonic()
             now = self._progress = time.monotonic()
             if now - watched >= _WATCH_EVERY_S:
                 watched = now
                 self._check_file(inode)
                 reconciler.step()
                 reconciler.watch()
-            self.stop.wait(_POLL_BUSY_S if reconciler.status.run else _POLL_IDLE_S)
+            self.stop.wait(pause(bool(reconciler.status.run), reconciler.changing, now - changed))
 
     def _check_file(self, inode: int) -> None:
         try:

@@ -66,6 +66,11 @@ class Outages:
         """Whether other toxics are to stand than do."""
         return bool(self._plan) and self._wanted() != self._stood
 
+    @property
+    def changing(self) -> bool:
+        """Whether any toxic of the plan does not stand from the arming to the end."""
+        return not all(toxic.lasts_attempt for toxic in self._plan)
+
     def take_change(self) -> ToxicsStep | None:
         """What is to change now, once; None if nothing is."""
         wanted, before = self._wanted(), self._stood

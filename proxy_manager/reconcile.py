@@ -67,6 +67,11 @@ class Reconciler:
         """Whether a step is needed although the state has not changed: the time of a toxic has come."""
         return self._outages.due
 
+    @property
+    def changing(self) -> bool:
+        """Whether toxics of the attempt come and go in its midst."""
+        return self._outages.changing
+
     def step(self) -> None:
         """Does whatever the state asks for now.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from tests.package.installing import (
     empty_environment,
     install,
     lend_packages,
-    run,
 )
 from tests.support import ROOT, required
 
@@ -63,21 +61,10 @@ def flown(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> F
 
 
 @pytest.fixture(scope="session")
-def index(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skips, or fails where it may not, if pip reaches no package index."""
-    folder = tmp_path_factory.mktemp("index")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "click"]
-    done = run([*command, "--retries", "0", "--timeout", "20"], folder)
-    if done.returncode:
-        reason = f"pip reaches no package index: {done.stderr.strip().splitlines()[-1]}"
-        pytest.fail(reason) if required("index") else pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def index_at_length(index: None) -> None:
-    """Skips what installs LangChain and all else anew, a minute of computing, unless it must run."""
+def index() -> None:
+    """Skips what is installed from a package index, a minute of computing and more, unless it must run."""
     if not required("index"):
-        pytest.skip("installs everything anew; `make release-check` runs it, and WINDTUNNEL_REQUIRE=index")
+        pytest.skip("installs all that it needs anew; `make release-check` runs it")
 
 
 @pytest.fixture

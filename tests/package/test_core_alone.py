@@ -61,9 +61,7 @@ def test_what_flies_says_in_a_line_what_is_missing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_that_it_names_makes_it_fly(
-    core: Environment, index_at_length: None, tmp_path: Path
-) -> None:
+def test_the_command_that_it_names_makes_it_fly(core: Environment, tmp_path: Path) -> None:
     said = core.windtunnel(tmp_path, "demo").stderr
     install(core, "pip")
     command = shlex.split(said.rpartition(": ")[2])
@@ -74,7 +72,7 @@ def test_the_command_that_it_names_makes_it_fly(
     must([core.python, "-m", "pip", "check"], tmp_path)
 
 
-def test_the_readme_s_third_way(index_at_length: None, dist: Path, tmp_path: Path) -> None:
+def test_the_readme_s_third_way(index: None, dist: Path, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     [line] = re.findall(r"^(pipx install [^#\n]*)", readme, flags=re.MULTILINE)
     tools = empty_environment(tmp_path / "tools")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy_manager.loop import STEP_BOUND_S, Loop
+from proxy_manager.loop import STEP_BOUND_S, Loop, pause
 from tests.conformance.servers import embedded_server
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
 from tests.support import until
@@ -68,6 +68,22 @@ def alive(real_time: Plane) -> Iterator[Plane]:
     real_time.run()
     with beating(real_time):
         yield real_time
+
+
+@pytest.mark.parametrize(
+    ("run", "changing", "quiet_s", "seconds"),
+    [
+        (False, False, 0.0, 0.02),
+        (True, False, 0.0, 0.002),
+        (True, False, 0.2, 0.01),
+        (True, False, 5.0, 0.02),
+        (True, True, 5.0, 0.002),
+    ],
+)
+def test_the_longer_nothing_changes_the_longer_it_pauses(
+    run: bool, changing: bool, quiet_s: float, seconds: float
+) -> None:
+    assert pause(run, changing, quiet_s) == pytest.approx(seconds)
 
 
 def test_a_signal_in_the_midst_of_a_wait_ends_it(real_time: Plane) -> None:

@@ -16,6 +16,7 @@ from tests.proxy_manager.test_proxies import add
 from tests.support import until
 from windtunnel.core.spans import Span
 from windtunnel.state.held_calls import HeldCall
+from windtunnel.toxiproxy.planned import PlannedToxic
 
 SHORT, LONGER = replace(TIMEOUT, seconds=0.5), replace(DOWN, seconds=2.0)
 PLAN = (LATENCY, SHORT, LONGER)
@@ -132,6 +133,16 @@ def test_the_loop_ends_it_while_nobody_writes(plane: Plane) -> None:
         until(lambda: plane.attempt(attempt_id).state == "healed")
     assert plane.attempt(attempt_id).disturbed == ()
     assert [event.action for event in plane.history()] == ["armed", "ended", "healed"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "changing"), [([], False), ([LATENCY], False), ([LATENCY, SHORT], True)], ids=str
+)
+def test_it_is_known_whether_any_comes_or_goes_in_the_midst(
+    ready: Plane, plan: list[PlannedToxic], changing: bool
+) -> None:
+    ready.arm(plan)
+    assert ready.reconciler.changing == changing
 
 
 RISING = replace(LATENCY, attributes={"latency": 400, "jitter": 0}, during=Span(1.0, 4.0, ramp=3.0))

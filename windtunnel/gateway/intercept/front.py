@@ -80,6 +80,7 @@ class Front:
         except Refused as refused:
             passage = Passage(arrival, refused, nothing_of(arrival), attempt)
             self._open.add(passage)  # before the client knows: its attempt may end as soon as it does
+            await attempt
             await arrival.refuse(refused.status, str(refused))
             await self._conclude(passage)
             return
@@ -117,6 +118,7 @@ class Front:
             try:
                 road = await self._guide.lead(arrival)
             except Refused as refused:
+                await attempt
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
                 await self._conclude(Passage(arrival, refused, nothing_of(arrival), attempt))
@@ -131,7 +133,11 @@ class Front:
     async def _join(
         self, splice: Splice, arrival: Arrival, road: Road, attempt: Attempt, early: Callable[[], bytes]
     ) -> Carried:
-        """Carries the client's connection to the server, and sees to its record."""
+        """Carries the client's connection to the server, and sees to its record.
+
+        Not before it is known whose it is: whoever got a reply may end its attempt.
+        """
+        await attempt
         passage = Passage(arrival, road, Carried(), attempt)
         self._open.add(passage)
         await splice.join(road.server, early, passage.carried)

@@ -1,6 +1,6 @@
 """What the front asks ``state.db``: whose connection it is, and which links were found.
 
-In a thread of its own, since a writer of that file can hold a reader up and no connection shall wait for it.
+In a thread of its own: a writer of that file can hold a reader up, and what is being carried goes on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""Whose a connection is: known before its client can end the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from windtunnel.gateway.intercept.arrival import Arrival
+from windtunnel.gateway.intercept.front import Front
+from windtunnel.gateway.intercept.front_history import FrontHistory
+from windtunnel.gateway.intercept.guide import Guide, Refused, Road
+from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
+from windtunnel.history.events import ConnectionEnded
+from windtunnel.history.reader import read_file
+from windtunnel.history.writer import history_file
+
+
+class SlowState:
+    """``state.db`` while somebody holds its reader up: until ``go_on`` it tells nothing."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def attempt(self) -> ArmedAttempt | None:
+        await self.go_on.wait()
+        return ArmedAttempt("run-1", "e1", 1)
+
+    async def is_going_on(self, run_id: str) -> bool:
+        return True
+
+
+class OneRoad:
+    """Leads every connection to that server, or nowhere."""
+
+    def __init__(self, server: socket.socket | None) -> None:
+        self._server = server
+
+    async def lead(self, arrival: Arrival) -> Road:
+        if self._server is None:
+            raise Refused(502, "it is down", "shop")
+        return Road(self._server, "shop")
+
+
+def is_told_nothing(end: socket.socket) -> bool:
+    with pytest.raises(BlockingIOError):
+        end.recv(1)
+    return True
+
+
+async def carry(logs: Path, refused: bool) -> None:
+    state = SlowState()
+    client, taken = socket.socketpair()
+    dialled, server = socket.socketpair()
+    with client, server, closing(FrontHistory(logs, 0, cast(LaneState, state), pytest.fail)) as history:
+        for end in (client, dialled, server):
+            end.setblocking(False)
+        guide = cast(Guide, OneRoad(None if refused else dialled))
+        front = Front(guide, cast(LaneState, state), history)
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        carried = asyncio.ensure_future(front.take(taken, "shop.test", 80))
+        for _ in range(20):  # as many turns of the loop as it could need
+            await asyncio.sleep(0)
+        assert is_told_nothing(client) and is_told_nothing(server)
+        state.go_on.set()
+        client.shutdown(socket.SHUT_WR)
+        server.close()
+        await carried
+        dialled.close()
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "carried"])
+def test_nobody_is_told_anything_before_it_is_known(tmp_path: Path, refused: bool) -> None:
+    asyncio.run(carry(tmp_path, refused))
+    (ended,) = read_file(history_file(tmp_path, "run-1", "front", 0))
+    assert isinstance(ended, ConnectionEnded)
+    assert (ended.link, ended.episode, ended.how == "refused") == ("shop", "e1", refused)
