@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # more workers than a small machine has cores: the tests mostly wait for faults that take their time
-WORKERS ?= 4
+WORKERS ?= 6
 # a compiled module is kept, else every worker and every process of every lab compiles it anew
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
