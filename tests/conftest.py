@@ -64,6 +64,15 @@ IN_ONE_LAB = {
 }
 
 
+# They call models by the official clients, whose imports take seconds of a processor: one worker has all.
+WITH_OFFICIAL_CLIENTS = (
+    "tests/dialects/test_round_trip.py",
+    "tests/faults/catalogue/context/test_clients.py",
+    "tests/faults/catalogue/model/test_clients.py",
+    "tests/model_server/test_sdks.py",
+)
+
+
 class FileByFile(LoadFileScheduling):
     """One worker runs the tests of a file, which share what it sets up.
 
@@ -74,8 +83,11 @@ class FileByFile(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
-        if lab := IN_ONE_LAB.get(nodeid.partition("::")[0]):
+        file = nodeid.partition("::")[0]
+        if lab := IN_ONE_LAB.get(file):
             return lab
+        if file in WITH_OFFICIAL_CLIENTS:
+            return "with official clients"
         shared = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if given else []))
         return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
 

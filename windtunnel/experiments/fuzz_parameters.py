@@ -7,6 +7,7 @@ and names have no bounds to be drawn within: these keep their defaults.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,15 +24,21 @@ _LONGEST_MS, _LONGEST_S, _LEAST_RATE = 2000, 2, 200
 
 def drawn_parameters(fault: type[Fault], draw_for: Callable[[str], float]) -> dict[str, Any]:
     """Values for its parameters, those left out that keep their defaults; the fault takes them together."""
-    schema = fault.model_json_schema()["properties"]
     drawn: dict[str, Any] = {}
-    for name, declared in schema.items():
+    for name, declared in _declared_by(fault).items():
         options = options_of(name, declared)
         if options and (value := choose(draw_for(f"with {name}"), options)) is not None:
             drawn[name] = value
     while drawn and not _is_taken(fault, drawn):
         drawn.popitem()
     return drawn
+
+
+@cache
+def _declared_by(fault: type[Fault]) -> Mapping[str, Any]:
+    """The JSON Schema of each of its parameters, by name. Its making is most of a draw's work."""
+    properties: Mapping[str, Any] = fault.model_json_schema()["properties"]
+    return properties
 
 
 def options_of(name: str, declared: Mapping[str, Any]) -> Sequence[Any]:

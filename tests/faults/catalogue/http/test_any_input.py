@@ -23,7 +23,11 @@ from windtunnel.faults.catalogue.http.stale import Stale
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 )
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
 BODIES = st.binary() | JSON.map(lambda value: json.dumps(value).encode())
 TYPES = st.sampled_from(["application/json", "text/event-stream", "text/html; charset=x", "", "a/b"])
 REPLIES = st.builds(

@@ -18,12 +18,12 @@ from windtunnel.faults.mcp_view import act_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
 _FIELDS = {"id": JSON, "method": JSON, "params": JSON, "result": JSON, "error": JSON}
 MESSAGES = st.fixed_dictionaries({"jsonrpc": st.just("2.0")}, optional=_FIELDS)
-CONTENT = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": JSON | st.text()}))
+CONTENT = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": JSON | st.text()}), max_size=3)
 RESULTS = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0"), "id": st.just(7)},
     optional={
@@ -35,7 +35,7 @@ RESULTS = st.fixed_dictionaries(
 REPLIES = st.one_of(
     st.binary().map(lambda body: Reply(body=body)),
     (JSON | MESSAGES | RESULTS).map(lambda value: json_reply(200, value)),
-    st.lists(MESSAGES | RESULTS | JSON).map(lambda values: stream(*values)),
+    st.lists(MESSAGES | RESULTS | JSON, max_size=4).map(lambda values: stream(*values)),
     st.sampled_from([json_reply(200, RESULT), json_reply(200, LISTED), stream(RESULT)]),
 )
 REQUESTS = st.one_of(
