@@ -16,7 +16,7 @@ from windtunnel.gateway.intercept.egress import read_first_request
 from windtunnel.gateway.intercept.front_history import FrontHistory
 from windtunnel.gateway.intercept.guide import Guide, Refused, Road
 from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
-from windtunnel.gateway.intercept.passage import Attempt, Passage, nothing_of
+from windtunnel.gateway.intercept.passage import Passage, nothing_of
 from windtunnel.gateway.intercept.proxy_requests import (
     SETTLED,
     Asked,
@@ -29,7 +29,10 @@ from windtunnel.settings.settings import SettingsError
 
 
 class Front:
-    """That of one lane. A connection belongs to the attempt that was in progress when it came."""
+    """That of one lane. A connection belongs to the attempt that was in progress when it came.
+
+    No reply and no refusal reaches its client before that is known: whoever got one may end the attempt.
+    """
 
     def __init__(self, guide: Guide, state: LaneState, history: FrontHistory) -> None:
         self._guide = guide
@@ -50,7 +53,7 @@ class Front:
         """Records what connections of attempts that are over have carried so far; they go on unrecorded."""
         now = await self._attempt()
         for passage in tuple(self._open):
-            if await passage.attempt not in (None, now):
+            if passage.attempt not in (None, now):
                 await self._recorded(passage)
 
     async def _serve_proxy_client(self, client: socket.socket) -> None:
@@ -78,9 +81,8 @@ class Front:
         try:
             road = await self._guide.lead(arrival)
         except Refused as refused:
-            passage = Passage(arrival, refused, nothing_of(arrival), attempt)
+            passage = Passage(arrival, refused, nothing_of(arrival), await attempt)
             self._open.add(passage)  # before the client knows: its attempt may end as soon as it does
-            await attempt
             await arrival.refuse(refused.status, str(refused))
             await self._conclude(passage)
             return
@@ -95,7 +97,7 @@ class Front:
             arrival.client.close()
             road.server.close()
             return
-        await self._join(splice, arrival, road, attempt, lambda: arrival.early)
+        await self._join(splice, arrival, road, await attempt, lambda: arrival.early)
 
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
         """Carries the requests that name their whole address, to one server after the other."""
@@ -118,12 +120,12 @@ class Front:
             try:
                 road = await self._guide.lead(arrival)
             except Refused as refused:
-                await attempt
+                passage = Passage(arrival, refused, nothing_of(arrival), await attempt)
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
-                await self._conclude(Passage(arrival, refused, nothing_of(arrival), attempt))
+                await self._conclude(passage)
                 return
-            carried = await self._join(splice, arrival, road, attempt, rewriter.begin)
+            carried = await self._join(splice, arrival, road, await attempt, rewriter.begin)
             if not carried.switched:
                 return
         if rewriter.bad is not None:
@@ -131,13 +133,14 @@ class Front:
         splice.close()
 
     async def _join(
-        self, splice: Splice, arrival: Arrival, road: Road, attempt: Attempt, early: Callable[[], bytes]
+        self,
+        splice: Splice,
+        arrival: Arrival,
+        road: Road,
+        attempt: ArmedAttempt | None,
+        early: Callable[[], bytes],
     ) -> Carried:
-        """Carries the client's connection to the server, and sees to its record.
-
-        Not before it is known whose it is: whoever got a reply may end its attempt.
-        """
-        await attempt
+        """Carries the client's connection to the server, and sees to its record."""
         passage = Passage(arrival, road, Carried(), attempt)
         self._open.add(passage)
         await splice.join(road.server, early, passage.carried)
@@ -163,9 +166,9 @@ class Front:
             return None
 
     async def _record(self, passage: Passage) -> None:
-        of, ended = await passage.attempt, time.perf_counter()
-        if of is not None:
-            await self._history.record(of, passage.as_event(of, ended))
+        if passage.attempt is not None:
+            event = passage.as_event(passage.attempt, time.perf_counter())
+            await self._history.record(passage.attempt, event)
 
 
 async def _answer(client: socket.socket, reply: bytes) -> None:

@@ -13,17 +13,15 @@ from windtunnel.gateway.intercept.lane_state import ArmedAttempt
 from windtunnel.gateway.intercept.splice import Carried
 from windtunnel.history.events import ConnectionEnded
 
-Attempt = asyncio.Future[ArmedAttempt | None]
-
 
 @dataclass(eq=False)
 class Passage:
-    """``led``: where to. ``attempt``: in progress when it came. ``record``: once it is made."""
+    """``led``: where to. ``attempt``: in progress when it came, if one was. ``record``: once it is made."""
 
     arrival: Arrival
     led: Road | Refused
     carried: Carried
-    attempt: Attempt
+    attempt: ArmedAttempt | None
     record: asyncio.Future[None] | None = None
 
     def as_event(self, attempt: ArmedAttempt, ended: float) -> ConnectionEnded:
