@@ -68,7 +68,7 @@ dist: setup      ## the source distribution, and the wheel made from that
 	@ls dist/*
 
 release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown
-	@WINDTUNNEL_DIST=dist WINDTUNNEL_REQUIRE=index $(BIN)/python -m pytest tests/package $(ARGS)
+	@WINDTUNNEL_DIST=dist WINDTUNNEL_REQUIRE=wheel,index $(BIN)/python -m pytest tests/package $(ARGS)
 
 lock:            ## renew the lock files (needs uv); what is tested is what is locked to be run
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra dev pyproject.toml -o requirements-dev.lock

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from inspect import getsource
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 # How long a test waits for what must come. It is spent only where nothing comes, and so the test fails: no
@@ -24,6 +25,16 @@ def required(part: str) -> bool:
 def examples(most: int) -> int:
     """How many inputs a test makes up: all of these in CI, a third of them elsewhere."""
     return most if "WINDTUNNEL_REQUIRE" in os.environ else max(most // 3, 1)
+
+
+def share(number: int) -> bool:
+    """Whether the case of this number is tried: every one in CI, every third elsewhere."""
+    return "WINDTUNNEL_REQUIRE" in os.environ or number % 3 == 0
+
+
+def copy_sources(folder: Path, to: Path) -> None:
+    """With what is compiled of them; not with what another test worker is about to write."""
+    copytree(folder, to, ignore=ignore_patterns("*.pyc.*"))
 
 
 def until(

@@ -6,14 +6,17 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.shared_imports import fork
 from tests.support import PATIENCE_S, ROOT, until
+from windtunnel.core.sockets import SOCKETS_VARIABLE
+from windtunnel.lab.process import Child, python, start
 from windtunnel.toxiproxy.answers import ProxyState
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
@@ -22,14 +25,21 @@ from windtunnel.toxiproxy.client import ToxiproxyClient
 def running(command: list[str], url: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A server process until the block ends; yields it once the URL answers."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, **options)
+    with _serving(process, url):
+        yield process
+
+
+@contextlib.contextmanager
+def _serving(server: Child, url: str) -> Iterator[None]:
+    """Waits until the URL answers; afterwards ends the server."""
     try:
         with ToxiproxyClient(url) as client:
-            until(lambda: process.poll() is not None or answers(client), f"{command[0]} at {url}")
-        assert process.poll() is None, f"{command} ended with {process.returncode}"
-        yield process
+            until(lambda: server.poll() is not None or answers(client), f"a server at {url}")
+        assert server.poll() is None, f"the server for {url} ended with {server.returncode}"
+        yield
     finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
+        server.send_signal(signal.SIGTERM)
+        server.wait(PATIENCE_S)
 
 
 def answers(client: ToxiproxyClient) -> bool:
@@ -40,11 +50,13 @@ def answers(client: ToxiproxyClient) -> bool:
 
 @contextlib.contextmanager
 def embedded_server(port: int = 0, *arguments: str) -> Iterator[str]:
+    """Forked, as a launcher does it: a start of Python's and the imports are a quarter of a second."""
     with socket.create_server(("127.0.0.1", port)) as listener:
-        environ = os.environ | {"WINDTUNNEL_SOCKETS": json.dumps({"toxiproxy": listener.fileno()})}
+        environ = os.environ | {SOCKETS_VARIABLE: json.dumps({"toxiproxy": listener.fileno()})}
+        command = python("windtunnel.toxiproxy.embedded", *arguments)
+        server = start("toxiproxy", command, environ, [listener.fileno()], None, fork)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        command = [sys.executable, "-m", "windtunnel.toxiproxy.embedded", *arguments]
-        with running(command, url, env=environ, pass_fds=[listener.fileno()]):
+        with _serving(server.child, url):
             yield url
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import requests
 from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
-from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
+from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
@@ -49,9 +48,7 @@ def add_fault(tree: Path, family: str) -> None:
 def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     tmp_path: Path, family: str
 ) -> None:
-    shutil.copytree(
-        ROOT / "windtunnel", tmp_path / "windtunnel", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    copy_sources(ROOT / "windtunnel", tmp_path / "windtunnel")
     add_fault(tmp_path, family)
     script = (
         "from windtunnel.cli.faults import faults_command as faults\n"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.dialects.forms import TEXT, ZURICH, Form
 from tests.faults.tries import WEATHER
+from tests.support import examples
 from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
 from windtunnel.faults.base import Changed, Fault
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
@@ -23,7 +24,7 @@ from windtunnel.faults.sets.presets import find_set, preset_names
 from windtunnel.links.link import Link
 from windtunnel.links.wiring import lab_links
 
-TRIES = 3000
+TRIES = examples(3000)
 CHAT = Form("openai_chat", stream=False)
 POST = Request(JSON_TYPE, b'{"to": "Bob", "text": "hi"}', "POST", "/message")
 EXCHANGES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
 from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ RUN = (
 def project(tmp_path: Path) -> Path:
     """A copy of the project with the page's files written and its changes made."""
     for name in COPIED:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy = copy_sources if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for block in re.finditer(r"```(python|diff)\n(.*?)```", PAGE, re.DOTALL):

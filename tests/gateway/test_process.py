@@ -18,10 +18,12 @@ import pytest
 import requests
 
 from tests.gateway.lab import Lab, dial
+from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
+from windtunnel.lab.process import Child, python, start
 from windtunnel.links.topology import default_topology
 from windtunnel.links.wiring import lab_links
 
@@ -31,7 +33,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @contextmanager
-def process(folder: Path, upstream: Address) -> Iterator[tuple[subprocess.Popen[bytes], Lab, IO[bytes]]]:
+def process(folder: Path, upstream: Address) -> Iterator[tuple[Child, Lab, IO[bytes]]]:
     """The gateway with sockets and lifeline handed over, as the launcher does it."""
     names = [*(f"gateway_{link.name}" for link in lab_links()), "control"]
     sockets = {name: bind(FREE) for name in names}
@@ -54,15 +56,15 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[subprocess.Popen[
         "LOGS_DIR": str(folder / "logs"),
     }
     handed = [reading, *(listener.fileno() for listener in sockets.values())]
-    child = subprocess.Popen([sys.executable, "-m", "windtunnel.gateway"], env=environ, pass_fds=handed)
+    child = start("gateway", python("windtunnel.gateway"), environ, handed, None, fork).child
     os.close(reading)
     for listener in sockets.values():
         listener.close()
     try:
         yield child, Lab(folder, topology), lifeline
     finally:
-        child.kill()
-        child.wait()
+        child.send_signal(signal.SIGKILL)
+        child.wait(PATIENCE_S)
         lifeline.close()
 
 
@@ -76,7 +78,7 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[subprocess.Popen[
     ids=["SIGTERM", "SIGINT", "lifeline"],
 )
 def test_it_ends_in_order_and_keeps_its_records(
-    tmp_path: Path, stop: Callable[[subprocess.Popen[bytes], IO[bytes]], None]
+    tmp_path: Path, stop: Callable[[Child, IO[bytes]], None]
 ) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT, RUN_PATIENCE_S
+from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +20,9 @@ CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
 COPIED = ("tests/__init__.py", "tests/support.py", "tests/conformance", "tests/toxiproxy", "windtunnel")
+# one server is started there, and a fork server for one is dearer than that
+FORKING_FILE = "tests/shared_imports.py"
+NO_FORKING = "from windtunnel.lab.process import cannot_fork as fork\n"
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
@@ -50,11 +53,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         (tree / name).parent.mkdir(exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            copy_sources(ROOT / name, tree / name)
         else:
             shutil.copy(ROOT / name, tree / name)
     (tree / CODE_FILE).write_text(CODE, encoding="utf-8")
     (tree / TEST_FILE).write_text(TEST, encoding="utf-8")
+    (tree / FORKING_FILE).write_text(NO_FORKING, encoding="utf-8")
     listed = (tree / LIST_FILE).read_text(encoding="utf-8")
     for diff in DIFFS:
         before = re.sub(r"^\+.*\n", "", diff, flags=re.MULTILINE).replace("\n ", "\n")[1:]

@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, examples
 from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.reading.stated import Stated, stated
 
-SIZE = 30_000
+SIZE = examples(30_000)
 PIECES = (
     *(
         "9",
