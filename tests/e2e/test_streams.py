@@ -25,7 +25,8 @@ def test_there_are_seven() -> None:
 def test_it_is_injected_and_observed(hangar: Hangar, fault: str) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, "with": MORE.get(fault, {})}
     faults = json.dumps({"faults": [entry]})
-    flight = hangar.fly(sample(TEMPERATURE), faults=faults, stream=True, model_timeout=2)
+    model_timeout = 2 if fault == "stream_hang" else 30
+    flight = hangar.fly(sample(TEMPERATURE), faults=faults, stream=True, model_timeout=model_timeout)
     [record] = flight.summary.episodes[0].faults
     assert (record.kind, record.stage, record.delivered) == (fault, "observed", True)
     assert flight.summary.unexplained == 0

@@ -150,7 +150,7 @@ def test_a_hang_lasts_until_the_client_leaves(lab: Lab) -> None:
     with pytest.raises(requests.ReadTimeout):
         requests.get(lab.url("search"), timeout=0.1)
     record, met = lab.exchange(), only(lab)
-    assert (met.injected, met.shows, record.status) == (True, {"lost": True}, None)
+    assert (met.injected, met.shows, record.status) == (True, {"lost": True, "left": True}, None)
     assert record.ms >= 90  # as long as it lasted
 
 

@@ -19,6 +19,10 @@ from windtunnel.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
 
+LEFT = {"lost": True, "left": True}  # what its caller must see of a reply that it left in the midst
+DAMAGE = b"upstream connect error"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+TEXT_EVENT = b'data: {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}\n\n'
 Leaves = Callable[[socket.socket], bytes]
 
 
@@ -113,5 +117,29 @@ def test_a_client_that_gives_up_on_a_reply_that_hangs_got_the_fault(tmp_path: Pa
         lab.begin(faults=faults)
         exchange, got = exchanged(lab, reads_the_headers_and_leaves)
     [met] = exchange.faults
-    assert (met.injected, met.shows, met.causes) == (True, {"lost": True}, ["timeout"])
+    assert (met.injected, met.shows, met.causes) == (True, LEFT, ["timeout"])
     assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)
+
+
+def test_one_that_leaves_a_stream_at_its_damaged_event_got_the_fault(tmp_path: Path) -> None:
+    def leaves_at_what_is_no_json(client: socket.socket) -> bytes:
+        got = b""
+        while (piece := client.recv(4096)) and DAMAGE not in (got := got + piece):
+            pass
+        client.close()
+        return got
+
+    def streams_and_waits(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(STREAM_HEAD + TEXT_EVENT)
+            read_all(connection)  # the rest would come once the client has left
+
+    fault = {"fault": "corrupt_event", "links": "model", "with": {"kind": "words"}}
+    with Upstream(streams_and_waits) as upstream, gateway(tmp_path, model=upstream.address) as lab:
+        lab.begin(faults=json.dumps({"faults": [fault]}))
+        with dial(lab.address("model")) as client:
+            client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            leaves_at_what_is_no_json(client)
+            exchange = lab.exchange()
+    [met] = exchange.faults
+    assert (met.injected, met.shows, exchange.client_left) == (True, LEFT, True)

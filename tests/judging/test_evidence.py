@@ -228,6 +228,9 @@ def fate(fault):
         ({"lost": True}, {"error": "connection_reset"}, True),
         ({"lost": True}, {}, False),
         ({"lost": True}, {"error": "read_timeout"}, True),
+        ({"lost": True, "left": True}, {"error": "read_timeout"}, True),
+        ({"lost": True, "left": True}, {}, True),  # what it had read of a stream was enough for it
+        ({"lost": True, "left": True}, {"reply_digest": "d1"}, False),
         ({"lost": True, "closed": True}, {"error": "connection_closed"}, True),
         ({"lost": True, "closed": True}, {"error": "read_timeout"}, False),  # it had left before
         ({"delay_ms": 500}, {"ms": 460.0}, True),

@@ -39,7 +39,7 @@ def wheel(dist: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel beside everything that it may need. What is done with it there is a twentieth of all tests."""
+    """The wheel beside everything that it may need; what is done with it is a twentieth of all tests."""
     if not required("wheel"):
         pytest.skip("flies the installed wheel; `make release-check` does")
     environment = empty_environment(tmp_path_factory.mktemp("installed"))

@@ -22,7 +22,8 @@ class FaultMet:
     what a budget did. ``why_not``: why it was not injected;
     ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
     ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
-    ``lost``, ``closed`` if the connection was closed on it, ``delay_ms``); None if it cannot see it.
+    ``lost``, ``closed`` if the connection was closed on it, ``left`` if it left in the midst, ``delay_ms``);
+    None if it cannot see it.
     ``content``: the caller got a body that the upstream did not give to this request. ``causes``: the errors
     of a try that it can lead to; None in the history of a version that did not know. ``acted_ms``: when it
     began to act, in ms from the request's first byte. ``answered``, of a fault that changes or repeats the

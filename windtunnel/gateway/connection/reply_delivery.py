@@ -254,7 +254,7 @@ def _acting_fault(request: RequestInProgress, changes: ReplyChanges | None) -> M
 def _account_for(met: MetFault, writer: ReplyWriter, changes: ReplyChanges | None, client_left: bool) -> None:
     """Records what the client was sent by the fault that answered it or changed its reply."""
     sent = writer.sent
-    met.shows.update({"lost": True} if client_left else sent.shows())
+    met.shows.update({"lost": True, "left": True} if client_left else sent.shows())
     met.content = (
         not client_left
         and sent.whole

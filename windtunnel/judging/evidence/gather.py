@@ -169,6 +169,8 @@ def _shows_fault(tried: RecordedTry, exchange: Exchange, met: FaultMet) -> bool:
         return False
     if delay > patience and tried.lost:
         return True  # it gave up before the rest could come
+    if "left" in shows and tried.left_unread:
+        return True
     if "lost" in shows:
         return tried.lost and not ("closed" in shows and tried.gave_up)
     return "status" not in shows or tried.got(shows)

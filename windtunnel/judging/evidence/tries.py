@@ -60,6 +60,11 @@ class RecordedTry:
         return self.error is not None and not self.error.startswith("http_")
 
     @property
+    def left_unread(self) -> bool:
+        """It failed at nothing and noted no body: it left an event stream in the midst."""
+        return self.status is not None and self.error is None and not self.digest
+
+    @property
     def gave_up(self) -> bool:
         """It ended by the caller's own timeout."""
         return error_kind(self.error) == "timeout"
