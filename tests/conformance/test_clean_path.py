@@ -80,6 +80,8 @@ def test_a_reader_that_stops_stops_the_writer(rig, toxics):
     connection.sendall(b"go")
     stopped = still(lambda: len(sent))
     assert 0 < stopped < total // 2**20
-    while len(connection.recv(2**20)):
-        if len(sent) == total // 2**20:
-            break
+    received = 0
+    while received < total:
+        piece = connection.recv(2**20)
+        assert piece, f"closed after {received} bytes"
+        received += len(piece)
