@@ -49,9 +49,9 @@ def test_together_all_links_have_the_same_toxic(plans, links: int) -> None:  # t
     assert len({(plan[0].kind, plan[0].stream) for plan in struck}) == (4 if plans is by_prob else 2)
 
 
-@pytest.mark.parametrize("given", [by_prob(seconds=2.5), by_set(duration=2.5)])
-def test_a_toxic_has_the_seconds_that_were_given_for_it(given: Iterable[Plan]) -> None:
-    assert {toxic.seconds for plan in given for toxic in plan} == {2.5}
+@pytest.mark.parametrize(("plans", "seconds"), [(by_prob, "seconds"), (by_set, "duration")])
+def test_a_toxic_has_the_seconds_that_were_given_for_it(plans, seconds: str) -> None:  # type: ignore[no-untyped-def]
+    assert {toxic.seconds for plan in plans(**{seconds: 2.5}) for toxic in plan} == {2.5}
 
 
 def drawn_of(*toxics: dict[str, object], episode: str = "e") -> Plan:
