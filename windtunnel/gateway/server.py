@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from windtunnel.core.sockets import Address, address_of, listen
 from windtunnel.gateway.closed_networks import closed_networks
@@ -45,7 +46,13 @@ class _ControlServer(uvicorn.Server):
     def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
         super().__init__(
             uvicorn.Config(
-                app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+                app,
+                http=HttpToolsProtocol,  # by name uvicorn would import it where a process was forked already
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=1,
             )
         )
         self._stopping = stopping

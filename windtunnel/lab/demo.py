@@ -21,7 +21,8 @@ from windtunnel.lab.toxiproxy import Choice
 from windtunnel.settings.configuration import SETTINGS_VARIABLE, Configuration, without_keys
 
 _RUN_STOP_BOUND_S = 12.0
-_RUN_IMPORTS = ("windtunnel.cli.run",)
+# the faults too, which each run would import whose set names one
+_RUN_IMPORTS = ("windtunnel.cli.run", "windtunnel.faults.catalogue")
 # of the lab's own agent, for which a run would spend two seconds of a processor
 _AGENT_IMPORTS = (
     *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from windtunnel.core.lifeline import watch
 from windtunnel.core.sockets import listen
@@ -46,7 +47,9 @@ def main() -> int:
     watch(os.environ, lambda: os._exit(0))
     app = create_app(partial(decide, playbooks), Persona(name))
     # connections stay open between the requests of an agent that thinks for long
-    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="warning", access_log=False)
+    config = uvicorn.Config(
+        app, http=HttpToolsProtocol, ws="none", lifespan="off", log_level="warning", access_log=False
+    )
     config.timeout_keep_alive, config.timeout_graceful_shutdown = 120, 1
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])

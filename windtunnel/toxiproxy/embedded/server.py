@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from windtunnel.toxiproxy.embedded.api import create_api
 from windtunnel.toxiproxy.embedded.metrics import Metrics
@@ -36,7 +37,7 @@ class EmbeddedServer:
         self._ended_by: signal.Signals | None = None
         config = uvicorn.Config(
             create_api(self._proxies, metrics),
-            http="httptools",
+            http=HttpToolsProtocol,
             ws="none",
             lifespan="off",
             log_level="warning",
