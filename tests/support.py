@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import getsource
 from pathlib import Path
 from shutil import copytree, ignore_patterns
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 # How long a test waits for what must come. It is spent only where nothing comes, and so the test fails: no
 # machine is so busy that it should be longer.
 PATIENCE_S = 60.0
 RUN_PATIENCE_S = 600.0  # for a command that flies, builds or tests something
+A, B = TypeVar("A"), TypeVar("B")
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def required(part: str) -> bool:
     """Whether this part must be tested: CI names them in WINDTUNNEL_REQUIRE, and none may be skipped then."""
     return part in os.environ.get("WINDTUNNEL_REQUIRE", "").split(",")
+
+
+def only_where_required(part: str) -> pytest.MarkDecorator:
+    """Skips what costs much elsewhere, and what other tests show in small."""
+    return pytest.mark.skipif(not required(part), reason=f"where WINDTUNNEL_REQUIRE names {part}, as in CI")
 
 
 def examples(most: int) -> int:
@@ -30,6 +38,13 @@ def examples(most: int) -> int:
 def share(number: int) -> bool:
     """Whether the case of this number is tried: every one in CI, every third elsewhere."""
     return "WINDTUNNEL_REQUIRE" in os.environ or number % 3 == 0
+
+
+def paired(some: Sequence[A], others: Sequence[B]) -> list[tuple[A, B]]:
+    """All pairs in CI, elsewhere a third of them: each of the one kind with a third of the other."""
+    return [
+        (one, other) for at, one in enumerate(some) for which, other in enumerate(others) if share(at + which)
+    ]
 
 
 def copy_sources(folder: Path, to: Path) -> None:

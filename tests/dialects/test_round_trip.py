@@ -9,6 +9,7 @@ import pytest
 from tests.dialects.forms import CALL, CALLS, FINAL, TEXT, ZURICH
 from tests.dialects.sdks import CLIENTS
 from tests.dialects.server import model_server
+from tests.support import paired
 from windtunnel.dialects.model_dialect import reply_body, with_reply_body
 
 
@@ -18,10 +19,13 @@ def rewritten(form, reply):
     return with_reply_body(dialect, reply, dialect.write_reply(body, dialect.read_reply(body)))
 
 
-@pytest.mark.parametrize("said", [TEXT, CALL, CALLS, FINAL], ids=["text", "call", "calls", "final"])
-@pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=lambda value: str(value))
-def test_the_official_clients_see_no_difference(sdk, form, said):
-    body = json.loads(form.request(ZURICH).body)
+SAID = {"text": TEXT, "call": CALL, "calls": CALLS, "final": FINAL}
+CASES = [(sdk, form, name) for name, (sdk, form) in paired(tuple(SAID), CLIENTS)]
+
+
+@pytest.mark.parametrize(("sdk", "form", "name"), CASES, ids=lambda value: str(value))
+def test_the_official_clients_see_no_difference(sdk, form, name):
+    said, body = SAID[name], json.loads(form.request(ZURICH).body)
     with model_server(lambda _: said) as server, sdk.open(server.address.url) as client:
         before = client.ask(body)
         server.rewrite = rewritten

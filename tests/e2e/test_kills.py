@@ -20,11 +20,12 @@ import pytest
 from tests.e2e.test_experiments import start_windtunnel, windtunnel
 from tests.experiments.fates import fates
 from tests.launching import Launched
-from tests.support import RUN_PATIENCE_S
+from tests.support import RUN_PATIENCE_S, only_where_required
 from windtunnel.experiments.saved import load_saved
 from windtunnel.history.events import EpisodeJudged
 
-pytestmark = pytest.mark.slow
+# in small, tests/e2e/test_experiments.py and tests/lab/test_ends.py
+pytestmark = [pytest.mark.slow, only_where_required("kills")]
 
 KILLS = int(os.environ.get("WINDTUNNEL_KILLS", "1"))
 SEED = int(os.environ.get("WINDTUNNEL_KILLS_SEED", "1"))

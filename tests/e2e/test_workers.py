@@ -12,13 +12,14 @@ import pytest
 
 from tests.commands import windtunnel
 from tests.lab.demos import environ_in
-from tests.support import required
+from tests.support import only_where_required
 from windtunnel.experiments.effects import effects_in
 from windtunnel.experiments.flying import FlownExperiment, judged_again
 from windtunnel.experiments.obstacles import obstacles_in
 from windtunnel.experiments.saved import load_saved
 
-pytestmark = pytest.mark.slow
+# in small, tests/e2e/test_experiments.py
+pytestmark = [pytest.mark.slow, only_where_required("workers")]
 
 # Faults of the gateway with chances, in the tools and in the model, toxics drawn by both settings and set.
 # The prompts 24 and 26 have the agent call two tools at once. Calls without a fault never time out.
@@ -116,12 +117,8 @@ def by_one(folder: Path) -> Judged:
     return fly(folder, EXPERIMENT, 1)
 
 
-# Three are dealt three, three and two prompts: several lanes, in each of them several episodes. As many lanes
-# as prompts prove the same once more, for twice the processor time: CI alone flies those.
-NOT_HERE = pytest.mark.skipif(not required("many-workers"), reason="WINDTUNNEL_REQUIRE=many-workers flies it")
-
-
-@pytest.mark.parametrize("workers", [3, pytest.param(8, marks=NOT_HERE)], ids=["three", "eight"])
+# three are dealt three, three and two prompts: several lanes, in each of them several episodes
+@pytest.mark.parametrize("workers", [3, 8], ids=["three", "eight"])
 def test_two_flights_differ_in_nothing_but_times(folder: Path, by_one: Judged, workers: int) -> None:
     by_others = fly(folder, EXPERIMENT, workers)
     assert by_others.plan == by_one.plan

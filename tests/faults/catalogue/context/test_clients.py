@@ -14,7 +14,7 @@ from tests.dialects.server import ModelServer, model_server
 from tests.faults.catalogue.clients.seen import SEEN
 from tests.faults.catalogue.context.test_context import CONVERSATIONS, accepted
 from tests.gateway.lab import Lab, gateway
-from tests.support import share
+from tests.support import paired
 from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
 
 
@@ -36,13 +36,7 @@ def clients(lab) -> Iterator[dict[str, Any]]:
         yield clients
 
 
-# as in tests/faults/catalogue/model/test_clients.py, where each client is asked the most
-WITH_CLIENT = [
-    (sdk, form, fault)
-    for at, fault in enumerate(CONTEXT_FAULTS)
-    for which, (sdk, form) in enumerate(CLIENTS)
-    if share(at + which)
-]
+WITH_CLIENT = [(sdk, form, fault) for fault, (sdk, form) in paired(CONTEXT_FAULTS, CLIENTS)]
 
 
 @pytest.mark.parametrize(("sdk", "form", "fault"), WITH_CLIENT, ids=lambda value: str(value))

@@ -16,7 +16,7 @@ from tests.faults.catalogue.clients.seen import SEEN, row_of, saw
 from tests.faults.catalogue.model.subject import script, subject
 from tests.faults.catalogue.model.variants import VARIANTS
 from tests.gateway.lab import Lab, gateway
-from tests.support import PATIENCE_S, share
+from tests.support import PATIENCE_S, paired
 from windtunnel.dialects.model_messages import ModelReply
 from windtunnel.dialects.tool import TOOL
 from windtunnel.faults.catalogue.model import MODEL_FAULTS
@@ -41,13 +41,7 @@ LATER = ("incorrect_reasoning", "infinite_loop")
 # seconds, where the fault is there to exceed them; the second one lets the beginning of the reply through
 TIMEOUTS_S = {"api_timeout": 0.5, "stream_hang": 2.0}
 CASE = pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
-# each client with a third of the cases, each case with a third of the clients; in CI all with all
-WITH_CLIENT = [
-    (sdk, form, *case)
-    for at, case in enumerate(CASES)
-    for which, (sdk, form) in enumerate(CLIENTS)
-    if share(at + which)
-]
+WITH_CLIENT = [(sdk, form, *case) for case, (sdk, form) in paired(CASES, CLIENTS)]
 
 
 @pytest.fixture(scope="module")
