@@ -1,4 +1,4 @@
-"""One fork server for all labs and runs that this process starts: each would import what all of them import.
+"""A fork server for all labs that this process starts, and one for all runs: each would import the same anew.
 
 Two seconds of a processor for each flight otherwise, most of it LangChain. The programs are the same, and so
 is what forks them; only that a lab's own server of ``windtunnel/lab/forking.py`` imports for that lab alone.
@@ -18,9 +18,11 @@ from unittest.mock import patch
 
 from windtunnel.lab import demo, launcher
 from windtunnel.lab.forking import ForkServer, forking
-from windtunnel.lab.process import Child, Fork, ProcessLog
+from windtunnel.lab.process import Child, Fork, ProcessLog, program_of
 
 _PYTHONPATH = os.environ.get("PYTHONPATH")
+# what else is forked is smaller without LangChain: a copied page of memory costs some microseconds
+_FLYING = ("windtunnel", "tests.launched")
 _IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
 
 
@@ -47,11 +49,12 @@ def _forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str]
 def fork(
     command: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int], output: IO[bytes] | None
 ) -> Child | None:
-    """A ``Fork``, by the one server; None where the program would not import the same."""
+    """A ``Fork``, by one of the servers; None where the program would not import the same."""
     if sys.platform != "linux" or not _imports_alike(environ):
         return None
     sys.audit("subprocess.Popen", command[0])  # whoever counts the processes of a test counts this one
-    return _server().fork(command, environ, descriptors, output)
+    of_runs = program_of(command)[0] in _FLYING
+    return _server(_IMPORTS if of_runs else ()).fork(command, environ, descriptors, output)
 
 
 def _imports_alike(environ: Mapping[str, str]) -> bool:
@@ -59,8 +62,8 @@ def _imports_alike(environ: Mapping[str, str]) -> bool:
 
 
 @cache
-def _server() -> ForkServer:
+def _server(imports: Sequence[str]) -> ForkServer:
     with chdir("/"):  # what is imported there knows no test's folder
-        server = ForkServer(os.environ, None, _IMPORTS)
+        server = ForkServer(os.environ, None, imports)
     atexit.register(server.close)
     return server

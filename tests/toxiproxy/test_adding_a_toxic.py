@@ -19,10 +19,10 @@ PAGE = (ROOT / "docs" / "adding-a-toxic.md").read_text(encoding="utf-8")
 CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
-COPIED = ("tests/__init__.py", "tests/support.py", "tests/conformance", "tests/toxiproxy", "windtunnel")
-# one server is started there, and a fork server for one is dearer than that
-FORKING_FILE = "tests/shared_imports.py"
-NO_FORKING = "from windtunnel.lab.process import cannot_fork as fork\n"
+COPIED = (
+    *("tests/__init__.py", "tests/support.py", "tests/shared_imports.py"),
+    *("tests/conformance", "tests/toxiproxy", "windtunnel"),
+)
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
@@ -58,7 +58,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, tree / name)
     (tree / CODE_FILE).write_text(CODE, encoding="utf-8")
     (tree / TEST_FILE).write_text(TEST, encoding="utf-8")
-    (tree / FORKING_FILE).write_text(NO_FORKING, encoding="utf-8")
     listed = (tree / LIST_FILE).read_text(encoding="utf-8")
     for diff in DIFFS:
         before = re.sub(r"^\+.*\n", "", diff, flags=re.MULTILINE).replace("\n ", "\n")[1:]
