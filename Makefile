@@ -41,7 +41,7 @@ pytest: setup
 	@$(PYTEST) -n $(WORKERS) $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) -n auto -m "not slow" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -n 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
