@@ -19,6 +19,8 @@ RUN_PATIENCE_S = 600.0  # for a command that flies, builds or tests something
 A, B = TypeVar("A"), TypeVar("B")
 ROOT = Path(__file__).resolve().parents[1]
 
+_ALL = "WINDTUNNEL_REQUIRE" in os.environ  # whoever requires parts, as CI does, thins nothing
+
 
 def required(part: str) -> bool:
     """Whether this part must be tested: CI names them in WINDTUNNEL_REQUIRE, and none may be skipped then."""
@@ -32,12 +34,12 @@ def only_where_required(part: str) -> pytest.MarkDecorator:
 
 def examples(most: int) -> int:
     """How many inputs a test makes up: all of these in CI, a third of them elsewhere."""
-    return most if "WINDTUNNEL_REQUIRE" in os.environ else max(most // 3, 1)
+    return most if _ALL else max(most // 3, 1)
 
 
 def share(number: int) -> bool:
     """Whether the case of this number is tried: every one in CI, every third elsewhere."""
-    return "WINDTUNNEL_REQUIRE" in os.environ or number % 3 == 0
+    return _ALL or number % 3 == 0
 
 
 def paired(some: Sequence[A], others: Sequence[B]) -> list[tuple[A, B]]:

@@ -66,6 +66,7 @@ def _overlaps(texts):
     return [(one[0], other[0]) for one, other in pairs if one[1].overlaps(other[1])]
 
 
+# the one with the most to draw is always among them
 DRAWN = {name: flight for at, (name, flight) in enumerate(FLIGHTS.items()) if share(at + 2)}
 
 
