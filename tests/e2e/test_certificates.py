@@ -32,7 +32,11 @@ def upstream(tmp_path: Path) -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_a_server_of_this_machine_is_called_by_its_name(tmp_path: Path, upstream: Address, tap: str) -> None:
+def test_a_server_of_this_machine_is_called_by_its_name(
+    tmp_path: Path, upstream: Address, tap: str, request: pytest.FixtureRequest
+) -> None:
+    if tap == "namespace":
+        request.getfixturevalue("namespaces")
     url = f"https://localhost:{upstream.port}"
     environ = {"SSL_CERT_FILE": str(tmp_path / "upstreams.pem")}
     ran = Ran(tmp_path, "--tap", tap, "--", "curl", "-sS", f"{url}/", environ=environ)
