@@ -29,6 +29,9 @@ _IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
 @contextmanager
 def shared_imports() -> Iterator[None]:
     """Labs that are started in this process meanwhile have their programs and runs from the one server."""
+    if sys.platform == "linux":
+        for imports in ((), _IMPORTS):  # not in a lane's thread: others work in the folder that it leaves
+            _server(imports)
     with (
         patch.object(launcher, "forking", _forking),
         patch.object(demo, "forking", _forking),
