@@ -5,7 +5,7 @@ FROM base AS dependencies
 COPY requirements.lock .
 # a virtual environment takes no part of the build with it: pip and setuptools stay behind
 RUN python -m venv /venv \
-    && /venv/bin/pip install --quiet --no-cache-dir --require-hashes -r requirements.lock \
+    && /venv/bin/pip install --quiet --no-cache-dir --no-deps --require-hashes -r requirements.lock \
     && /venv/bin/pip uninstall --quiet --yes setuptools pip
 
 FROM base AS source
