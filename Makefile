@@ -2,11 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# more workers than a small machine has cores: the tests mostly wait for faults that take their time
-WORKERS ?= 6
+# more processes of tests than a small machine has cores: the tests mostly wait for faults that take their time
+PROCESSES ?= 6
 # a compiled module is kept, else every worker and every process of every lab compiles it anew
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance frameworks ray findings dist release-check lock clean
 
@@ -39,10 +39,10 @@ test-fast: setup  ## the linters and the quick tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup
-	@$(PYTEST) -n $(WORKERS) $(ARGS)
+	@$(PYTEST) --processes $(PROCESSES) $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) -n 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) --processes 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
@@ -54,7 +54,7 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
-	@WINDTUNNEL_REQUIRE=frameworks,every-preset $(PYTEST) -n auto tests/frameworks $(ARGS)
+	@WINDTUNNEL_REQUIRE=frameworks,every-preset $(PYTEST) --processes 2 tests/frameworks $(ARGS)
 
 ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"

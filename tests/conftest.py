@@ -5,17 +5,13 @@ import os
 import signal
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
-from tests.support import ROOT, examples
+from tests.side_by_side import SideBySide
+from tests.support import examples
 
 # A job in the background of a shell without job control is started with SIGINT ignored, and so is what it
 # starts: the tests of Ctrl-C would wait for ever.
@@ -34,12 +30,16 @@ LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 _started = pytest.StashKey[list[str]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--processes", type=int, default=1, help="how many run tests side by side")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Notes the processes that are started, and keeps what launchers record out of the user's own folder."""
-    if "XDG_STATE_HOME" not in os.environ:  # xdist's workers have it from the process that started them
-        private = tempfile.TemporaryDirectory(prefix="windtunnel-tests-")
-        os.environ["XDG_STATE_HOME"] = private.name
-        config.add_cleanup(private.cleanup)
+    config.pluginmanager.register(SideBySide(config.getoption("processes"), group_of))
+    private = tempfile.TemporaryDirectory(prefix="windtunnel-tests-")
+    os.environ["XDG_STATE_HOME"] = private.name
+    config.add_cleanup(private.cleanup)
     started = config.stash[_started] = []
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
@@ -73,56 +73,32 @@ WITH_OFFICIAL_CLIENTS = (
 )
 
 
-class FileByFile(LoadFileScheduling):
-    """One worker runs the tests of a file, which share what it sets up.
+def group_of(test: str) -> str:
+    """One process runs the tests of a file, which share what it sets up.
 
     One runs all of ``tests/compose``, which share a lab, and one all of ``tests/conformance`` if they share a
     server that was given: one of them resets it. One runs all that fly in a shared lab of ``tests/e2e``.
     One runs all of ``tests/package``, which share a wheel and what it is installed into.
     """
-
-    def _split_scope(self, nodeid: str) -> str:
-        given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
-        file = nodeid.partition("::")[0]
-        if lab := IN_ONE_LAB.get(file):
-            return lab
-        if file in WITH_OFFICIAL_CLIENTS:
-            return "with official clients"
-        shared = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if given else []))
-        return next((folder for folder in shared if nodeid.startswith(folder)), super()._split_scope(nodeid))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileByFile:
-    return FileByFile(config, log)
+    given = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
+    file = test.partition("::")[0]
+    if lab := IN_ONE_LAB.get(file):
+        return lab
+    if file in WITH_OFFICIAL_CLIENTS:
+        return "with official clients"
+    shared = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if given else []))
+    return next((folder for folder in shared if test.startswith(folder)), file)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Looks for no garbage while tests are read, as each worker reads all, nor among them afterwards."""
+def pytest_collection() -> Iterator[None]:
+    """Looks for no garbage while tests are read, nor among them afterwards: forked processes share them."""
     gc.disable()
     try:
-        if "PYTEST_XDIST_WORKER" in os.environ and session.config.args == session.config.getini("testpaths"):
-            _import_from_elsewhere_on()
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _import_from_elsewhere_on() -> None:
-    """Each worker begins with other files: what one has compiled, the others read, and none waits for it.
-
-    All would compile each file at the same time, the first time that tests are run.
-    """
-    worker, of = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    at = len(files) * worker // of
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for file in files[at:] + files[:at]:
-            with suppress(Exception):  # pytest itself meets it when it reads that file, and says it
-                import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

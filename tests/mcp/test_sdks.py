@@ -22,7 +22,7 @@ from windtunnel.faults.registry import REGISTRY
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mcp")]
+pytestmark = pytest.mark.slow
 
 FILE = ROOT / "docs" / "mcp_seen.json"
 SEEN = Seen(FILE, write=os.environ.get("FAULTS_SEEN") == "write")
