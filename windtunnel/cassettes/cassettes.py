@@ -11,6 +11,7 @@ from typing import Any
 
 from windtunnel.cassettes.canonical_request import canonical_request, request_key
 from windtunnel.core.strict_json import unique
+from windtunnel.core.whole_files import write_whole
 from windtunnel.dialects.http import Reply, Request
 from windtunnel.settings.settings import Settings, SettingsError
 
@@ -75,9 +76,7 @@ class CassetteRecorder:
             data = json.dumps(content, indent=1).encode()
         path = self._folder / f"{request_key(canonical)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_bytes(data + b"\n")
-        temporary.replace(path)
+        write_whole(path, data + b"\n")
 
 
 def _stored(reply: Reply) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.private_files import make_private_folder, private_file
+from windtunnel.core.whole_files import write_whole
 
 _SUFFIX = ".json"
 
@@ -16,10 +17,7 @@ _SUFFIX = ".json"
 def write(state: Path, record: Mapping[str, Any]) -> None:
     """Records the lab of that ``state`` folder, in one step. Raises ``OSError``."""
     make_private_folder()
-    path = private_file(state, _SUFFIX)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(record), encoding="utf-8")
-    temporary.replace(path)
+    write_whole(private_file(state, _SUFFIX), json.dumps(record).encode())
 
 
 def read(state: Path) -> dict[str, Any] | None:

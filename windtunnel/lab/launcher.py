@@ -15,6 +15,7 @@ from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front
 from windtunnel.core.private_files import make_private_folder, private_folder
 from windtunnel.core.shared_files import remove_empty_logs
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of
+from windtunnel.core.whole_files import write_whole
 from windtunnel.lab import toxiproxy
 from windtunnel.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from windtunnel.lab.forking import forking
@@ -249,10 +250,10 @@ class Lab:
         self.tell(reason_file, lost.reason)
 
     def tell(self, file_of: Callable[[Path], Path], why: str) -> None:
-        """Writes the reason beside the topology of each lane, where its processes look for it."""
+        """Writes the reason beside the topology of each lane, where its processes look for it at any time."""
         with suppress(OSError):  # a full disk: they are ended without a reason
             for lane in range(len(self.lanes)):
-                file_of(self._path_of(lane)).write_text(why, encoding="utf-8")
+                write_whole(file_of(self._path_of(lane)), why.encode())
 
     def dead(self) -> list[str]:
         return self._processes.dead()

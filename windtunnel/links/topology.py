@@ -16,6 +16,7 @@ from typing import Any
 
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
+from windtunnel.core.whole_files import write_whole
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.links import Links
 from windtunnel.links.ports import (
@@ -103,9 +104,7 @@ class Topology:
     def dump(self, path: Path) -> None:
         """Writes the topology as JSON, in one step: a reader sees the old file or the new one."""
         data = asdict(self) | {"links": self.links.dump()}
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, json.dumps(data, indent=1).encode())
 
     @classmethod
     def load(cls, path: Path) -> Topology:

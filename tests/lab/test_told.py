@@ -1,0 +1,35 @@
+"""What the launcher tells the processes of a lab, which look for it whenever they like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event, Thread
+
+from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, reason_to_stop, stop_file
+from windtunnel.core.private_files import make_private_folder
+from windtunnel.lab.launcher import Lab
+from windtunnel.lab.toxiproxy import Choice
+from windtunnel.settings.configuration import load_configuration
+
+WHY = "the limit of time, 4 s, was reached"
+
+
+def test_while_it_is_told_again_it_is_never_half_said(tmp_path: Path) -> None:
+    make_private_folder()
+    lab = Lab(load_configuration({"STATE_DB": str(tmp_path / "state.db")}), Choice("embedded"))
+    enough = Event()
+
+    def tell_again() -> None:
+        while not enough.is_set():
+            lab.tell(stop_file, WHY)
+
+    lab.tell(stop_file, WHY)
+    telling = Thread(target=tell_again)
+    telling.start()
+    try:
+        heard = {reason_to_stop({TOPOLOGY_VARIABLE: str(lab.topology_path)}) for _ in range(5000)}
+    finally:
+        enough.set()
+        telling.join()
+        lab.stop()
+    assert heard == {WHY}
