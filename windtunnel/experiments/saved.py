@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.core.user_errors import InputError
+from windtunnel.core.whole_files import write_whole
 from windtunnel.experiments.arm_facts import ArmFacts, put_together
 from windtunnel.experiments.arm_history import ArmHistory, read_arm
 from windtunnel.experiments.arms import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
@@ -266,6 +267,4 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
 
 def _write_json(path: Path, value: Any) -> None:
     """As a whole or not at all: who is killed while writing leaves what was there."""
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    new.replace(path)
+    write_whole(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
