@@ -49,6 +49,7 @@ def test_every_word_accounted_for_makes_a_call(prompt, expected):
     [
         "Close ticket 4711 if it is old",
         "Don't close ticket 4711",
+        "Search the docs for what I can't see",
         "Close tickets 4711 and 4712",
         "Close ticket 4711 and tell Bob",
         "Close the ticket",

@@ -11,7 +11,7 @@ from tests.support import ROOT
 from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
 
 PAGE = (ROOT / "docs" / "scripted-model.md").read_text(encoding="utf-8")
-_TODAY = {"blind": "today, made smaller", "heldout": "today, made smaller: no longer first sight"}
+_TODAY = {"blind": "today, made smaller", "heldout": "today, no longer first sight"}
 
 
 @pytest.mark.parametrize("prompt", ["What is the stock of 'red paint'?", "How many screws do we have?"])

@@ -55,6 +55,11 @@ def verb_of(function: Mapping[str, Any]) -> str:
     return next(filter(None, map(verb_class, said)), "")
 
 
+def _turns(word: str) -> bool:
+    """Whether the word may turn what a sentence says into something else: a negation, a condition."""
+    return word in _TURNING or word.endswith("n't")
+
+
 @dataclass(frozen=True)
 class _Parameter:
     """One parameter of a tool; ``kind`` is its JSON type without null, empty where it may have several."""
@@ -113,7 +118,7 @@ class _Fit:
             return None
         outside = {at: word for at, word in self._words(self.taken).items() if word != leading}
         own = self.own.union(*(p.stems for p in self.parameters))
-        turning = {word for word in outside.values() if word in _TURNING or word.endswith("n't")}
+        turning = {word for word in outside.values() if _turns(word)}
         known = {word for word in outside.values() if word in _SILENT | _QUESTIONS or stem(word) in own}
         left = [at for at, word in outside.items() if word not in known - turning]
         # a question is no search: what it is about must come back
@@ -171,7 +176,7 @@ class _Fit:
     def _takes_rest(self, start: int) -> bool:
         """Gives the rest of the sentence, if it is words only, to a read's one missing text."""
         missing = [p for p in self.parameters if p.required and p.name not in self.arguments]
-        turning = any(word in _TURNING for at, word in self._words([]).items() if at >= start)
+        turning = any(_turns(word) for at, word in self._words([]).items() if at >= start)
         broken = turning or any(each.end > start for each in self.taken)
         if broken or self.verb != "read" or len(missing) != 1:
             return False
