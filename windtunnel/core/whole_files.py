@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes the file anew, in one step, beside others who do. Raises ``OSError``, and leaves it then."""
+    """Writes the file anew, in one step, beside others who do. Raises ``OSError``: the old file stays."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         temporary.write_bytes(data)
