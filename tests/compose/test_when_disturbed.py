@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.compose.engine import PATIENCE_S, docker
 from tests.compose.recorded import recorded
 from tests.compose.rig import SELDOM, Lab
 from tests.support import until
@@ -81,14 +83,19 @@ def test_kill_agent(flying: Lab) -> None:
     )
 
 
-@pytest.mark.parametrize("flying", [16], ids=["long"], indirect=True)
-def test_a_second_up_leaves_the_run_alone_and_another_agent_waits_and_says_so(flying: Lab) -> None:
-    run, agent = flying.runs()[-1], flying.container("agent")["Id"]
+@pytest.mark.parametrize("flying", [400], ids=["long"], indirect=True)
+def test_a_second_up_leaves_the_run_alone_and_another_agent_waits_and_says_so(
+    flying: Lab, tmp_path: Path
+) -> None:
+    run, agent, said = flying.runs()[-1], flying.container("agent")["Id"], tmp_path / "said"
     flying.compose("up -d", **SLOW)
     assert flying.container("agent")["Id"] == agent
-    said = flying.compose(f"run --rm {CALM} agent")
-    assert "waiting" in said
-    assert flying.wait() == 0
+    flying.prompts(WRITE)
+    with flying.typed(f"docker compose run --rm {CALM} agent", said) as other:
+        until(lambda: "waiting" in said.read_text(), "the other agent to say that it waits", **SELDOM)
+        docker("kill", "--signal", "INT", agent)  # the run is so long that it has not ended by itself
+        assert flying.wait() == 130
+        assert other.wait(PATIENCE_S) == 0
     runs = (run, flying.runs()[-1])
     assert runs[0] != runs[1]
     for flown in runs:
