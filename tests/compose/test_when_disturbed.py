@@ -108,8 +108,8 @@ def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
     start = time.monotonic()
     assert flying.wait() == 70
     record_property("from kill proxy_mgr to the end of the run, s", round(time.monotonic() - start, 1))
-    [error] = [line for line in flying.log("agent") if line.startswith("error:")]
-    assert "manager" in error
+    errors = [line for line in flying.log("agent") if line.startswith("error:")]
+    assert "manager" in errors[-1]  # the container may have flown before
     assert "proxy_mgr" not in flying.alive()
     assert flying.container("proxy_mgr")["RestartCount"] == 0
     assert flying.toxics() != {}
