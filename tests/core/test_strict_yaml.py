@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime
 
 import pytest
+import yaml
 
+from tests.support import ROOT
+from windtunnel.core import yaml_text
 from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
 
 INSIDE_ITSELF: list[object] = []
@@ -85,3 +88,16 @@ def test_what_json_cannot_hold_is_refused_with_its_key(value, says):
 
 def test_tuples_are_lists():
     assert plain_data({"a": (1, ("b",))}, "f") == {"a": [1, ["b"]]}
+
+
+@pytest.mark.parametrize(
+    "file", [*ROOT.glob("windtunnel/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")], ids=str
+)
+def test_both_parsers_read_the_same(file):
+    text = file.read_text(encoding="utf-8")
+    quick = yaml.load(text, yaml_text._QuickLoader)
+    assert quick == yaml.load(text, yaml_text._Loader)
+
+
+def test_what_the_quick_parser_refuses_is_read_all_the_same():
+    assert read_yaml("a: >\n  \tb", "f") == {"a": "\tb"}
