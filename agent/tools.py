@@ -10,7 +10,7 @@ import requests
 from pydantic import BaseModel, ConfigDict, Field
 
 from windtunnel.core.fingerprint import fingerprint
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 
 class _Arguments(BaseModel):

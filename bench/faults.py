@@ -19,7 +19,7 @@ from typing import Any
 from bench import ways
 from bench.load import generator, load, load_average
 from windtunnel.core.sockets import Address
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 ARMED = 200
 _MESSAGE = (

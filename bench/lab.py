@@ -12,7 +12,7 @@ from typing import Any
 
 from windtunnel.lab.launcher import Lab
 from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.runner.manager_client import ManagerClient
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration

@@ -19,10 +19,10 @@ from typing import Any
 
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.lab import lab_links
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
 from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
-from windtunnel.links.wiring import lab_links
 from windtunnel.runner.run import with_bodies_decided
 from windtunnel.settings.sources import Source, merge_sources
 from windtunnel.state.state import State

@@ -16,8 +16,8 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from windtunnel.core import lifeline
 from windtunnel.core.sockets import listen
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import Topology, topology_from
-from windtunnel.links.wiring import lab_links
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
 

@@ -22,8 +22,8 @@ from tests.upstream import ReceivedRequest, Upstream, requests_of
 from windtunnel.core.identity import Identity
 from windtunnel.core.sockets import Address
 from windtunnel.history.events import Event
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import Topology, default_topology
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.subjects.subject import AttemptContext, SubjectResult
 

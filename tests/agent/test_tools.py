@@ -14,8 +14,8 @@ from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
 from windtunnel.core.fingerprint import fingerprint
 from windtunnel.history.events import ToolCalled, ToolTry
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import Topology
-from windtunnel.links.wiring import lab_links
 
 AWKWARD = "Zürich & 50% + a;b=c/?#é ' \" 日本 \\ \t😀"
 CALLS: dict[str, dict[str, Any]] = {

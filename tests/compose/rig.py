@@ -32,7 +32,7 @@ from tests.ports import free_port
 from tests.support import until
 from windtunnel.history.reader import LIVE, read_run
 from windtunnel.judging.summary import Summary, summarise
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import NAMES
 from windtunnel.settings.sources import INSTALLATION_VARIABLES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.rig import Lab
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 pytestmark = pytest.mark.compose
 

@@ -16,9 +16,9 @@ from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_run
+from windtunnel.links.lab import lab_links
 from windtunnel.links.ports import EGRESS_PORT, FRONT_PORT
 from windtunnel.links.topology import CONTROL_PORT, TOXIPROXY_PORT
-from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.compose
 

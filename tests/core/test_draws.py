@@ -18,7 +18,7 @@ from windtunnel.core.draws import KeyedDraws, choose, draw
 from windtunnel.core.fingerprint import _query, fingerprint
 from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.toxiproxy.planned import plan_toxics
 from windtunnel.toxiproxy.toxics.text_form import parse_list
 

@@ -12,7 +12,7 @@ from windtunnel.core.plugins import PluginError, WithPlugins, find_plugins
 from windtunnel.dialects.registry import MODEL_DIALECTS
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import SettingsError
 from windtunnel.subjects.python import load_subject
 

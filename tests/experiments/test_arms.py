@@ -16,7 +16,7 @@ from windtunnel.experiments.experiment_file import load_experiment
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.history.events import ShadowToxic
 from windtunnel.judging.prompts import PromptsError, load_prompts
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.runner.attempts import shadow_toxics
 from windtunnel.settings.blast_radius import is_spared
 from windtunnel.settings.shadow import shadows_of

@@ -26,7 +26,7 @@ from windtunnel.experiments.expression import parse_expression
 from windtunnel.experiments.measures import known_names
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 WIRING = {

@@ -19,7 +19,7 @@ from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
 from windtunnel.dialects.http import json_reply
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.report.fault_catalogue import fault_page
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,8 @@ from windtunnel.faults.rates import conditions_of, marginals
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
 from windtunnel.faults.sets.presets import find_set, preset_names
+from windtunnel.links.lab import lab_links
 from windtunnel.links.link import Link
-from windtunnel.links.wiring import lab_links
 
 TRIES = examples(3000)
 CHAT = Form("openai_chat", stream=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import requests
 
 from tests.support import PATIENCE_S, until
 from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import default_topology
-from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
 

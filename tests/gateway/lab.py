@@ -27,9 +27,9 @@ from windtunnel.gateway.server import Gateway
 from windtunnel.history.events import Exchange
 from windtunnel.history.reader import read_file
 from windtunnel.history.writer import history_file
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
 from windtunnel.links.topology import Topology, default_topology
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.state.state import State
 

@@ -23,7 +23,7 @@ from windtunnel.history.chain import unlinked
 from windtunnel.history.events import Note
 from windtunnel.history.reader import Torn, read_file
 from windtunnel.history.writer import Writer, dump_line
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"

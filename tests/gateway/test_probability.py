@@ -21,7 +21,7 @@ from windtunnel.dialects.http import Request
 from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 pytestmark = pytest.mark.slow  # it makes thousands of requests
 

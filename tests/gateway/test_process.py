@@ -24,8 +24,8 @@ from tests.upstream import FREE, Upstream, read_all, read_head
 from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from windtunnel.lab.process import Child, python, start
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import default_topology
-from windtunnel.links.wiring import lab_links
 
 pytestmark = pytest.mark.slow
 

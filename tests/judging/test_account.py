@@ -22,7 +22,7 @@ from windtunnel.history.events import EpisodeStarted, FaultMet, FaultsSet
 from windtunnel.judging.account import account
 from windtunnel.judging.evidence.gather import gather
 from windtunnel.judging.summary import summarise
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import Settings
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}

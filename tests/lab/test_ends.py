@@ -16,8 +16,8 @@ from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
 from windtunnel.core.sockets import LOOPBACK, Address, bind
 from windtunnel.history.events import EpisodeStarted
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import TOXIPROXY_PORT, default_topology
-from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.client import ToxiproxyClient
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")

@@ -23,6 +23,7 @@ from windtunnel.core.sockets import (
     bind_or_replace,
     listen,
 )
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import (
     TOPOLOGY_VARIABLE,
     Topology,
@@ -30,7 +31,6 @@ from windtunnel.links.topology import (
     draw_lab_id,
     topology_from,
 )
-from windtunnel.links.wiring import lab_links
 
 ANY_PORT = Address(LOOPBACK, 0)
 

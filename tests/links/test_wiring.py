@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from windtunnel.links.lab import lab_links
 from windtunnel.links.link import Link
 from windtunnel.links.topology import Topology, default_topology
 from windtunnel.links.wiring import (
     NO_WIRING,
-    lab_links,
     lab_wiring,
     load_wiring,
     wiring_of,
@@ -124,7 +124,8 @@ def test_the_lanes_of_a_lab_share_its_services_and_nothing_else():
 
 
 def test_the_labs_own_wiring_is_a_file_like_any_other():
-    assert lab_wiring().is_lab and len(lab_links().tools) == 7 and not lab_wiring().dump()
+    assert lab_wiring().links == lab_links() and len(lab_links().tools) == 7
+    assert lab_wiring().is_lab and not lab_wiring().dump()
 
 
 WRONG = [

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.support import ROOT
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import MANAGER_PORT
-from windtunnel.links.wiring import lab_links
 from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from windtunnel.settings.settings import NAMES
 from windtunnel.settings.sources import INSTALLATION_VARIABLES

@@ -26,7 +26,7 @@ from windtunnel.history.events import (
 )
 from windtunnel.history.reader import Tail
 from windtunnel.history.writer import Writer, history_file
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import Settings
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
 

@@ -14,8 +14,8 @@ from windtunnel.core import lab_record, lock
 from windtunnel.core.lab_files import MARKER
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.private_files import private_file
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import default_topology, usual_ports
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.config_file import _INTERVALS, read_config_file
 from windtunnel.settings.configuration import (
     load_configuration,

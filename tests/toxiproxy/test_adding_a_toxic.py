@@ -26,7 +26,7 @@ COPIED = (
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.cli.reference import toxics_page
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import load_set

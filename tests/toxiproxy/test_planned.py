@@ -9,7 +9,7 @@ import pytest
 
 from windtunnel.core.spans import Span
 from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
 from windtunnel.toxiproxy.toxics.text_form import parse_list
 

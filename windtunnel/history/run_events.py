@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from windtunnel.core.sockets import Address
 from windtunnel.history.caller_events import Report
 from windtunnel.history.usual import usually
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic
 
 SELF_TEST = "self-test subject: scripted model"

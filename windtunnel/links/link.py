@@ -91,6 +91,27 @@ class Link:
         call = tool if self.dialect == MCP.name else f"{method.upper()} {target.partition('?')[0]}"
         return any(fnmatchcase(call, pattern) for pattern in self.writes)
 
+    @classmethod
+    def of_entry(cls, name: str, entry: Mapping[str, Any]) -> Link:
+        """From an entry of a wiring's ``links`` in which nothing is wrong."""
+        upstream, mcp, env = entry.get("upstream", ""), entry.get("mcp"), entry.get("env", ())
+        variables = (env,) if isinstance(env, str) else tuple(env)
+        return cls(
+            name=name,
+            upstream=upstream.rstrip("/"),
+            dialect=entry.get("dialect", HTTP),
+            env=variables or (f"{name.upper()}_{'URL' if mcp is None else 'MCP'}",),
+            writes=tuple(entry.get("writes", ())),
+            key=entry.get("key", ""),
+            hosts=tuple(host.lower() for host in entry.get("hosts", ())),
+            planted=entry.get("planted", False),
+            service={LAB: f"{name}_tool", SCRIPTED: name}.get(upstream, ""),
+            port=entry.get("port", 0),
+            tools=tuple((tool, *call.split(" ", 1)) for tool, call in entry.get("tools", {}).items()),
+            effects={kind: tuple(fields) for kind, fields in entry.get("effects", {}).items()},
+            command=() if mcp is None else tuple(mcp.get("command", ())),
+        )
+
     def dump(self) -> dict[str, Any]:
         """As plain JSON, which ``load`` takes."""
         return asdict(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -83,21 +83,7 @@ def link_of(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str])
     elif spec.tools:
         raise file.error((*at, "tools"), "a server of MCP names its tools itself: leave them out")
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
-    return Link(
-        name=name,
-        upstream=spec.upstream.rstrip("/"),
-        dialect=spec.dialect,
-        env=tuple(variables) or (f"{name.upper()}_{'URL' if spec.mcp is None else 'MCP'}",),
-        writes=tuple(spec.writes),
-        key=spec.key,
-        hosts=tuple(host.lower() for host in spec.hosts),
-        planted=spec.planted,
-        service={LAB: f"{name}_tool", SCRIPTED: name}.get(spec.upstream, ""),
-        port=spec.port,
-        tools=tuple((tool, *call.split(" ", 1)) for tool, call in spec.tools.items()),  # type: ignore[misc]
-        effects={kind: tuple(fields) for kind, fields in spec.effects.items()},
-        command=tuple(spec.mcp.command) if spec.mcp is not None else (),
-    )
+    return Link.of_entry(name, spec.model_dump())
 
 
 def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
@@ -149,12 +135,3 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
         raise file.error(
             at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
         )
-
-
-def _is_address(parts: SplitResult) -> bool:
-    try:
-        valid = parts.port != 0
-    except ValueError:  # no number, or too large a one
-        return False
-    web = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
-    return bool(valid and web)

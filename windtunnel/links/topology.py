@@ -17,6 +17,7 @@ from typing import Any
 from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
 from windtunnel.core.sockets import LOOPBACK, Address
 from windtunnel.core.whole_files import write_whole
+from windtunnel.links.lab import lab_links
 from windtunnel.links.link import SCRIPTED, Link
 from windtunnel.links.links import Links
 from windtunnel.links.ports import (
@@ -27,7 +28,7 @@ from windtunnel.links.ports import (
     MODEL_PORT,
     TOXIPROXY_PORT,
 )
-from windtunnel.links.wiring import Wiring, lab_links, lab_wiring, load_wiring
+from windtunnel.links.wiring import Wiring, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000

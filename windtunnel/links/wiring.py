@@ -22,6 +22,7 @@ from pydantic import Field
 from windtunnel.core.spelling import nearest
 from windtunnel.core.user_errors import InputError
 from windtunnel.links.intercept_spec import InterceptSpec, check_intercept
+from windtunnel.links.lab import LAB_WIRING, lab_links
 from windtunnel.links.link import LAB
 from windtunnel.links.link_spec import LinkSpec, link_of
 from windtunnel.links.links import Links
@@ -94,13 +95,7 @@ def load_wiring(path: Path) -> Wiring:
 @lru_cache(maxsize=1)  # a file of this package, which does not change
 def lab_wiring() -> Wiring:
     """The wiring of the lab that ships."""
-    path = Path(__file__).with_name("lab.json")
-    return _built(read_spec_file(path), path.parent)
-
-
-def lab_links() -> Links:
-    """The links of the lab that ships."""
-    return lab_wiring().links
+    return _built(read_spec_file(LAB_WIRING), LAB_WIRING.parent)
 
 
 def build_wiring(file: SpecFile, folder: Path) -> Wiring:

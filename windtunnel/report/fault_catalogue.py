@@ -21,7 +21,7 @@ from windtunnel.faults.sets.fault_set import FaultSet, ToxicEntry
 from windtunnel.faults.sets.presets import describe_preset, preset_names
 from windtunnel.faults.sets.selectors import Only
 from windtunnel.faults.sets.triggers import When, Window
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.report.dialect_table import dialect_columns, dialect_rows
 from windtunnel.report.fields import default_of, range_of
 from windtunnel.report.mcp_table import read_mcp_seen, told_by_clients

@@ -13,8 +13,8 @@ from typing import Any
 from windtunnel.core.lab_files import sample_prompts
 from windtunnel.faults.sets.presets import preset_of
 from windtunnel.history.events import PromptsSource
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.budgets import without_pool
 from windtunnel.settings.settings import NAMES, Settings
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from windtunnel.core.spelling import nearest
 from windtunnel.core.strict_json import unique
+from windtunnel.links.lab import lab_links
 from windtunnel.links.topology import default_topology, listening_addresses, usual_ports
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.settings import SettingsError
 from windtunnel.settings.sources import Source
 

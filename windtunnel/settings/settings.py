@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from windtunnel.core.user_errors import InputError
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.budgets import canonical_budgets
 from windtunnel.settings.prices import canonical_prices
 from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse_list

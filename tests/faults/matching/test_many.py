@@ -22,7 +22,7 @@ from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import build_set
 from windtunnel.faults.sets.triggers import When
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
 HEADERS = st.sampled_from(["X-User", "x-user", "X-Other", "X-Seldom"])

@@ -13,7 +13,7 @@ from windtunnel.faults.catalogue.http.http_error import HttpError
 from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import Entry, build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 
 def matcher(*entries, seed=1):

@@ -11,7 +11,7 @@ from tests.support import ROOT
 from windtunnel.faults.sets.canonical import canonical_text, read_canonical
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
 from windtunnel.faults.sets.presets import find_set, preset
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 from windtunnel.settings.settings import Settings
 
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.chaos_level import scaled
 from windtunnel.faults.sets.fault_set import FaultSet, build_set
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 WHOLE = {
     "faults": [{"fault": "empty", "links": "search", "when": {"probability": 0.4}}],

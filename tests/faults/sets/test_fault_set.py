@@ -16,7 +16,7 @@ from windtunnel.faults.base import Fault
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
 from windtunnel.faults.sets.triggers import Window
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 ALL = tuple(link.name for link in lab_links())
 TOOL_NAMES = tuple(link.name for link in lab_links().tools)

@@ -10,9 +10,9 @@ from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_canonical
 from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from windtunnel.links.lab import lab_links
 from windtunnel.links.link import Link
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 from windtunnel.settings.configuration import load_configuration
 from windtunnel.settings.settings import Settings, SettingsError
 from windtunnel.toxiproxy.toxics.text_form import parse_list

@@ -12,8 +12,8 @@ from windtunnel.core.strict_yaml import read_yaml, short_repr
 from windtunnel.faults.registry import REGISTRY
 from windtunnel.faults.sets.canonical import read_for
 from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 
 _SUFFIX = ".yaml"
 # what a process can be handed in its environment is bounded by the system

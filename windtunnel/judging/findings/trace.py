@@ -23,8 +23,8 @@ from windtunnel.history.events import (
     WentPastLab,
 )
 from windtunnel.judging.findings.sent import Sent
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 from windtunnel.toxiproxy.planned import PlannedToxic
 from windtunnel.toxiproxy.toxics import DOWN
 

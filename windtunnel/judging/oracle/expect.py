@@ -48,8 +48,8 @@ from windtunnel.judging.oracle.answer import AnswerRule
 from windtunnel.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
 from windtunnel.judging.oracle.json_match import checked_json
 from windtunnel.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
+from windtunnel.links.lab import lab_links
 from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_links
 
 ChangedRows = list[Any] | dict[str, list[Any]]
 

@@ -12,7 +12,7 @@ from windtunnel.judging.oracle.slots import Slot
 from windtunnel.judging.oracle.value import FilledSlot
 from windtunnel.judging.reading.text import bare, close, folded, numbers
 from windtunnel.judging.reading.units import convert, siblings
-from windtunnel.links.wiring import lab_links
+from windtunnel.links.lab import lab_links
 
 
 def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
