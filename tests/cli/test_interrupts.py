@@ -31,7 +31,7 @@ FLIGHTS: dict[str, tuple[Sequence[str], int]] = {
 }
 # what is imported before Ctrl-C can be taken care of
 BEFORE = (
-    *("runpy", "re", "enum", "types", "signal", "agent"),
+    *("runpy", "agent"),
     *("windtunnel", "windtunnel.__main__", "windtunnel.core", "windtunnel.core.interrupts"),
 )
 Row = tuple[str, int, str]
