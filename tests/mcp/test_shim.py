@@ -161,6 +161,35 @@ def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
     until(lambda: not alive(server))
 
 
+CUT = """
+import socket, sys, threading
+from windtunnel.subjects.stdio_shim.relay import Relay
+from windtunnel.subjects.stdio_shim.server_process import ServerProcess
+from windtunnel.subjects.stdio_shim.way_through import WayThrough
+
+(client_side, client_end), (server_side, server_end) = socket.socketpair(), socket.socketpair()
+server = ServerProcess(["sh", "-c", "cat; echo bye >&2"], "")
+
+def cut():
+    server_end.shutdown(socket.SHUT_WR)
+    server_end.recv(1)  # the server has ended
+    client_end.close()
+
+threading.Thread(target=cut).start()
+sys.exit(Relay(WayThrough(client_side, server_side, None, "files", ""), server).run())
+"""
+
+
+def test_a_lab_that_ends_the_servers_side_first_has_cut_it_all_the_same():
+    with subprocess.Popen([sys.executable, "-c", CUT], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as shim:
+        assert shim.stderr is not None
+        assert shim.stderr.read().decode().splitlines() == [
+            "bye",
+            "windtunnel mcp: files: the connection through the lab has ended, and so its server ends",
+        ]
+    assert shim.returncode == 0
+
+
 @pytest.fixture(scope="module")
 def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     path = real_server_path()
@@ -180,8 +209,6 @@ def test_the_real_toxiproxy_carries_lines_and_their_end(real_lab: Lab):
 
 
 def test_a_toxic_of_the_real_toxiproxy_strikes_the_stream(real_lab: Lab):
-    client = Client("--lab", str(real_lab.topology_path))
-    assert client.call("echo") == "{}"
     with ToxiproxyClient(real_lab.topology.toxiproxy) as toxiproxy:
         toxiproxy.add_toxic("files_proxy", "cut", "limit_data", "downstream", {"bytes": 5})
         try:
@@ -192,4 +219,3 @@ def test_a_toxic_of_the_real_toxiproxy_strikes_the_stream(real_lab: Lab):
             toxiproxy.remove_toxic("files_proxy", "cut")
     _, _, error = struck.end()
     assert "the connection through the lab has ended" in error
-    client.end()

@@ -25,7 +25,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Event(Enum):
-    CLIENT_ENDED = auto()  # it sends no more
+    CLIENT_SILENT = auto()  # it sends no more
+    CLIENT_ENDED = auto()  # and the gateway knows
     CLIENT_DEAF = auto()  # it reads no more
     LAB_ENDED = auto()  # nothing more comes for the client
     SERVER_TO_END = auto()  # nothing more comes for the server
@@ -49,8 +50,9 @@ class Relay:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._parent = os.getppid()
         self._happened: set[_Event] = set()
-        self._ends_at: list[tuple[float, int]] = []
+        self._ends_at: list[tuple[float, int]] | None = None
         self._lab_ended_at = 0.0
+        self._was_cut = False
         self._exit_code = 0
         self._signalled = False
 
@@ -84,6 +86,8 @@ class Relay:
             if _Event.CLIENT_DEAF in self._happened:
                 self._end_server()
         elif event is _Event.SERVER_TO_END:
+            # neither its client nor the server wanted that; the lab's other side ends any moment now
+            self._was_cut = not self._happened & {_Event.CLIENT_SILENT, _Event.SERVER_SILENT}
             self._server.end_input()
         elif event is _Event.SERVER_TO_DIE:
             self._say("a fault has killed the server")
@@ -103,9 +107,9 @@ class Relay:
 
     def _look_after(self) -> None:
         """Ends the server step by step; begins to when the client is gone that would do it."""
-        if not self._ends_at and _Event.CLIENT_ENDED in self._happened and self._client_is_gone():
+        if self._ends_at is None and _Event.CLIENT_ENDED in self._happened and self._client_is_gone():
             self._end_server()
-        if not self._ends_at and self._lost_by_lab():
+        if self._ends_at is None and self._lost_by_lab():
             self._say("the connection through the lab has ended, and so its server ends")
             self._end_server()
         if self._ends_at and self._clock() >= self._ends_at[0][0]:
@@ -119,8 +123,10 @@ class Relay:
         input at once would let it end in order, and no death would be one.
         """
         happened = self._happened
-        if _Event.LAB_ENDED not in happened or happened & {_Event.SERVER_SILENT, _Event.SERVER_TO_DIE}:
+        if _Event.LAB_ENDED not in happened or _Event.SERVER_TO_DIE in happened:
             return False
+        if self._was_cut or _Event.SERVER_SILENT in happened:
+            return self._was_cut
         return _Event.SERVER_TO_END in happened or self._clock() >= self._lab_ended_at + _GRACE_S
 
     def _say(self, what: str) -> None:
@@ -136,6 +142,7 @@ class Relay:
             while data := os.read(_STDIN, _SIZE):
                 self._way.client_side.sendall(data)
                 sent += len(data)
+        self._events.put(_Event.CLIENT_SILENT)
         try:
             self._way.end_after(sent)
         except (OSError, NoWayError):  # the lab is gone
