@@ -164,8 +164,8 @@ class Demo:
         until(lambda: armed() or self.process.poll() is not None, "an attempt", **SELDOM)
         assert self.process.poll() is None, self.process.said()
 
-    def kill(self, part: str) -> None:
-        os.kill(self.wait_for(part)[part], signal.SIGKILL)
+    def kill(self, part: str, number: int = signal.SIGKILL) -> None:
+        os.kill(self.wait_for(part)[part], number)
 
     def end(self) -> Ended:
         """Waits for its end, and a moment more for its processes if it was killed itself."""

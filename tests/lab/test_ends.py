@@ -24,10 +24,10 @@ PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
 Flown = dict[str, "Future[Ended]"]
 
 
-def killed(part: str, folder: Path) -> Ended:
+def killed(part: str, folder: Path, number: int = signal.SIGKILL) -> Ended:
     with Demo(folder, *SLOW, subject=WAITING) as demo:
         demo.wait_until_in_an_attempt()
-        demo.kill(part)
+        demo.kill(part, number)
         return demo.end()
 
 
@@ -79,6 +79,7 @@ def open_it(configuration):
 """
 SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     **{f"{part} killed": partial(killed, part) for part in PARTS if part != "manager"},
+    "agent ended": partial(killed, "agent", number=signal.SIGTERM),
     "interrupted while starting": interrupted_while_starting,
     "launcher killed while starting": launcher_killed_while_starting,
     "no room to start": partial(full_disk, limit=100),
@@ -115,6 +116,12 @@ def test_a_killed_agent_is_named_and_leaves_its_run_without_an_end(flown: Flown)
     ended = flown["agent killed"].result()
     names(ended, "agent")
     assert ended.events and ended.finished is None
+
+
+def test_a_run_that_somebody_else_ends_tells_of_it_by_itself(flown: Flown) -> None:
+    ended = flown["agent ended"].result()
+    assert (ended.code, ended.left, ended.torn) == (130, {}, 0)
+    assert "error: the run ended early: interrupted" in ended.said
 
 
 def test_interrupted_while_starting_it_ends_at_once(flown: Flown) -> None:
@@ -215,8 +222,11 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
 
 
 def interrupted(ended: Ended) -> None:
-    """Healed, and its history whole."""
+    """Healed, its history whole, and told in one line."""
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.said
+    assert [line for line in ended.said.splitlines() if "interrupted" in line] == [
+        "interrupted: healing and stopping"
+    ]
     assert ended.finished and ended.finished.reason == "interrupted" and ended.finished.toxics_left == 0
 
 

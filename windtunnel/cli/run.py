@@ -27,7 +27,7 @@ from windtunnel.report.console import ConsoleAudience, print_summary
 from windtunnel.report.reproduce import as_user_named, command
 from windtunnel.report.terminal import plain_console
 from windtunnel.runner.flight import Flight, fly
-from windtunnel.runner.interruption import InterruptibleSubject, LabLost, interrupt_once
+from windtunnel.runner.interruption import EndedByLauncher, InterruptibleSubject, interrupt_once
 from windtunnel.runner.run import new_run_id
 from windtunnel.settings.configuration import Configuration, load_configuration
 from windtunnel.settings.settings import SettingsError
@@ -111,7 +111,7 @@ def _run_in_lab_that_is_up(
             audience = ConsoleAudience(console, alone=not part, whole=[prompt.key for prompt in of_all])
             show = None if part else partial(_show, console, configuration, subject, as_json)
             sys.exit(_run(run_id or new_run_id(), configuration, opened, loaded, audience, show))
-    except LabLost:  # before anything was flown: the launcher tells of it
+    except EndedByLauncher:  # before anything was flown: the launcher tells of it
         sys.exit(LAB_FAILED)
     except (SettingsError, PromptsError) as error:
         _complain(logs, str(error))

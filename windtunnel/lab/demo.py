@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 
 from windtunnel.core.exit_codes import LAB_FAILED, UNKNOWN
-from windtunnel.core.interrupts import INTERRUPTED, SignalFlag
+from windtunnel.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
 from windtunnel.core.lifeline import reason_file, stop_file
 from windtunnel.lab.forking import forking
 from windtunnel.lab.halt import Halt
@@ -71,6 +71,7 @@ class Airspace:
                 if self._interrupted.is_set():
                     if self._saying.acquire(blocking=False):
                         self._say("interrupted: healing and stopping")
+                    lab.tell(reason_file, INTERRUPTED_LINE)
                     _end(agent)
                     return INTERRUPTED
                 if self._halt.end_now:

@@ -10,20 +10,21 @@ from types import FrameType
 from typing import Any
 
 from windtunnel.core import lifeline
+from windtunnel.core.interrupts import INTERRUPTED_LINE
 from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
 
 _LAUNCHER_ENDED = "the launcher ended"
 
 
-class LabLost(KeyboardInterrupt):
-    """The launcher lost the part of the lab that the text names, and says so to the user by itself."""
+class EndedByLauncher(KeyboardInterrupt):
+    """The launcher ends the run for the reason that the text names, and says so to the user by itself."""
 
 
 def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
     """From now on the first SIGINT or SIGTERM raises ``KeyboardInterrupt``, and later ones are ignored.
 
-    It is a ``LabLost`` if the launcher gives a reason for its SIGTERM. Its text is empty when a person
-    interrupted the run, and says so if the launcher itself is gone: its end counts as a SIGTERM.
+    It is an ``EndedByLauncher`` if the launcher gives a reason for its SIGTERM. Its text is the reason:
+    ``INTERRUPTED_LINE`` if a person interrupted the run. The end of the launcher itself counts as a SIGTERM.
 
     An exception that a signal raises can get lost: Python ignores it in a destructor or a callback of its
     import system, and other people's code catches it. The function that is returned raises it once more.
@@ -55,7 +56,7 @@ def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> Keybo
     if number == signal.SIGTERM and orphaned:
         return KeyboardInterrupt(_LAUNCHER_ENDED)
     reason = lifeline.reason_to_end(environ) if number == signal.SIGTERM else ""
-    return LabLost(reason) if reason else KeyboardInterrupt()
+    return EndedByLauncher(reason) if reason else KeyboardInterrupt(INTERRUPTED_LINE)
 
 
 class InterruptibleSubject:

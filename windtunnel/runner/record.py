@@ -33,7 +33,7 @@ class RunRecord:
     """What the run left in memory, for its summary; the same is in its history.
 
     ``reason``: why it is not ``completed``; ``interrupted``: a person ended it; ``launcher_tells``: the
-    launcher, which lost a part of the lab, says it to the user by itself.
+    launcher, which ended the run, says why to the user by itself.
     """
 
     run_id: str

@@ -29,7 +29,7 @@ from windtunnel.judging.remarks import ended_early
 from windtunnel.links.world_spec import WorldSpec
 from windtunnel.runner.attempts import AttemptRunner, worth_another
 from windtunnel.runner.episode_judge import EpisodeJudge
-from windtunnel.runner.interruption import LabLost
+from windtunnel.runner.interruption import EndedByLauncher
 from windtunnel.runner.manager_client import ManagerClient, RunAborted
 from windtunnel.runner.record import Recorder, RunRecord
 from windtunnel.runner.world_probe import WorldProbe
@@ -105,11 +105,10 @@ class Runner:
             record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
         except OSError as error:
             record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
-        except LabLost as lost:
-            record.reason, record.launcher_tells = str(lost), True
         except KeyboardInterrupt as end:
-            record.interrupted = not str(end)
             record.reason = str(end) or INTERRUPTED_LINE
+            record.interrupted = record.reason == INTERRUPTED_LINE
+            record.launcher_tells = isinstance(end, EndedByLauncher)
         finally:
             record.toxics_left = self._manager.release()
             self._finish()
