@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections import defaultdict
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,15 @@ def test_state_and_logs_are_empty_in_git(tracked, folder):
 def test_no_environment_cache_or_secret_is_tracked(tracked):
     bad = {".venv", "__pycache__", ".env", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
     assert [name for name in tracked if bad & set(name.parts)] == []
+
+
+@pytest.mark.slow
+def test_what_a_build_puts_here_for_a_moment_is_no_part_of_a_clone(tracked):
+    """Ruff and those who copy the clone would look for its files when they are gone."""
+    written = ["build", "dist", "windtunnel.egg-info", f"windtunnel-{version('windtunnel')}"]
+    asked = ["git", "check-ignore", *(f"{name}/setup.py" for name in written)]
+    ignored = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ignored.stdout.splitlines() == asked[2:]
 
 
 def in_the_tree():
