@@ -34,6 +34,23 @@ def append(root: Path, path: Path) -> None:
         file.write(b"line\n")
 
 
+def test_the_end_of_a_file_that_was_empty_when_it_was_looked_at_is_empty(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal that is begun just then has at its beginning what would be wrong at its end."""
+    path, fstat = logs / "state.db-journal", os.fstat
+    append(logs, path)
+
+    def look_before_it_is_begun(descriptor: int) -> os.stat_result:
+        path.write_bytes(b"")
+        found = fstat(descriptor)
+        path.write_bytes(b"the head, and much more")
+        return found
+
+    monkeypatch.setattr(os, "fstat", look_before_it_is_begun)
+    assert read_end_of_shared(logs, path, 8) == b""
+
+
 def test_a_file_and_its_folders_are_made_and_read_again(logs: Path) -> None:
     path = logs / "runs" / "run-1" / "agent-0.jsonl"
     for _ in range(2):

@@ -64,10 +64,12 @@ def read_shared(root: Path, path: Path, limit: int) -> bytes:
 
 
 def read_end_of_shared(root: Path, path: Path, limit: int) -> bytes:
-    """The last ``limit`` bytes of a file, for an error message. Raises like ``open_shared``."""
+    """The last ``limit`` bytes of a file, which may grow meanwhile. Raises like ``open_shared``."""
     with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-        return file.read(limit)
+        size = os.fstat(file.fileno()).st_size
+        start = max(0, size - limit)
+        file.seek(start)
+        return file.read(size - start)  # what has come since then is not at the end that was seen
 
 
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
