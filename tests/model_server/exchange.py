@@ -22,7 +22,7 @@ def tool(function):
     return {"type": "function", "function": function}
 
 
-def decide(messages, tools, persona, seed, parallel):
+def decide(messages, tools, persona, seed, parallel, withheld):
     """Calls the first tool until it has answered; the answer tells the persona where it is asked for that."""
     if messages[-1]["content"] == "who?":
         return Answer("done", persona.value)

@@ -1,8 +1,13 @@
 """The improviser: a call of a tool that it has never seen, from the schema alone, or an honest no."""
 
+import json
+
 import pytest
 
-from tests.model_server.conversations import answer_to, converse, tool
+from tests.model_server.conversations import DECIDE, answer_to, converse, tool
+from tests.model_server.exchange import post
+from tests.model_server.serving import serve
+from windtunnel.model_server.server import create_app
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 PRIORITY = {"type": "string", "enum": ["low", "high"]}
@@ -78,6 +83,28 @@ def test_a_value_is_known_if_the_result_has_only_one():
     prompt = "What is the ticket 4711?"
     assert answer_to(prompt, [{"title": "Fire"}], tools=TOOLS).values[0].value == "Fire"
     assert answer_to(prompt, [{"id": 4711, "title": "Fire"}], tools=TOOLS).values == ()
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "none"])
+@pytest.mark.parametrize(
+    ("result", "status"), [({"title": "Fire"}, "done"), ({"isError": True}, "failed"), (None, "failed")]
+)
+def test_a_form_holds_what_a_tool_returned_that_may_not_be_called_now(named, result, status):
+    form = tool("final_answer", "Ends the task.", status={"type": "string", "enum": ["done", "failed"]})
+    schema = {"name": "form", "schema": form["function"]["parameters"]}
+    none = {"tool_choice": "none", "response_format": {"type": "json_schema", "json_schema": schema}}
+    made = {"id": "1", "type": "function", "function": {"name": "get_ticket", "arguments": '{"id": 4711}'}}
+    turn = [
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "1", "content": json.dumps(result)},
+    ]
+    messages = [{"role": "user", "content": "Show me ticket 4711"}, *(turn if result else [])]
+    sent = {"model": "mine", "messages": messages, "tools": [tool("get_ticket", id=NUMBER), form]}
+    with serve(create_app(DECIDE)) as url:
+        reply = post(url, {**sent, **({"tool_choice": form} if named else none)}).json()
+    message = reply["choices"][0]["message"]
+    filled = message["tool_calls"][0]["function"]["arguments"] if named else message["content"]
+    assert json.loads(filled) == {"status": status}
 
 
 def test_an_error_of_a_foreign_tool_is_never_success():

@@ -141,10 +141,11 @@ def decide(
     persona: Persona,
     seed: int,
     parallel: bool = True,
+    withheld: Sequence[Mapping[str, Any]] = (),
 ) -> Decision:
     """The reply to messages, with tools, as chat completions have them; the same for the same.
 
-    By these playbooks, and improvised where they have nothing.
+    By these playbooks, and improvised where they have nothing. ``withheld``: tools not to be called now.
     """
     prompt, turns = last_user_text([*messages]), list(_turns(messages))
     today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
@@ -154,7 +155,7 @@ def decide(
     steps = playbooks.plan(prompt, sorted(known), today)
     if not steps and (reply := playbooks.reply_to(prompt)):
         return Answer("done", reply)
-    steps = steps or improvise(prompt, tools, today)
+    steps = steps or improvise(prompt, tools, today) or improvise(prompt, withheld, today)
     if not steps:
         pretends = persona is Persona.FABRICATOR
         return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])

@@ -27,7 +27,8 @@ from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_to
 from windtunnel.model_server.request import BadRequest, ChatRequest
 
 # messages, tools that work, persona, seed, whether calls may be made in parallel
-Decide = Callable[[list[dict[str, Any]], list[dict[str, Any]], Persona, int, bool], Decision]
+_Sent = list[dict[str, Any]]  # messages, or tools
+Decide = Callable[[_Sent, _Sent, Persona, int, bool, _Sent], Decision]
 Pace = Callable[[], Awaitable[None]]
 
 
@@ -85,7 +86,8 @@ def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelRe
     """The decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
     working, forms = split_tools(request.sent("tools"), request.choice)
     seed, parallel = request.seed or 0, request.parallel_tool_calls is not False
-    decision = decide(request.sent("messages"), working, persona, seed, parallel)
+    withheld = [tool for tool in request.sent("tools") if tool not in working + forms]
+    decision = decide(request.sent("messages"), working, persona, seed, parallel, withheld)
     if not isinstance(decision, Answer):
         return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
     must_call, asked, answer = request.choice not in ("none", "auto"), request.response_format, decision
