@@ -26,8 +26,8 @@ from windtunnel.model_server.decide import MODELS, Persona, persona_of
 from windtunnel.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure
 from windtunnel.model_server.request import BadRequest, ChatRequest
 
-# messages, tools that work, persona, seed, whether calls may be made in parallel
 _Sent = list[dict[str, Any]]  # messages, or tools
+# messages, tools that work, persona, seed, whether calls may be parallel, tools not to be called now
 Decide = Callable[[_Sent, _Sent, Persona, int, bool, _Sent], Decision]
 Pace = Callable[[], Awaitable[None]]
 
