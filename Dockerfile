@@ -13,7 +13,7 @@ COPY agent /app/agent
 COPY experiments /app/experiments
 COPY flask_tools /app/flask_tools
 COPY proxy_manager /app/proxy_manager
-COPY windtunnel /app/windtunnel
+COPY wirefault /app/wirefault
 COPY charts.py /app/
 # nothing can be compiled at run time, where all is read-only
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app && mkdir /app/state /app/logs

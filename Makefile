@@ -16,7 +16,7 @@ help:            ## list the targets
 setup: $(VENV)/.ready  ## prepare .venv from the locked versions
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Windtunnel needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Wirefault needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
 	@echo "setting up $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
 	@# the lock names all there is: a resolver would ask for the newest package[extra] beside it, which has no hash
@@ -27,7 +27,7 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@touch $@
 
 run: setup       ## the lab on its defaults: no key, no Docker
-	@$(BIN)/windtunnel demo $(ARGS)
+	@$(BIN)/wirefault demo $(ARGS)
 
 lint: setup      ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -48,17 +48,17 @@ bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
 
 docs: setup      ## renew the generated pages
-	@$(BIN)/python -m windtunnel.cli.reference
+	@$(BIN)/python -m wirefault.cli.reference
 
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
-	@WINDTUNNEL_REQUIRE=frameworks,every-preset $(PYTEST) --processes 2 tests/frameworks $(ARGS)
+	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) --processes 2 tests/frameworks $(ARGS)
 
 ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"
-	@WINDTUNNEL_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
+	@WIREFAULT_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
 
 findings: setup  ## the same agents under one fault each, and docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)
@@ -69,7 +69,7 @@ dist: setup      ## the source distribution, and the wheel made from that
 	@ls dist/*
 
 release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown
-	@WINDTUNNEL_DIST=dist WINDTUNNEL_REQUIRE=wheel,index $(BIN)/python -m pytest tests/package $(ARGS)
+	@WIREFAULT_DIST=dist WIREFAULT_REQUIRE=wheel,index $(BIN)/python -m pytest tests/package $(ARGS)
 
 lock:            ## renew the lock files (needs uv); what is tested is what is locked to be run
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra dev pyproject.toml -o requirements-dev.lock

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windtunnel.core.exit_codes import LAB_FAILED, USAGE
-from windtunnel.core.interrupts import end_at_interrupt
+from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault.core.interrupts import end_at_interrupt
 
 if __name__ == "__main__":
     end_at_interrupt()  # before the imports, which take a while
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from windtunnel.cli.lab_extra import require_lab
+from wirefault.cli.lab_extra import require_lab
 
 
 @click.command()
@@ -34,8 +34,8 @@ from windtunnel.cli.lab_extra import require_lab
 def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
     require_lab()
-    from windtunnel.history.logs import strip_control
-    from windtunnel.report.charts import ChartsError, pick, write_charts
+    from wirefault.history.logs import strip_control
+    from wirefault.report.charts import ChartsError, pick, write_charts
 
     try:
         selection = pick(

@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # a build has it nowhere else
 
-from windtunnel.core.lab_files import CARRIED, LAB_FILES  # noqa: E402
+from wirefault.core.lab_files import CARRIED, LAB_FILES  # noqa: E402
 
 
 def carried_files() -> list[str]:
@@ -33,7 +33,7 @@ class BuildWithLab(build_py):
     def _targets(self) -> dict[str, str]:
         if self.editable_mode:
             return {}
-        return {file: str(Path(self.build_lib, "windtunnel", CARRIED, file)) for file in carried_files()}
+        return {file: str(Path(self.build_lib, "wirefault", CARRIED, file)) for file in carried_files()}
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         return [*super().get_outputs(include_bytecode), *self._targets().values()]

@@ -6,7 +6,7 @@ set -euo pipefail
 
 SUITE=trixie
 KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/windtunnel-ci
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/wirefault-ci
 folder=${1:?usage: compose.sh FOLDER}
 here=$(dirname "$0")
 work=$(mktemp -d)

@@ -3,7 +3,7 @@
 # An image that exists is kept.   images.sh python | images.sh toxiproxy SERVER
 set -euo pipefail
 
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/windtunnel-ci
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/wirefault-ci
 CERTIFICATES=/etc/ssl/certs/ca-certificates.crt
 wanted=${1:?usage: images.sh python | images.sh toxiproxy SERVER} server=${2:-}
 here=$(dirname "$0")

@@ -1,10 +1,10 @@
-"""``python -m agent``: hands over to ``windtunnel run``, which sends the prompts to this agent."""
+"""``python -m agent``: hands over to ``wirefault run``, which sends the prompts to this agent."""
 
 import sys
 
-from windtunnel.core.interrupts import end_at_interrupt, hand_over
+from wirefault.core.interrupts import end_at_interrupt, hand_over
 
 if __name__ == "__main__":
     end_at_interrupt(of_background_job=True)
-    command = [sys.executable, "-m", "windtunnel", "run", *sys.argv[1:]]
+    command = [sys.executable, "-m", "wirefault", "run", *sys.argv[1:]]
     hand_over(command)  # one process: signals and open files stay

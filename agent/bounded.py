@@ -18,7 +18,7 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
 # Of the exchange that this thread is in, by time.perf_counter: a connection that is kept open serves several.
-_DEADLINE: ContextVar[float] = ContextVar("windtunnel_deadline")
+_DEADLINE: ContextVar[float] = ContextVar("wirefault_deadline")
 
 
 class _Socket(socket.socket):

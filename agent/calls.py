@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from agent.bounded import Connections
 from agent.errors import SideEffect
 from agent.tools import BY_NAME, AgentTool, ToolRequest
-from windtunnel.core.digest import identifier
-from windtunnel.core.identity import Identity
-from windtunnel.subjects.subject import AttemptContext
+from wirefault.core.digest import identifier
+from wirefault.core.identity import Identity
+from wirefault.subjects.subject import AttemptContext
 
 
 @dataclass
@@ -99,8 +99,8 @@ class Call:
         return replace(self.attempt.context.identity, call=self.ordinal, try_=self.tries)
 
 
-CURRENT_ATTEMPT: ContextVar[AttemptInProgress] = ContextVar("windtunnel_attempt")
-CURRENT_CALL: ContextVar[Call] = ContextVar("windtunnel_call")
+CURRENT_ATTEMPT: ContextVar[AttemptInProgress] = ContextVar("wirefault_attempt")
+CURRENT_CALL: ContextVar[Call] = ContextVar("wirefault_call")
 
 
 def identify(

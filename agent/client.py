@@ -25,9 +25,9 @@ from agent.errors import (
     TimedOut,
     ToolFailure,
 )
-from windtunnel.core.digest import body_digest
-from windtunnel.core.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
-from windtunnel.history.events import ToolTry
+from wirefault.core.digest import body_digest
+from wirefault.core.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from wirefault.history.events import ToolTry
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 Route = Literal["proxy", "direct"]

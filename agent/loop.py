@@ -21,9 +21,9 @@ from agent.errors import LimitReached
 from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
 from agent.refusals import Refusals
 from agent.tools import TOOLS, AgentTool
-from windtunnel.history import events
-from windtunnel.subjects.crash import crash_of
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history import events
+from wirefault.subjects.crash import crash_of
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 TODAY = "2026-03-02"
 SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).

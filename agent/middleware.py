@@ -18,7 +18,7 @@ from langgraph.types import Command
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify
 from agent.client import try_call
 from agent.errors import LimitReached, ToolFailure
-from windtunnel.history.events import ToolCalled
+from wirefault.history.events import ToolCalled
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]

@@ -15,10 +15,10 @@ from langchain_groq import ChatGroq
 from pydantic import PrivateAttr, SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
-from windtunnel.core.digest import body_digest, body_hash
-from windtunnel.history.events import ModelCall
-from windtunnel.links.topology import Topology
-from windtunnel.settings.settings import Settings
+from wirefault.core.digest import body_digest, body_hash
+from wirefault.history.events import ModelCall
+from wirefault.links.topology import Topology
+from wirefault.settings.settings import Settings
 
 _MAX_REPLY_BYTES = 16 * 1024 * 1024
 _TOO_LARGE = "the reply is larger than 16 MiB"

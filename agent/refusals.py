@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from agent.calls import CURRENT_ATTEMPT
 from agent.middleware import REPORT
 from agent.tools import BY_NAME
-from windtunnel.history.events import RefusedBecause, ToolCallRefused
+from wirefault.history.events import RefusedBecause, ToolCallRefused
 
 # in characters: a model may ask for anything
 NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500

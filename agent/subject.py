@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
-from windtunnel.history.events import SELF_TEST
-from windtunnel.settings.configuration import Configuration, redactor
-from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.subjects.subject import Subject
+from wirefault.history.events import SELF_TEST
+from wirefault.settings.configuration import Configuration, redactor
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.subjects.subject import Subject
 
 _NO_KEY = "none"  # the client insists on one
 

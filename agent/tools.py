@@ -9,8 +9,8 @@ from typing import Any, Literal
 import requests
 from pydantic import BaseModel, ConfigDict, Field
 
-from windtunnel.core.fingerprint import fingerprint
-from windtunnel.links.lab import lab_links
+from wirefault.core.fingerprint import fingerprint
+from wirefault.links.lab import lab_links
 
 
 class _Arguments(BaseModel):

@@ -20,7 +20,7 @@ from bench import (
     tls,
     toxiproxy,
 )
-from windtunnel.lab.toxiproxy import Choice
+from wirefault.lab.toxiproxy import Choice
 
 
 def main() -> None:

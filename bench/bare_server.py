@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 import uvloop
 
 from bench import ways
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.gateway.intercept.authority import Authority
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.gateway.intercept.authority import Authority
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from bench import ways
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 _HOST = "bench.example"
 _REQUESTS = 500  # of one client that differ from each other

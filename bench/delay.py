@@ -18,11 +18,11 @@ from typing import Any
 
 from bench import ways
 from bench.load import load_average
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
-from windtunnel.stats.intervals import percentile
+from wirefault.core.sockets import Address
+from wirefault.history.events import Exchange
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
+from wirefault.stats.intervals import percentile
 
 DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 

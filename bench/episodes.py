@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import in_folder
-from windtunnel.experiments.arms import dump_prompts
-from windtunnel.judging.prompts import Prompt
-from windtunnel.lab.demo import Airspace
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.process import ProcessLog, interruptible
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.settings import Settings
+from wirefault.experiments.arms import dump_prompts
+from wirefault.judging.prompts import Prompt
+from wirefault.lab.demo import Airspace
+from wirefault.lab.launcher import Lab
+from wirefault.lab.process import ProcessLog, interruptible
+from wirefault.lab.toxiproxy import Choice
+from wirefault.runner.run import new_run_id
+from wirefault.settings.settings import Settings
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CITIES = ("Paris", "London", "Rome", "Tokyo", "Cairo")

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench import ways
 from bench.load import generator, load, load_average
-from windtunnel.core.sockets import Address
-from windtunnel.links.lab import lab_links
+from wirefault.core.sockets import Address
+from wirefault.links.lab import lab_links
 
 ARMED = 200
 _MESSAGE = (

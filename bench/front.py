@@ -24,12 +24,12 @@ import uvloop
 from bench import ways
 from bench.connecting import Visit, visit
 from bench.load import load_average
-from windtunnel.core.sockets import Address
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.links.wiring import build_wiring
-from windtunnel.settings.configuration import load_configuration
+from wirefault.core.sockets import Address
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.spec_file import SpecFile
+from wirefault.links.wiring import build_wiring
+from wirefault.settings.configuration import load_configuration
 
 _HOST = "bench.test"
 _SECONDS = 1.0

@@ -21,7 +21,7 @@ from scipy.stats import t as student_t
 
 from bench import ways
 from bench.load import Load, generator, load, load_average
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 _CROWD = 32
 WARM_UP = 20_000

@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.lab import lab_links
-from windtunnel.runner.manager_client import ManagerClient
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.settings.settings import Settings
-from windtunnel.state.state import State
-from windtunnel.stats.intervals import percentile
-from windtunnel.toxiproxy.planned import plan_toxics
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.lab import lab_links
+from wirefault.runner.manager_client import ManagerClient
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import Settings
+from wirefault.state.state import State
+from wirefault.stats.intervals import percentile
+from wirefault.toxiproxy.planned import plan_toxics
 
 ATTEMPTS = 600
 STARTS = 5
@@ -77,7 +77,7 @@ def sample_run_s(folder: Path, prompts: int = 24) -> dict[str, Any]:
     file.parent.mkdir(parents=True, exist_ok=True)
     samples = json.loads(Path("agent/prompts.json").read_text(encoding="utf-8"))[:prompts]
     file.write_text(json.dumps(samples), encoding="utf-8")
-    command = [sys.executable, "-m", "windtunnel", "demo", "--json", "--no-charts", "--toxic-prob", "0"]
+    command = [sys.executable, "-m", "wirefault", "demo", "--json", "--no-charts", "--toxic-prob", "0"]
     command += ["--error-prob", "0", "--seed", "1", "--out", str(folder), "--prompts", str(file)]
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=True)

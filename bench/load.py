@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 _SCRIPT = """

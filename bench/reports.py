@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from windtunnel.experiments.arm_facts import put_together
-from windtunnel.experiments.facts_file import read_facts
-from windtunnel.experiments.measures import measures_of
+from wirefault.experiments.arm_facts import put_together
+from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments.measures import measures_of
 
 
 def measure_reports(logs: Path, episodes: int = 10_000) -> dict[str, Any]:

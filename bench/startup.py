@@ -12,20 +12,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from windtunnel.history.events import RunFinished, RunSealed, RunStarted
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.settings.settings import Settings
+from wirefault.history.events import RunFinished, RunSealed, RunStarted
+from wirefault.history.writer import Writer, history_file
+from wirefault.settings.settings import Settings
 
 _RUN = "20260101-000000-bench"
-_WINDTUNNEL = (sys.executable, "-m", "windtunnel")
+_WIREFAULT = (sys.executable, "-m", "wirefault")
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "python -c pass": (sys.executable, "-c", "pass"),
     "import click": (sys.executable, "-c", "import click"),
-    "--help": (*_WINDTUNNEL, "--help"),
-    "faults list": (*_WINDTUNNEL, "faults", "list"),
-    "faults show heavy": (*_WINDTUNNEL, "faults", "show", "heavy"),
-    "judge latest": (*_WINDTUNNEL, "judge", "latest"),
-    "toxiproxy": (*_WINDTUNNEL, "toxiproxy", "--port", "0"),
+    "--help": (*_WIREFAULT, "--help"),
+    "faults list": (*_WIREFAULT, "faults", "list"),
+    "faults show heavy": (*_WIREFAULT, "faults", "show", "heavy"),
+    "judge latest": (*_WIREFAULT, "judge", "latest"),
+    "toxiproxy": (*_WIREFAULT, "toxiproxy", "--port", "0"),
 }
 TARGET_MS = 400
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bench.lab import in_folder
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.process import Fork, cannot_fork
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import Configuration
+from wirefault.lab.launcher import Lab
+from wirefault.lab.process import Fork, cannot_fork
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import Configuration
 
 
 def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, dict[str, float]]:
@@ -27,7 +27,7 @@ def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, 
     """
     ways: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "forked": nullcontext,
-        "anew": lambda: patch("windtunnel.lab.launcher.forking", _never_forking),
+        "anew": lambda: patch("wirefault.lab.launcher.forking", _never_forking),
     }
     best: dict[str, dict[str, float]] = {}
     for _ in range(rounds):

@@ -17,8 +17,8 @@ from bench import ways
 from bench.bare_server import bare_server
 from bench.connecting import Visit, Visits, visit
 from bench.load import load, load_average
-from windtunnel.core.sockets import Address
-from windtunnel.gateway.intercept.authority import Authority
+from wirefault.core.sockets import Address
+from wirefault.gateway.intercept.authority import Authority
 
 _CLIENTS = 2
 _CERTIFICATES = 200

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.lab import lab_links
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
-from windtunnel.links.topology import TOPOLOGY_VARIABLE, default_topology
-from windtunnel.runner.run import with_bodies_decided
-from windtunnel.settings.sources import Source, merge_sources
-from windtunnel.state.state import State
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.links.lab import lab_links
+from wirefault.links.link import Link
+from wirefault.links.links import Links
+from wirefault.links.topology import TOPOLOGY_VARIABLE, default_topology
+from wirefault.runner.run import with_bodies_decided
+from wirefault.settings.sources import Source, merge_sources
+from wirefault.state.state import State
 
 FREE = Address(LOOPBACK, 0)
 BODY = json.dumps({"results": [{"position": n, "title": "t" * 40} for n in range(6)]}).encode()[:490]
@@ -79,7 +79,7 @@ def real_toxiproxy() -> str | None:
 def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
     """A server with one proxy, ``bench``: the embedded one without a program."""
     api, proxy = free_address(), free_address()
-    program = [binary] if binary else [sys.executable, "-m", "windtunnel.toxiproxy.embedded"]
+    program = [binary] if binary else [sys.executable, "-m", "wirefault.toxiproxy.embedded"]
     with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
         until_open(api)
         body = {"name": "bench", "listen": str(proxy), "upstream": str(behind), "enabled": True}
@@ -118,7 +118,7 @@ def gateway(
         "STATE_DB": str(folder / "state.db"),
         "LOGS_DIR": str(folder / "logs"),
     }
-    with child([sys.executable, "-m", "windtunnel.gateway"], environ) as process:
+    with child([sys.executable, "-m", "wirefault.gateway"], environ) as process:
         until_open(topology.control)
         if attempt:
             _begin(folder / "state.db", topology.control, settings)
@@ -141,7 +141,7 @@ def mitmproxy(behind: Address) -> Iterator[Address]:
     Raises ``OSError`` or ``subprocess.SubprocessError`` if it cannot be installed.
     """
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = caches / "windtunnel" / f"{MITMPROXY}-py{sys.version_info.major}.{sys.version_info.minor}"
+    folder = caches / "wirefault" / f"{MITMPROXY}-py{sys.version_info.major}.{sys.version_info.minor}"
     ready, program = folder / "ready", folder / "bin" / "mitmdump"
     if not ready.exists():
         install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", MITMPROXY]

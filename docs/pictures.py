@@ -12,12 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from windtunnel.history.reader import read_run
-from windtunnel.judging.summary import summarise
-from windtunnel.report.charts import pick, write_charts
-from windtunnel.report.console import episode_line, print_summary
-from windtunnel.report.reproduce import command
-from windtunnel.settings.settings import Settings
+from wirefault.history.reader import read_run
+from wirefault.judging.summary import summarise
+from wirefault.report.charts import pick, write_charts
+from wirefault.report.console import episode_line, print_summary
+from wirefault.report.reproduce import command
+from wirefault.settings.settings import Settings
 
 HERE = Path(__file__).parent / "pictures"
 WIDTH = 110
@@ -31,7 +31,7 @@ def console_svg(logs: Path, run: str) -> str:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), WIDTH))
     print_summary(console, summary, command(Settings(**summary.settings)))
-    return console.export_svg(title="windtunnel")
+    return console.export_svg(title="wirefault")
 
 
 def main() -> None:

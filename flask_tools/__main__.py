@@ -14,10 +14,10 @@ from flask import Flask
 
 from flask_tools.app import create_service
 from flask_tools.serve import Servers
-from windtunnel.core import lifeline
-from windtunnel.core.sockets import listen
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import Topology, topology_from
+from wirefault.core import lifeline
+from wirefault.core.sockets import listen
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import Topology, topology_from
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
 

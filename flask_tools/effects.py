@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from flask_tools.inputs import MAX_WORLD_LENGTH, query, required_text, world_of_request
 from flask_tools.store import Service
-from windtunnel.core.worlds import read_effects
+from wirefault.core.worlds import read_effects
 
 
 def blueprint(service: Service) -> Blueprint:

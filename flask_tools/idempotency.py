@@ -16,7 +16,7 @@ from flask import Request, Response, jsonify
 from flask_tools.errors import ToolError
 from flask_tools.inputs import header_text, printable_ascii, world_of_request
 from flask_tools.store import Service, Transaction
-from windtunnel.core.worlds import IDEMPOTENCY_HEADER
+from wirefault.core.worlds import IDEMPOTENCY_HEADER
 
 # what clients call the key where they send it in the body
 REQUEST_ID = "request_id"

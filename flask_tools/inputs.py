@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from flask import Request
 
 from flask_tools.errors import ToolError, bad_value
-from windtunnel.core.worlds import DEFAULT_WORLD, WORLD_HEADER
+from wirefault.core.worlds import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_PARAMETERS = 20
 MAX_WORLD_LENGTH = 200

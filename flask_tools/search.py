@@ -63,7 +63,7 @@ def _results_page(corpus: Sequence[CorpusPage], phrase: str) -> dict[str, Any]:
             "id": hashlib.blake2b(phrase.encode(), digest_size=8).hexdigest(),
             "status": "Success",
         },
-        "search_parameters": {"engine": "windtunnel", "q": phrase},
+        "search_parameters": {"engine": "wirefault", "q": phrase},
         "organic_results": [
             {
                 "position": position,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.core.sqlite import connect
-from windtunnel.core.worlds import EFFECTS_SCHEMA
-from windtunnel.links.link import Link
+from wirefault.core.sqlite import connect
+from wirefault.core.worlds import EFFECTS_SCHEMA
+from wirefault.links.link import Link
 
 _IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (

@@ -1,6 +1,6 @@
 """The translator: an offline phrasebook, or one of the online backends, never a silent switch between them.
 
-The backend of a request is named by its ``Windtunnel-Translator`` header (which the gateway sets for the
+The backend of a request is named by its ``Wirefault-Translator`` header (which the gateway sets for the
 whole run), else by ``TRANSLATOR_BACKEND``. ``auto`` means ``offline`` here: whoever starts a run may ask
 ``GET /backends/probe`` which backend works, and name that one from then on.
 """
@@ -18,7 +18,7 @@ from flask_tools.inputs import json_object, query, required_text
 from flask_tools.languages import language_code
 from flask_tools.phrasebook import load_phrasebook
 from flask_tools.store import Service
-from windtunnel.core.worlds import TRANSLATOR_HEADER
+from wirefault.core.worlds import TRANSLATOR_HEADER
 
 _MAX_TEXT_LENGTH = 2000
 _MAX_LANGUAGE_LENGTH = 40

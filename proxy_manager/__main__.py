@@ -21,14 +21,14 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
-from windtunnel.core import lab_record, lifeline
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
-from windtunnel.core.sockets import listen
-from windtunnel.links.topology import Topology, topology_from
-from windtunnel.state import api_token
-from windtunnel.state.state import State, check_version
-from windtunnel.toxiproxy.answers import ToxiproxyError
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core import lab_record, lifeline
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.sockets import listen
+from wirefault.links.topology import Topology, topology_from
+from wirefault.state import api_token
+from wirefault.state.state import State, check_version
+from wirefault.toxiproxy.answers import ToxiproxyError
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 
 def main() -> int:

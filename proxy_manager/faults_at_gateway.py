@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proxy_manager import log
 from proxy_manager.gateway_control import FaultsRefused, GatewayControl
-from windtunnel.state.configurations import ConfigurationRow, Configurations
-from windtunnel.state.state import AttemptRow, RunRow
+from wirefault.state.configurations import ConfigurationRow, Configurations
+from wirefault.state.state import AttemptRow, RunRow
 
 
 class FaultsAtGateway:

@@ -8,9 +8,9 @@ from typing import Any
 
 import requests
 
-from windtunnel.core.sockets import Address
-from windtunnel.links.link import Link
-from windtunnel.state.state import AttemptRow
+from wirefault.core.sockets import Address
+from wirefault.links.link import Link
+from wirefault.state.state import AttemptRow
 
 _TIMEOUT_S = 2.0
 

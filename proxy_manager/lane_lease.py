@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from proxy_manager import log
 from proxy_manager.lease_age import LeaseAge
-from windtunnel.state.run_lock import RunLock
-from windtunnel.state.state import HUNG_AFTER, STALE_AFTER, RunRow, State
+from wirefault.state.run_lock import RunLock
+from wirefault.state.state import HUNG_AFTER, STALE_AFTER, RunRow, State
 
 
 class LaneLease:

@@ -9,7 +9,7 @@ from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.outages import Outages
 from proxy_manager.proxies import LaneProxies
-from windtunnel.state.state import State
+from wirefault.state.state import State
 
 
 @dataclass(frozen=True)

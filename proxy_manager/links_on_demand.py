@@ -8,17 +8,17 @@ from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.lane_parts import LaneParts
 from proxy_manager.outages import calls_with_changes, standing_at_start
-from windtunnel.core.sockets import Address
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.history.events import LinkOpened
-from windtunnel.links.link import Link
-from windtunnel.settings.settings import load_frozen
-from windtunnel.settings.toxic_plan import plan_attempt
-from windtunnel.state.configurations import ConfigurationRow
-from windtunnel.state.found_links import FoundLink
-from windtunnel.state.state import AttemptRow, RunRow
-from windtunnel.toxiproxy.answers import ToxiproxyError
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.sockets import Address
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.history.events import LinkOpened
+from wirefault.links.link import Link
+from wirefault.settings.settings import load_frozen
+from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.found_links import FoundLink
+from wirefault.state.state import AttemptRow, RunRow
+from wirefault.toxiproxy.answers import ToxiproxyError
+from wirefault.toxiproxy.planned import PlannedToxic
 
 
 class LinksOnDemand:

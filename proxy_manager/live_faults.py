@@ -14,15 +14,15 @@ from flask.typing import ResponseReturnValue
 from proxy_manager.access import ChangeRefused, check_access
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError, build_set
-from windtunnel.faults.sets.presets import preset
-from windtunnel.history.reader import HistoryError
-from windtunnel.links.links import Links
-from windtunnel.links.topology import Topology
-from windtunnel.state.configurations import ConfigurationRow
-from windtunnel.state.state import State
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.chaos_level import scaled
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
+from wirefault.faults.sets.presets import preset
+from wirefault.history.reader import HistoryError
+from wirefault.links.links import Links
+from wirefault.links.topology import Topology
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.state import State
 
 # The loop takes its step at once; it needs this long only when something is wrong.
 _BOUND_S = 5.0

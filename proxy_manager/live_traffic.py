@@ -12,15 +12,15 @@ from typing import Any
 
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.lane_parts import LaneParts
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
-from windtunnel.history.reader import LIVE, read_file
-from windtunnel.history.writer import history_file
-from windtunnel.links.links import Links
-from windtunnel.settings.settings import Settings
-from windtunnel.state.configurations import ConfigurationRow
-from windtunnel.state.state import AttemptRow, RunRow
-from windtunnel.toxiproxy.planned import plan_toxics
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
+from wirefault.history.reader import LIVE, read_file
+from wirefault.history.writer import history_file
+from wirefault.links.links import Links
+from wirefault.settings.settings import Settings
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.state import AttemptRow, RunRow
+from wirefault.toxiproxy.planned import plan_toxics
 
 _EPISODE, _ATTEMPT = "live", 1
 _SUBJECT = "whoever calls, outside any run"

@@ -14,10 +14,10 @@ from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from windtunnel.core.interrupts import SignalFlag
-from windtunnel.core.sockets import Address
-from windtunnel.state.state import HEARTBEAT_EVERY, State
-from windtunnel.toxiproxy.answers import ToxiproxyError
+from wirefault.core.interrupts import SignalFlag
+from wirefault.core.sockets import Address
+from wirefault.state.state import HEARTBEAT_EVERY, State
+from wirefault.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02

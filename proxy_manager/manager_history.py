@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from proxy_manager.outages import ToxicsStep
-from windtunnel.history.events import Event, ToxicsAction, ToxicsChanged
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.state.state import AttemptRow
+from wirefault.history.events import Event, ToxicsAction, ToxicsChanged
+from wirefault.history.writer import Writer, history_file
+from wirefault.state.state import AttemptRow
 
 
 class ManagerHistory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.planned import PlannedToxic
 
 
 class ToxicsStep(NamedTuple):

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from windtunnel.core.sockets import Address
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
-from windtunnel.links.topology import Topology
-from windtunnel.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
-from windtunnel.toxiproxy.client import ToxiproxyClient
-from windtunnel.toxiproxy.planned import PlannedToxic
-from windtunnel.toxiproxy.toxics import DOWN
+from wirefault.core.sockets import Address
+from wirefault.links.link import Link
+from wirefault.links.links import Links
+from wirefault.links.topology import Topology
+from wirefault.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
+from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.toxics import DOWN
 
 
 class NotAsPlanned(ToxiproxyError):

@@ -21,9 +21,9 @@ from proxy_manager.manager_history import ManagerHistory
 from proxy_manager.manager_status import ManagerStatus
 from proxy_manager.outages import Outages, calls_with_changes, standing_at_start
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
-from windtunnel.settings.settings import load_frozen
-from windtunnel.state.state import AttemptRow, RunRow, State
-from windtunnel.toxiproxy.answers import ToxiproxyError
+from wirefault.settings.settings import load_frozen
+from wirefault.state.state import AttemptRow, RunRow, State
+from wirefault.toxiproxy.answers import ToxiproxyError
 
 
 class Reconciler:

@@ -1,4 +1,4 @@
-"""``windtunnel`` called in this process, as a user calls it; one of its own would import all of it anew.
+"""``wirefault`` called in this process, as a user calls it; one of its own would import all of it anew.
 
 For commands whose own process is not what a test is about. What they start, labs and runs, are processes.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from tests.shared_imports import shared_imports
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 
-def windtunnel(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
+def wirefault(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
     """Its exit code and what it and the processes that it starts print, called in that folder."""
     with tempfile.TemporaryDirectory() as kept, ExitStack() as around:
         told, complained = Path(kept, "stdout"), Path(kept, "stderr")
@@ -32,7 +32,7 @@ def windtunnel(folder: Path, environ: Mapping[str, str], *words: str) -> Complet
 
 def _exit_code(words: tuple[str, ...]) -> int:
     try:
-        main(words, prog_name="windtunnel")
+        main(words, prog_name="wirefault")
     except SystemExit as end:
         assert end.code is None or isinstance(end.code, int)
         return end.code or 0

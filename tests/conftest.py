@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Notes the processes that are started, and keeps what launchers record out of the user's own folder."""
     config.pluginmanager.register(SideBySide(config.getoption("processes"), group_of))
-    private = tempfile.TemporaryDirectory(prefix="windtunnel-tests-")
+    private = tempfile.TemporaryDirectory(prefix="wirefault-tests-")
     os.environ["XDG_STATE_HOME"] = private.name
     config.add_cleanup(private.cleanup)
     started = config.stash[_started] = []

@@ -1,6 +1,6 @@
-"""``windtunnel`` in a process that was forked with all imports: the program of ``tests/launching.py``.
+"""``wirefault`` in a process that was forked with all imports: the program of ``tests/launching.py``.
 
-Its first argument is the folder where it is to run, the others are those of ``windtunnel``.
+Its first argument is the folder where it is to run, the others are those of ``wirefault``.
 Where it would start a fork server, which imports all that the lab's programs need, it forks one.
 """
 
@@ -17,15 +17,15 @@ from itertools import pairwise
 from typing import Any, NoReturn
 from unittest.mock import patch
 
-from windtunnel.cli import demo as _demo
-from windtunnel.cli import exec as _exec
-from windtunnel.cli import fly as _fly
-from windtunnel.cli import resume as _resume
-from windtunnel.cli.main import main as run_command_line
-from windtunnel.core.interrupts import end_at_interrupt, end_quickly
-from windtunnel.experiments import local_engine
-from windtunnel.lab import demo, fork_server, forking
-from windtunnel.lab.process import Process, ProcessLog, program_of
+from wirefault.cli import demo as _demo
+from wirefault.cli import exec as _exec
+from wirefault.cli import fly as _fly
+from wirefault.cli import resume as _resume
+from wirefault.cli.main import main as run_command_line
+from wirefault.core.interrupts import end_at_interrupt, end_quickly
+from wirefault.experiments import local_engine
+from wirefault.lab import demo, fork_server, forking
+from wirefault.lab.process import Process, ProcessLog, program_of
 
 COMMANDS = (_demo, _exec, _fly, _resume)  # imported to be there when they are called
 
@@ -38,13 +38,13 @@ def main() -> None:
             patch.object(forking, "start", _start_by_fork),
             patch.object(local_engine, "in_own_lab", _in_own_lab),
         ):
-            run_command_line(prog_name="windtunnel")
+            run_command_line(prog_name="wirefault")
     finally:
         end_quickly()
 
 
 def _in_own_lab(*arguments: Any, **more: Any) -> int:
-    """As ``windtunnel.lab.demo.in_own_lab``; a single run is forked too, as several are."""
+    """As ``wirefault.lab.demo.in_own_lab``; a single run is forked too, as several are."""
     return demo.in_own_lab(*arguments, **{**more, "many_runs": True})
 
 
@@ -55,7 +55,7 @@ def _start_by_fork(
     descriptors: Sequence[int],
     log: ProcessLog | None,
 ) -> Process:
-    """As ``windtunnel.lab.process.start``."""
+    """As ``wirefault.lab.process.start``."""
     assert threading.active_count() == 1  # another one's locks would be held for ever in what is forked
     output = log.open() if log else None
     pid = os.fork()

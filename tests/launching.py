@@ -1,7 +1,7 @@
-"""``windtunnel`` as a process that a test may kill, forked with all that it and its lab's programs import.
+"""``wirefault`` as a process that a test may kill, forked with all that it and its lab's programs import.
 
 Its own imports, its fork servers' and LangChain's are three seconds of a processor for each flight otherwise.
-CI takes these seconds: where ``WINDTUNNEL_REQUIRE`` names ``processes``, it is started as a person starts it.
+CI takes these seconds: where ``WIREFAULT_REQUIRE`` names ``processes``, it is started as a person starts it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.shared_imports import fork
 from tests.support import RUN_PATIENCE_S, required
-from windtunnel.lab.process import Child, python
+from wirefault.lab.process import Child, python
 
 PROGRAM = "tests.launched"
 
@@ -33,7 +33,7 @@ class Launched:
             fresh = command or required("processes")
             forked = None if fresh else fork(program, environ, (), output.file)
             self._child: Child = forked or subprocess.Popen(
-                command or [sys.executable, "-m", "windtunnel", *words],
+                command or [sys.executable, "-m", "wirefault", *words],
                 cwd=folder,
                 env=environ,
                 stdout=output,

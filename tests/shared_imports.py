@@ -1,7 +1,7 @@
 """A fork server for all labs that this process starts, and one for all runs: each would import the same anew.
 
 Two seconds of a processor for each flight otherwise, most of it LangChain. The programs are the same, and so
-is what forks them; only that a lab's own server of ``windtunnel/lab/forking.py`` imports for that lab alone.
+is what forks them; only that a lab's own server of ``wirefault/lab/forking.py`` imports for that lab alone.
 Labs that a process starts have servers of their own: those of ``tests/lab/test_ends.py``, for example.
 """
 
@@ -16,13 +16,13 @@ from functools import cache
 from typing import IO
 from unittest.mock import patch
 
-from windtunnel.lab import demo, launcher
-from windtunnel.lab.forking import ForkServer, forking
-from windtunnel.lab.process import Child, Fork, ProcessLog, program_of
+from wirefault.lab import demo, launcher
+from wirefault.lab.forking import ForkServer, forking
+from wirefault.lab.process import Child, Fork, ProcessLog, program_of
 
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # what else is forked is smaller without LangChain: a copied page of memory costs some microseconds
-_FLYING = ("windtunnel", "tests.launched")
+_FLYING = ("wirefault", "tests.launched")
 _IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
 
 

@@ -19,17 +19,17 @@ RUN_PATIENCE_S = 600.0  # for a command that flies, builds or tests something
 A, B = TypeVar("A"), TypeVar("B")
 ROOT = Path(__file__).resolve().parents[1]
 
-_ALL = "WINDTUNNEL_REQUIRE" in os.environ  # whoever requires parts, as CI does, thins nothing
+_ALL = "WIREFAULT_REQUIRE" in os.environ  # whoever requires parts, as CI does, thins nothing
 
 
 def required(part: str) -> bool:
-    """Whether this part must be tested: CI names them in WINDTUNNEL_REQUIRE, and none may be skipped then."""
-    return part in os.environ.get("WINDTUNNEL_REQUIRE", "").split(",")
+    """Whether this part must be tested: CI names them in WIREFAULT_REQUIRE, and none may be skipped then."""
+    return part in os.environ.get("WIREFAULT_REQUIRE", "").split(",")
 
 
 def only_where_required(part: str) -> pytest.MarkDecorator:
     """Skips what costs much elsewhere, and what other tests show in small."""
-    return pytest.mark.skipif(not required(part), reason=f"where WINDTUNNEL_REQUIRE names {part}, as in CI")
+    return pytest.mark.skipif(not required(part), reason=f"where WIREFAULT_REQUIRE names {part}, as in CI")
 
 
 def examples(most: int) -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support import PATIENCE_S
-from windtunnel.core.identity import Identity, parse_baggage
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.identity import Identity, parse_baggage
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
 
 FREE = Address(LOOPBACK, 0)
 

@@ -174,7 +174,7 @@ def _run(command: Sequence[str], folder: Path = ROOT) -> None:
 
 def prepare_all(cache: Path = CACHE) -> dict[str, str]:
     """Makes every environment, at most two at once; why each example that cannot run here cannot."""
-    if not (EXAMPLES / "windtunnel.yaml").exists():
+    if not (EXAMPLES / "wirefault.yaml").exists():
         raise NotInstallable(f"{EXAMPLES} has no examples")
     with ThreadPoolExecutor(2) as pool:
         reasons = pool.map(Environment.prepare, environments(cache))

@@ -12,17 +12,17 @@ from typing import Any
 
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.upstreams import Model, Shop, scripted_model, shop_at
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.topology import TOPOLOGY_VARIABLE
-from windtunnel.links.wiring import Wiring, load_wiring, with_links, with_subject
-from windtunnel.runner.flight import Flight, fly
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.subjects.opening import open_wired_subject
+from wirefault.judging.prompts import load_prompts
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.topology import TOPOLOGY_VARIABLE
+from wirefault.links.wiring import Wiring, load_wiring, with_links, with_subject
+from wirefault.runner.flight import Flight, fly
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.subjects.opening import open_wired_subject
 
-WIRING = EXAMPLES / "windtunnel.yaml"
+WIRING = EXAMPLES / "wirefault.yaml"
 
 
 class _Silence:

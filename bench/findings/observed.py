@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from windtunnel.history.events import AttemptEnded, Event, Exchange
+from wirefault.history.events import AttemptEnded, Event, Exchange
 
 End = Literal["answered", "no answer", "crashed", "still running"]
 Source = Literal["model", "shop", "neither"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from windtunnel.model_server.decide import Persona
+from wirefault.model_server.decide import Persona
 
 PROMPT = 'Order 2 "green tea"'
 BOUND_S = 120

@@ -18,10 +18,10 @@ import uvicorn
 from werkzeug.serving import make_server
 
 from bench.findings.environments import EXAMPLES, ROOT
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.model_server.decide import Persona, decide
-from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
-from windtunnel.model_server.server import create_app
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.model_server.decide import Persona, decide
+from wirefault.model_server.playbooks import SHIPPED, load_playbooks
+from wirefault.model_server.server import create_app
 
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 

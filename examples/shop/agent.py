@@ -23,7 +23,7 @@ http = requests.Session()
 
 
 def buy(prompt, context=None):
-    """A report; Windtunnel's context names the episode, which the shop notes as the customer."""
+    """A report; Wirefault's context names the episode, which the shop notes as the customer."""
     calls = ask([{"role": "user", "content": prompt}]).get("tool_calls")
     if not calls:
         return {"status": "failed", "answer": "there was nothing to order"}

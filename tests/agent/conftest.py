@@ -10,9 +10,9 @@ import pytest
 from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import Topology, default_topology
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import Topology, default_topology
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from agent.loop import Agent
 from tests.support import PATIENCE_S
 from tests.upstream import ReceivedRequest, Upstream, requests_of
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import Event
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import Topology, default_topology
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import Address
+from wirefault.history.events import Event
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import Topology, default_topology
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 Answer = bytes | Callable[[socket.socket], None]
 

@@ -8,9 +8,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from agent.calls import AttemptInProgress, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
-from windtunnel.core.digest import identifier
-from windtunnel.history.events import ToolCalled, ToolTry
-from windtunnel.links.topology import default_topology
+from wirefault.core.digest import identifier
+from wirefault.history.events import ToolCalled, ToolTry
+from wirefault.links.topology import default_topology
 
 OSLO = ("get_weather", {"city": "Oslo"})
 BAD = ("get_weather", {"town": "Paris"})

@@ -26,10 +26,10 @@ from tests.agent.support import (
     then_reset,
 )
 from tests.support import PATIENCE_S
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.history.events import Event, ToolTry
-from windtunnel.links.topology import Topology
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.history.events import Event, ToolTry
+from wirefault.links.topology import Topology
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 
@@ -222,7 +222,7 @@ def test_only_the_direct_route_names_the_world(route: Route, wire: Callable[...,
     call, events = _call(lab_of(proxy.address, service.address), translator_backend="offline")
     try_call(call, route)
     [asked] = (proxy if route == "proxy" else service).asked
-    named = (asked.headers.get("windtunnel-world"), asked.headers.get("windtunnel-translator"))
+    named = (asked.headers.get("wirefault-world"), asked.headers.get("wirefault-translator"))
     assert named == (("run-1/001", "offline") if route == "direct" else (None, None))
     assert isinstance(events[0], ToolTry)
     assert events[0].route == route

@@ -12,8 +12,8 @@ import pytest
 from tests.agent.support import SEND, WEATHER, Clock, Wire, asks, failed, fly, http, lab_of, reports, silence
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
-from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.history.events import ToolCalled, ToolTry
+from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.history.events import ToolCalled, ToolTry
 
 KEPT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 GOOD = http(200, {"sent": True})

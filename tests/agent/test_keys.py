@@ -4,7 +4,7 @@ import pytest
 
 from agent.subject import api_key
 from tests.agent.support import settings
-from windtunnel.settings.settings import SettingsError
+from wirefault.settings.settings import SettingsError
 
 KEY = "gsk_no_real_key_0123456789"
 

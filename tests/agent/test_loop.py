@@ -22,9 +22,9 @@ from tests.agent.support import (
     lab_of,
     reports,
 )
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import Report, ToolCalled, ToolTry
-from windtunnel.subjects.subject import SubjectResult
+from wirefault.core.sockets import Address
+from wirefault.history.events import Report, ToolCalled, ToolTry
+from wirefault.subjects.subject import SubjectResult
 
 NOWHERE = lab_of(Address("127.0.0.1", 1))
 GOOD = http(200, {"temp": 8})

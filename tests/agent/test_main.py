@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.shared_imports import shared_imports
 from tests.support import ROOT, RUN_PATIENCE_S, until
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import load_configuration
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +52,8 @@ def _environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
-    """As ``python -m agent``, which becomes ``windtunnel run``: that is called in this process."""
-    done = windtunnel(folder, _environ(environ), "run", *arguments)
+    """As ``python -m agent``, which becomes ``wirefault run``: that is called in this process."""
+    done = wirefault(folder, _environ(environ), "run", *arguments)
     return ModelReply(done.returncode, done.stdout, done.stderr, folder)
 
 
@@ -128,7 +128,7 @@ def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
 
 
 def _of_lab(lab: Lab) -> dict[str, str]:
-    names = ("WINDTUNNEL_TOPOLOGY", "LAB_ID", "STATE_DB", "EFFECTS_DB")
+    names = ("WIREFAULT_TOPOLOGY", "LAB_ID", "STATE_DB", "EFFECTS_DB")
     return {name: value for name, value in lab.environ().items() if name in names}
 
 

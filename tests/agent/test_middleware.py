@@ -22,8 +22,8 @@ from tests.agent.support import (
     reports,
     silence,
 )
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.history.events import ToolCalled, ToolTry
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.history.events import ToolCalled, ToolTry
 
 GOOD = http(200, {"sent": True})
 LATER = http(429, {}, Retry_After="0.7")
@@ -123,7 +123,7 @@ def test_all_tries_and_the_fallback_share_one_key(wire: Callable[..., Wire]) -> 
     ]
     assert [request.identity.try_ for request in asked] == [1, 2, 3, 4]
     assert (made.ok, made.fallback_used, made.tries, made.side_effect) == (True, True, 4, "done")
-    assert service.asked[0].headers["windtunnel-world"] == "run-1/001"
+    assert service.asked[0].headers["wirefault-world"] == "run-1/001"
     assert flown.told[0].content == '{"sent":true}'
 
 

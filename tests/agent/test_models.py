@@ -24,9 +24,9 @@ from tests.agent.support import (
     settings,
     silence,
 )
-from windtunnel.core.identity import Identity
-from windtunnel.history.events import Event, ModelCall, ToolCalled
-from windtunnel.links.topology import default_topology
+from wirefault.core.identity import Identity
+from wirefault.history.events import Event, ModelCall, ToolCalled
+from wirefault.links.topology import default_topology
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 
@@ -121,7 +121,7 @@ def test_neither_key_nor_identity_is_in_what_the_model_reads(fly: Fly) -> None:
     for asked in server.asked:
         text = asked.body.decode()
         assert not [
-            word for word in (KEY, "run-1", "idempotency", "127.0.0.1", "windtunnel") if word in text.lower()
+            word for word in (KEY, "run-1", "idempotency", "127.0.0.1", "wirefault") if word in text.lower()
         ]
     assert KEY not in json.dumps([asdict(event) for event in flown.events])
 

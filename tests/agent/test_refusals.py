@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from agent.refusals import ARGUMENTS_LIMIT, DETAIL_LIMIT, NAME_LIMIT
 from tests.agent.support import SEND, WEATHER, Flown, Wire, asks, fly, http, lab_of, reports
-from windtunnel.history.events import ToolCalled, ToolCallRefused
+from wirefault.history.events import ToolCalled, ToolCallRefused
 
 CUT = {"name": "get_weather", "args": '{"city": "Par', "id": "call_0", "error": "cut off"}
 

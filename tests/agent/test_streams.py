@@ -11,8 +11,8 @@ import pytest
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from tests.agent.support import Answer, Flown, Wire, context_in, lab_of, settings, silence
-from windtunnel.core.digest import body_digest
-from windtunnel.history.events import Event, ModelCall
+from wirefault.core.digest import body_digest
+from wirefault.history.events import Event, ModelCall
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from agent.loop import _tool
 from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
-from windtunnel.core.fingerprint import fingerprint
-from windtunnel.history.events import ToolCalled, ToolTry
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import Topology
+from wirefault.core.fingerprint import fingerprint
+from wirefault.history.events import ToolCalled, ToolTry
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import Topology
 
 AWKWARD = "Zürich & 50% + a;b=c/?#é ' \" 日本 \\ \t😀"
 CALLS: dict[str, dict[str, Any]] = {

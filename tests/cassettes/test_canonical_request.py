@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from windtunnel.cassettes.canonical_request import canonical_request, request_key
-from windtunnel.dialects.http import Request
+from wirefault.cassettes.canonical_request import canonical_request, request_key
+from wirefault.dialects.http import Request
 
 
 def key(body: Any, target: str = "/chat/completions", method: str = "POST") -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from windtunnel.cassettes.cassettes import CassettePlayer, CassetteRecorder, check_cassettes
-from windtunnel.dialects.http import Reply, Request
-from windtunnel.settings.settings import Settings, SettingsError
+from wirefault.cassettes.cassettes import CassettePlayer, CassetteRecorder, check_cassettes
+from wirefault.dialects.http import Reply, Request
+from wirefault.settings.settings import Settings, SettingsError
 
 ASKED = Request((), b'{"a": 1}', "POST", "/chat")
 REPLY = Reply((("Content-Type", "text/plain"),), b"hello")

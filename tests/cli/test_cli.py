@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from windtunnel.cli.main import main
-from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.saved import SavedExperiment
-from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.settings.settings import NAMES, Settings
+from wirefault.cli.main import main
+from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import NAMES, Settings
 
 FLY = ["fly", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
 
@@ -88,7 +88,7 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
         flown.append(saved.plan.configuration)
         return FlownExperiment(saved, code=0)
 
-    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", fly)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
@@ -103,17 +103,17 @@ def _fly_nothing(saved: SavedExperiment, *_: object) -> FlownExperiment:
 def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", _fly_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     flown = call(*command)
     assert flown.exit_code == 0
-    assert "warning: .env: no settings of Windtunnel's, and left alone: OPENAI_API_KEY" in flown.output
+    assert "warning: .env: no settings of Wirefault's, and left alone: OPENAI_API_KEY" in flown.output
     (folder / ".env").write_text("TOXIC_PRB=1\n", encoding="utf-8")
     assert call(*command).exit_code == 64
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", _fly_nothing)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -1,4 +1,4 @@
-"""``windtunnel compare``: its exit codes, and what a person reads."""
+"""``wirefault compare``: its exit codes, and what a person reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.experiments.test_compare import Flown
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 
 def compare(folder: Path, *words: str) -> Result:

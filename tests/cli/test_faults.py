@@ -1,4 +1,4 @@
-"""``windtunnel faults``: the catalogue and fault sets on the command line."""
+"""``wirefault faults``: the catalogue and fault sets on the command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from wsgiref.simple_server import make_server
 import pytest
 from click.testing import CliRunner, Result
 
-from windtunnel.cli.main import main
-from windtunnel.faults.catalogue import FAULTS
-from windtunnel.faults.sets.presets import preset_names
-from windtunnel.lab.live import LiveFaultsClient
+from wirefault.cli.main import main
+from wirefault.faults.catalogue import FAULTS
+from wirefault.faults.sets.presets import preset_names
+from wirefault.lab.live import LiveFaultsClient
 
 
 @pytest.fixture(autouse=True)
@@ -112,10 +112,10 @@ def test_what_is_wrong_is_said(arguments, said):
 
 @pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
 def test_without_a_lab_it_says_how_to_get_one(arguments):
-    assert "start one: windtunnel lab up" in call(*arguments, code=70).output
+    assert "start one: wirefault lab up" in call(*arguments, code=70).output
     Path("state").mkdir()
     Path("state/token").write_text("x")
-    assert "start one: windtunnel lab up" in call(*arguments, code=70).output
+    assert "start one: wirefault lab up" in call(*arguments, code=70).output
 
 
 def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_what_they_will_not_strike_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_a_lab_there_is_no_status():
-    assert "start one: windtunnel lab up" in call("status", code=70).output
+    assert "start one: wirefault lab up" in call("status", code=70).output
 
 
 @pytest.fixture

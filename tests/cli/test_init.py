@@ -1,4 +1,4 @@
-"""``windtunnel init`` from a checkout; tests/package has it from an installation."""
+"""``wirefault init`` from a checkout; tests/package has it from an installation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from windtunnel.cli.main import main
-from windtunnel.core.lab_files import LAB_FILES, MARKER
+from wirefault.cli.main import main
+from wirefault.core.lab_files import LAB_FILES, MARKER
 
 
 @pytest.fixture(autouse=True)
@@ -23,13 +23,13 @@ def init(*words: str) -> Result:
 
 def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> None:
     result = init("new/lab")
-    assert result.exit_code == 0 and "next: cd new/lab && windtunnel demo" in result.output
-    wanted = (*LAB_FILES, MARKER, "windtunnel/__main__.py", "agent/prompts.json")
+    assert result.exit_code == 0 and "next: cd new/lab && wirefault demo" in result.output
+    wanted = (*LAB_FILES, MARKER, "wirefault/__main__.py", "agent/prompts.json")
     assert [name for name in wanted if not (folder / "new/lab" / name).exists()] == []
     assert not list(folder.rglob("__pycache__"))
 
 
-@pytest.mark.parametrize("there", ["docker-compose.yaml", ".env.example", "windtunnel", MARKER])
+@pytest.mark.parametrize("there", ["docker-compose.yaml", ".env.example", "wirefault", MARKER])
 def test_what_is_there_is_named_and_nothing_is_written(folder: Path, there: str) -> None:
     (folder / there).touch()
     result = init()

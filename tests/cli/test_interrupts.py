@@ -16,23 +16,23 @@ from tests.support import ROOT, examples
 
 pytestmark = pytest.mark.slow
 
-WINDTUNNEL = [sys.executable, "-m", "windtunnel"]
+WIREFAULT = [sys.executable, "-m", "wirefault"]
 # Each ends by itself, with an error, once it has imported what it needs. It is interrupted at every so many
 # of its imports, at a third of them outside CI.
 FLIGHTS: dict[str, tuple[Sequence[str], int]] = {
-    "script": ([str(Path(sysconfig.get_path("scripts"), "windtunnel")), "judge", "nope"], 1),
-    "module": ([*WINDTUNNEL, "--nonsense"], 1),
-    "faults": ([*WINDTUNNEL, "faults", "show", "nope"], 4),
-    "toxiproxy": ([*WINDTUNNEL, "toxiproxy", "--config", "nope.json"], 3),
-    "lab up": ([*WINDTUNNEL, "lab", "up", "--toxiproxy", "nonsense"], 4),
-    "demo": ([*WINDTUNNEL, "demo", "--toxic-prob", "2"], 4),
+    "script": ([str(Path(sysconfig.get_path("scripts"), "wirefault")), "judge", "nope"], 1),
+    "module": ([*WIREFAULT, "--nonsense"], 1),
+    "faults": ([*WIREFAULT, "faults", "show", "nope"], 4),
+    "toxiproxy": ([*WIREFAULT, "toxiproxy", "--config", "nope.json"], 3),
+    "lab up": ([*WIREFAULT, "lab", "up", "--toxiproxy", "nonsense"], 4),
+    "demo": ([*WIREFAULT, "demo", "--toxic-prob", "2"], 4),
     "agent": ([sys.executable, "-m", "agent"], 12),  # LangChain's imports are very many
     "charts": ([sys.executable, str(ROOT / "charts.py"), "--run", "nope"], 5),
 }
 # what is imported before Ctrl-C can be taken care of
 BEFORE = (
     *("runpy", "agent"),
-    *("windtunnel", "windtunnel.__main__", "windtunnel.core", "windtunnel.core.interrupts"),
+    *("wirefault", "wirefault.__main__", "wirefault.core", "wirefault.core.interrupts"),
 )
 Row = tuple[str, int, str]
 
@@ -74,10 +74,10 @@ def test_ctrl_c_at_any_import_is_one_line_and_130(flown: dict[str, Future[list[R
 def test_a_signal_that_is_held_back_by_who_hands_over_comes_through() -> None:
     code = (
         "import os, signal, sys\n"
-        "from windtunnel.core.interrupts import hand_over\n"
+        "from wirefault.core.interrupts import hand_over\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
-        "hand_over([sys.executable, '-m', 'windtunnel', '--version'])"
+        "hand_over([sys.executable, '-m', 'wirefault', '--version'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
@@ -87,7 +87,7 @@ def test_a_background_job_goes_on_ignoring_it() -> None:
     code = (
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from windtunnel.core.interrupts import end_at_interrupt\n"
+        "from wirefault.core.interrupts import end_at_interrupt\n"
         "end_at_interrupt()\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
         "print('goes on')"
@@ -102,12 +102,12 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 class Interrupter(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "windtunnel.cli.main":
+        if name == "wirefault.cli.main":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupter())
 sys.argv[1:] = [{command!r}, "--help"]
-from windtunnel.__main__ import main
+from wirefault.__main__ import main
 main()
 """
 

@@ -1,4 +1,4 @@
-"""``windtunnel judge``: its exit codes, and what it says of the history that it judges by."""
+"""``wirefault judge``: its exit codes, and what it says of the history that it judges by."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started, sent, world
-from windtunnel.cli.main import main
-from windtunnel.history.events import Event, RunFinished, RunSealed
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.judge import judge_run
-from windtunnel.settings.settings import Settings
+from wirefault.cli.main import main
+from wirefault.history.events import Event, RunFinished, RunSealed
+from wirefault.history.writer import Writer, history_file
+from wirefault.judging.judge import judge_run
+from wirefault.settings.settings import Settings
 
 START = replace(run_started(1), run_id="run-1", settings=Settings(seed=1).model_dump())
 EVENTS = [START, *episode(world(sent()), expect=ASK_BOB)]
@@ -97,4 +97,4 @@ def test_what_crossed_a_lab_live_is_shown_without_a_line_that_would_repeat_it(tm
     writer.close()
     result = CliRunner().invoke(main, ["judge", "live-lab", "--logs", str(tmp_path)])
     assert result.exit_code == 0 and "live-lab" in result.output
-    assert "windtunnel demo" not in result.output
+    assert "wirefault demo" not in result.output

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.cli.lab_extra import LabNotInstalled, require_lab
+from wirefault.cli.lab_extra import LabNotInstalled, require_lab
 
 
 def metadata(folder: Path, origin: str = "") -> None:
     """An installation of the package that needs two distributions more, one of which is there."""
-    information = folder / "windtunnel-9.dist-info"
+    information = folder / "wirefault-9.dist-info"
     information.mkdir()
     needs = (
         "click>=8",
@@ -22,7 +22,7 @@ def metadata(folder: Path, origin: str = "") -> None:
     )
     lines = [
         "Metadata-Version: 2.4",
-        "Name: windtunnel",
+        "Name: wirefault",
         "Version: 9",
         *map("Requires-Dist: {}".format, needs),
     ]
@@ -34,11 +34,11 @@ def metadata(folder: Path, origin: str = "") -> None:
 @pytest.mark.parametrize(
     ("origin", "requirement"),
     [
-        ("", "'windtunnel[lab]'"),
-        ('{"url": "file:///a%20b/w.whl"}', "'windtunnel[lab] @ file:///a%20b/w.whl'"),
+        ("", "'wirefault[lab]'"),
+        ('{"url": "file:///a%20b/w.whl"}', "'wirefault[lab] @ file:///a%20b/w.whl'"),
         (
             '{"url": "https://git.example/w", "vcs_info": {"vcs": "git"}}',
-            "'windtunnel[lab] @ git+https://git.example/w'",
+            "'wirefault[lab] @ git+https://git.example/w'",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from tests.support import ROOT
 pytestmark = pytest.mark.slow
 
 DOCS = ROOT / "docs"
-PACKAGE = "package my-windtunnel-parts 1.0"
+PACKAGE = "package my-wirefault-parts 1.0"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -69,7 +69,7 @@ def with_json(commands: list[list[str]]) -> list[list[str]]:
 
 def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
     code = (
-        "from windtunnel.dialects.registry import DIALECTS, MODEL_DIALECTS, dialect_of\n"
+        "from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS, dialect_of\n"
         "name = dialect_of('/house/talk', of_model=True)\n"
         "print(name, DIALECTS[name] is MODEL_DIALECTS[name], dialect_of('/v1/messages', of_model=True))"
     )
@@ -78,10 +78,10 @@ def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
 
 def test_what_is_not_asked_for_is_not_imported(folder: Path) -> None:
     code = (
-        "import sys, windtunnel.settings.configuration\n"
-        "from windtunnel.faults.registry import REGISTRY\n"
-        "from windtunnel.dialects.registry import dialect_of\n"
-        "from windtunnel.subjects.python import split_subject_name\n"
+        "import sys, wirefault.settings.configuration\n"
+        "from wirefault.faults.registry import REGISTRY\n"
+        "from wirefault.dialects.registry import dialect_of\n"
+        "from wirefault.subjects.python import split_subject_name\n"
         "REGISTRY['delay'], 'rounded' in REGISTRY, dialect_of('/', of_model=False)\n"
         "print(split_subject_name('calculating'), {'rounded', 'my_subject', 'my_dialect'} & set(sys.modules))"
     )

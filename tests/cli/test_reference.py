@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.cli.reference import PAGES
+from wirefault.cli.reference import PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from tests.judging.oracle.histories import episode, run_started
-from windtunnel.cli.main import main
-from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.saved import SavedExperiment
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.settings.settings import Settings
+from wirefault.cli.main import main
+from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.history.writer import Writer, history_file
+from wirefault.judging.prompts import load_prompts
+from wirefault.settings.settings import Settings
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.Mon
         handed.extend(saved.plan.words or ())
         return FlownExperiment(saved, code=0)
 
-    monkeypatch.setattr("windtunnel.cli.flight.fly_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", fly)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
@@ -65,7 +65,7 @@ def test_what_is_not_there_is_said(prompts: Path, command: str) -> None:
 
 def test_judge_repeats_the_run_s_own_file_and_what_was_picked(prompts: Path) -> None:
     flown(prompts)
-    assert "windtunnel demo --seed 7 --prompts few.json --only=ho --match=ho" in said("judge", "run-1")
+    assert "wirefault demo --seed 7 --prompts few.json --only=ho --match=ho" in said("judge", "run-1")
 
 
 def test_judge_says_that_the_file_has_changed_or_is_gone(prompts: Path) -> None:

@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 import charts
 from tests.core.hostile import TRAPS, VICTIM, database_with, victim_of
 from tests.report.synthetic import Flight
-from windtunnel.cli.main import main
-from windtunnel.history.events import RunStarted
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.links.topology import default_topology
-from windtunnel.report.charts import CHARTS
-from windtunnel.settings.configuration import load_configuration
+from wirefault.cli.main import main
+from wirefault.history.events import RunStarted
+from wirefault.history.writer import Writer, history_file
+from wirefault.links.topology import default_topology
+from wirefault.report.charts import CHARTS
+from wirefault.settings.configuration import load_configuration
 
 RUN = "run-a"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m"
@@ -121,7 +121,7 @@ def test_the_names_of_files_reach_no_terminal_raw(command: Callable[[], Result])
 @pytest.fixture
 def one_chart(monkeypatch: pytest.MonkeyPatch) -> None:
     name, draw_it = next(iter(CHARTS.items()))
-    monkeypatch.setattr("windtunnel.report.charts.CHARTS", {name: draw_it})
+    monkeypatch.setattr("wirefault.report.charts.CHARTS", {name: draw_it})
 
 
 @pytest.mark.usefixtures("one_chart")

@@ -1,4 +1,4 @@
-"""``windtunnel show``: which run and which episode are meant."""
+"""``wirefault show``: which run and which episode are meant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.report.synthetic import Flight
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 
 @pytest.fixture

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from windtunnel.cli.main import COMMANDS, main
-from windtunnel.history.events import RunFinished, RunSealed, RunStarted
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.settings.settings import Settings
+from wirefault.cli.main import COMMANDS, main
+from wirefault.history.events import RunFinished, RunSealed, RunStarted
+from wirefault.history.writer import Writer, history_file
+from wirefault.settings.settings import Settings
 
 pytestmark = pytest.mark.slow
 
 NETWORK = ("requests", "urllib3", "http.client", "httptools", "uvloop", "starlette", "uvicorn")
-MODELS = ("rich", "pydantic", "yaml", "windtunnel.faults", "windtunnel.settings")
-ROOMS = ("windtunnel.settings", "windtunnel.judging", "windtunnel.lab")
+MODELS = ("rich", "pydantic", "yaml", "wirefault.faults", "wirefault.settings")
+ROOMS = ("wirefault.settings", "wirefault.judging", "wirefault.lab")
 NEVER = (
-    *("agent", "flask_tools", "proxy_manager", "windtunnel.gateway", "windtunnel.model_server", "requests"),
+    *("agent", "flask_tools", "proxy_manager", "wirefault.gateway", "wirefault.model_server", "requests"),
     *("langchain", "langchain_core", "langchain_groq", "groq", "matplotlib", "flask", "waitress"),
 )
 # the command, its exit code, and what it does without besides
@@ -30,8 +30,8 @@ FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "version": ("--version", 0, (*NETWORK, *MODELS)),
     "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
     "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),
-    "judge": ("judge latest", 0, (*NETWORK, "yaml", "windtunnel.faults.catalogue", "windtunnel.lab")),
-    "toxiproxy": ("toxiproxy --config none.json", 64, (*MODELS, "windtunnel.lab")),
+    "judge": ("judge latest", 0, (*NETWORK, "yaml", "wirefault.faults.catalogue", "wirefault.lab")),
+    "toxiproxy": ("toxiproxy --config none.json", 64, (*MODELS, "wirefault.lab")),
 }
 
 
@@ -50,11 +50,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", FLIGHTS)
 def test_a_command_imports_no_more_than_it_needs(folder: Path, name: str) -> None:
     words, code, without = FLIGHTS[name]
-    command = [sys.executable, "-X", "importtime", "-m", "windtunnel", *words.split()]
+    command = [sys.executable, "-X", "importtime", "-m", "wirefault", *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr[-300:]
     imported = re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE)
-    assert "windtunnel.cli.main" in imported
+    assert "wirefault.cli.main" in imported
     assert {module for module in imported if module in (*NEVER, *without)} == set()
 
 

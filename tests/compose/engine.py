@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-PROJECT = "windtunnel-test-"  # and the process id of the session
-IMAGE = "windtunnel-under-test"
+PROJECT = "wirefault-test-"  # and the process id of the session
+IMAGE = "wirefault-under-test"
 V1, V2 = ("docker-compose",), ("docker", "compose")
 # how long one command of the engine may take on a busy machine, and a build that fetches its packages
 PATIENCE_S = 600.0

@@ -30,11 +30,11 @@ from tests.compose.engine import (
 )
 from tests.ports import free_port
 from tests.support import until
-from windtunnel.history.reader import LIVE, read_run
-from windtunnel.judging.summary import Summary, summarise
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import NAMES
-from windtunnel.settings.sources import INSTALLATION_VARIABLES
+from wirefault.history.reader import LIVE, read_run
+from wirefault.judging.summary import Summary, summarise
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import NAMES
+from wirefault.settings.sources import INSTALLATION_VARIABLES
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))
@@ -67,7 +67,7 @@ def environment(name: str = "") -> dict[str, str]:
     }
     return kept | {
         "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",
-        "WINDTUNNEL_IMAGE": IMAGE,
+        "WIREFAULT_IMAGE": IMAGE,
         "STATUS_PORT": str(free_port()),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -192,7 +192,7 @@ class Lab:
 
     def size_above_base(self) -> int:
         """Bytes of our image's layers above those of its base image."""
-        images = (self.environ["WINDTUNNEL_IMAGE"], base_images()[0])
+        images = (self.environ["WIREFAULT_IMAGE"], base_images()[0])
         ours, base = (int(docker("image", "inspect", "--format", "{{.Size}}", image)) for image in images)
         return ours - base
 

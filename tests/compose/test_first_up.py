@@ -9,13 +9,13 @@ import urllib.request
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.compose.conftest import FirstUp, readme_lines
 from tests.compose.engine import ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
-from windtunnel.history.events import EpisodeStarted
-from windtunnel.history.reader import read_run
-from windtunnel.judging.prompt_keys import text_key
+from wirefault.history.events import EpisodeStarted
+from wirefault.history.reader import read_run
+from wirefault.judging.prompt_keys import text_key
 
 pytestmark = pytest.mark.compose
 SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> N
     there = clone.last_run()
     settings = {name.upper(): str(value) for name, value in there.settings.items() if value != ""}
     words = ("demo", "--no-charts", "--json", "--out", str(clone.folder / "native"))
-    done = windtunnel(ROOT, os.environ | settings, *words)
+    done = wirefault(ROOT, os.environ | settings, *words)
     here = json.loads(done.stdout.splitlines()[-1])
     assert [episode["outcome"] for episode in here["episodes"]] == [
         episode.outcome for episode in there.episodes
@@ -95,11 +95,11 @@ def test_our_image_s_layers_are_small(clone: Lab, first: FirstUp, record_propert
 
 
 def test_a_build_after_a_changed_source(clone: Lab, first: FirstUp, record_property) -> None:
-    image = clone.environ["WINDTUNNEL_IMAGE"] + "-changed"
+    image = clone.environ["WIREFAULT_IMAGE"] + "-changed"
     source = clone.folder / "agent" / "__init__.py"
     source.write_text(source.read_text() + f"# {time.time()}\n")
     start = time.monotonic()
-    clone.compose("build", WINDTUNNEL_IMAGE=image)
+    clone.compose("build", WIREFAULT_IMAGE=image)
     record_property("build after a changed source, s", round(time.monotonic() - start, 1))
     assert docker("run", "--rm", image, "tail", "-n", "1", "agent/__init__.py").startswith("# ")
     docker("rmi", image)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.rig import Lab
-from windtunnel.links.lab import lab_links
+from wirefault.links.lab import lab_links
 
 pytestmark = pytest.mark.compose
 
@@ -108,5 +108,5 @@ def test_a_fault_set_and_faults_that_are_set_from_the_host(lab: Lab) -> None:
         ("clear", "no faults"),
         ("status", "no faults"),
     ):
-        done = lab.play(f"windtunnel faults {words}")
+        done = lab.play(f"wirefault faults {words}")
         assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr

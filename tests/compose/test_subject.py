@@ -14,11 +14,11 @@ from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_run
-from windtunnel.links.lab import lab_links
-from windtunnel.links.ports import EGRESS_PORT, FRONT_PORT
-from windtunnel.links.topology import CONTROL_PORT, TOXIPROXY_PORT
+from wirefault.history.events import Exchange
+from wirefault.history.reader import read_run
+from wirefault.links.lab import lab_links
+from wirefault.links.ports import EGRESS_PORT, FRONT_PORT
+from wirefault.links.topology import CONTROL_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
 
@@ -42,10 +42,10 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     """The lab with the example's subject, whose wiring lets it call any host; its first run is over."""
     folder = tmp_path_factory.mktemp("subject")
     copy_clone(folder)
-    wiring = folder / FOLDER / "windtunnel.yaml"
+    wiring = folder / FOLDER / "wirefault.yaml"
     wiring.write_text(wiring.read_text().replace("{tap: proxy, offline: true}", "{tap: proxy}"))
     more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml"}
-    more |= {"WINDTUNNEL_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
+    more |= {"WIREFAULT_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
     more["ARM_TIMEOUT"] = "60"  # a machine that is busy with other tests is no failure of the lab
     lab = Lab(folder, environment("subject-") | more, V2 if has(V2) else V1)
     try:
@@ -83,13 +83,13 @@ def test_both_are_struck(lab: Lab) -> None:
 
 
 def test_a_command_that_runs_by_itself_is_struck_as_live_traffic(lab: Lab) -> None:
-    host = {"WIRING": f"{FOLDER}/windtunnel.yaml"}
+    host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
     down = "{faults: [{fault: unavailable, links: tools}]}"
     (lab.folder / "experiments" / "down.yaml").write_text(down)
-    assert lab.play("windtunnel faults set experiments/down.yaml", **host).returncode == 0
+    assert lab.play("wirefault faults set experiments/down.yaml", **host).returncode == 0
     said = lab.compose("run --rm subject python /subject/agent.py 'Send Bob \"hello\"'")
     assert "I could not do that" in said
-    done = lab.play("windtunnel faults clear && windtunnel faults status", **host)
+    done = lab.play("wirefault faults clear && wirefault faults status", **host)
     assert "on message: met 1, injected 1" in done.stdout, done.stdout + done.stderr
 
 
@@ -132,7 +132,7 @@ def test_a_host_that_no_link_names_becomes_one(lab: Lab) -> None:
 def test_it_gets_certificates_and_no_key_and_can_change_neither(lab: Lab) -> None:
     code = """
 from pathlib import Path
-files = sorted(Path('/windtunnel').iterdir())
+files = sorted(Path('/wirefault').iterdir())
 print([file.name for file in files], any(b'PRIVATE KEY' in file.read_bytes() for file in files))
 try:
     files[0].write_text('')

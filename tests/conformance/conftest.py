@@ -16,7 +16,7 @@ from tests.conformance.page import Results, page
 from tests.conformance.servers import Line, Recorder, Rig, embedded_server, real_server, real_server_path
 from tests.support import PATIENCE_S, ROOT, required
 from tests.upstream import Upstream
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 URL_VARIABLE = "TOXIPROXY_CONFORMANCE_URL"
 PAGE = ROOT / "docs" / "conformance.md"

@@ -1,6 +1,6 @@
 """The kinds of toxics that both servers have, and that the suite therefore compares."""
 
-from windtunnel.toxiproxy.toxics import SERVER_TOXICS, TOXICS
+from wirefault.toxiproxy.toxics import SERVER_TOXICS, TOXICS
 
 COMPARED = [toxic for toxic in SERVER_TOXICS.values() if toxic.in_toxiproxy]
 # A noop does nothing, so it has no module of tests.

@@ -32,7 +32,7 @@ and each other's order, since how late something comes is the machine's affair.
 - `TOXIPROXY_CONFORMANCE_URL=http://127.0.0.1:8474 make test ARGS=tests/conformance` tests a server that runs
   already, on this machine: the suite plays the upstreams on loopback. What it creates there it deletes again;
   two tests call `/reset`, which heals all proxies of that server.
-- With `WINDTUNNEL_REQUIRE=toxiproxy` a missing real server is a failure instead of a skip.
+- With `WIREFAULT_REQUIRE=toxiproxy` a missing real server is a failure instead of a skip.
 """
 KNOWN = """\
 ## Known to differ

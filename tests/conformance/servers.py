@@ -15,10 +15,10 @@ from typing import Any
 
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, ROOT, until
-from windtunnel.core.sockets import SOCKETS_VARIABLE
-from windtunnel.lab.process import Child, python, start
-from windtunnel.toxiproxy.answers import ProxyState
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core.sockets import SOCKETS_VARIABLE
+from wirefault.lab.process import Child, python, start
+from wirefault.toxiproxy.answers import ProxyState
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def embedded_server(port: int = 0, *arguments: str) -> Iterator[str]:
     """Forked, as a launcher does it: a start of Python's and the imports are a quarter of a second."""
     with socket.create_server(("127.0.0.1", port)) as listener:
         environ = os.environ | {SOCKETS_VARIABLE: json.dumps({"toxiproxy": listener.fileno()})}
-        command = python("windtunnel.toxiproxy.embedded", *arguments)
+        command = python("wirefault.toxiproxy.embedded", *arguments)
         server = start("toxiproxy", command, environ, [listener.fileno()], None, fork)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with _serving(server.child, url):

@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 from tests.gateway.lab import Lab
 from tests.gateway.secure_socket import HOST, SecureSocket
 from tests.upstream import read_head
-from windtunnel.history.events import ConnectionEnded, Exchange
-from windtunnel.judging.evidence.tries import RecordedTry
+from wirefault.history.events import ConnectionEnded, Exchange
+from wirefault.judging.evidence.tries import RecordedTry
 
 PATIENCE_MS = 700.0
 REPLY_BYTES = 6000

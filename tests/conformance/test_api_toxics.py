@@ -4,7 +4,7 @@ import pytest
 
 from tests.conformance.answers import NO_TOXIC, UNSUITABLE
 from tests.conformance.kinds import COMPARED
-from windtunnel.toxiproxy.toxics import SERVER_TOXICS
+from wirefault.toxiproxy.toxics import SERVER_TOXICS
 
 
 @pytest.mark.parametrize("kind", [compared.kind for compared in COMPARED])

@@ -12,7 +12,7 @@ from tests.conformance.bodies import PROXIES, TOXICS, VALUES, arrays, damaged, w
 from tests.conformance.conftest import URL_VARIABLE, real_or_skip
 from tests.conformance.servers import Line, embedded_server, real_server
 from tests.support import PATIENCE_S, until
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 HEADERS = ("content-type", "location", "x-content-type-options", "content-length")
 generated = settings(

@@ -8,9 +8,9 @@ from tests.conformance.servers import Proxied
 from tests.conformance.signatures import REPLY_BYTES, TRANSPORTS, OneTry
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, sized
-from windtunnel.judging.evidence.connections import shown_by_connections
-from windtunnel.toxiproxy.planned import PlannedToxic
-from windtunnel.toxiproxy.toxics import toxic
+from wirefault.judging.evidence.connections import shown_by_connections
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.toxics import toxic
 
 by_each_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 

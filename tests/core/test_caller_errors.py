@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.core.caller_errors import error_kind, sorted_kinds
+from wirefault.core.caller_errors import error_kind, sorted_kinds
 
 
 @pytest.mark.parametrize(

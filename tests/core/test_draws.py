@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.planned_errors import PlannedError, plan_error
-from windtunnel.core.digest import digest, identifier
-from windtunnel.core.draws import KeyedDraws, choose, draw
-from windtunnel.core.fingerprint import _query, fingerprint
-from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
-from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.lab import lab_links
-from windtunnel.toxiproxy.planned import plan_toxics
-from windtunnel.toxiproxy.toxics.text_form import parse_list
+from wirefault.core.digest import digest, identifier
+from wirefault.core.draws import KeyedDraws, choose, draw
+from wirefault.core.fingerprint import _query, fingerprint
+from wirefault.faults.catalogue.http.http_error import ERROR_KINDS
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.links.lab import lab_links
+from wirefault.toxiproxy.planned import plan_toxics
+from wirefault.toxiproxy.toxics.text_form import parse_list
 
 PINNED_DRAW = 0.9973575308781923
 PINNED_FINGERPRINT = "a3b21127680ccd6c"
@@ -278,7 +278,7 @@ def test_a_planned_toxic_has_all_attributes_and_a_name():
         if t.link == "movie"
     ]
     assert toxic.attributes == {"latency": 250, "jitter": 0}
-    assert toxic.name == "windtunnel_latency_upstream"
+    assert toxic.name == "wirefault_latency_upstream"
 
 
 def test_errors_are_drawn_per_try_with_each_kind_as_often():

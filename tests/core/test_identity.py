@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.core.identity import (
+from wirefault.core.identity import (
     BAGGAGE_HEADER,
     TRACEPARENT_HEADER,
     Identity,
@@ -18,7 +18,7 @@ from windtunnel.core.identity import (
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 COUNT = st.integers(0, 10**9)
-OURS = "windtunnel.run=r,windtunnel.episode=1-1,windtunnel.attempt=2"
+OURS = "wirefault.run=r,wirefault.episode=1-1,wirefault.attempt=2"
 
 
 @given(st.builds(Identity, TEXT, TEXT, COUNT, COUNT, COUNT))
@@ -37,7 +37,7 @@ def test_the_header_holds_only_what_the_standard_allows(identity):
 
 
 @given(
-    st.lists(st.sampled_from(["user=1", " a = b;p=q", "k=%20", "windtunnelx=1"]), max_size=4),
+    st.lists(st.sampled_from(["user=1", " a = b;p=q", "k=%20", "wirefaultx=1"]), max_size=4),
     st.integers(0, 4),
 )
 def test_foreign_members_are_kept_as_they_were(foreign, at):
@@ -49,9 +49,9 @@ def test_foreign_members_are_kept_as_they_were(foreign, at):
 @pytest.mark.parametrize(
     "header",
     [
-        " windtunnel.run = r , windtunnel.episode\t=\t1-1,windtunnel.attempt=2",
-        "windtunnel.run=r;ttl=3,windtunnel.episode=1%2D1;a;b=c,windtunnel.attempt=2",
-        OURS + ",windtunnel.later=thing,,",
+        " wirefault.run = r , wirefault.episode\t=\t1-1,wirefault.attempt=2",
+        "wirefault.run=r;ttl=3,wirefault.episode=1%2D1;a;b=c,wirefault.attempt=2",
+        OURS + ",wirefault.later=thing,,",
     ],
 )
 def test_white_space_properties_and_unknown_members_do_no_harm(header):
@@ -60,10 +60,10 @@ def test_white_space_properties_and_unknown_members_do_no_harm(header):
 
 @pytest.mark.parametrize("attempt", ["", "x", "-1", "1_0", "1.0", "٣", "+1", "9" * 5000])
 def test_a_count_that_is_none_makes_the_identity_broken(attempt):
-    assert parse_baggage(f"windtunnel.run=r,windtunnel.episode=1-1,windtunnel.attempt={attempt}") is None
+    assert parse_baggage(f"wirefault.run=r,wirefault.episode=1-1,wirefault.attempt={attempt}") is None
 
 
-@pytest.mark.parametrize("header", ["", ",", "user=1", "windtunnel.run=r", "windtunnel.run", OURS.upper()])
+@pytest.mark.parametrize("header", ["", ",", "user=1", "wirefault.run=r", "wirefault.run", OURS.upper()])
 def test_without_all_that_is_needed_there_is_no_identity(header):
     assert parse_baggage(header) is None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from windtunnel.core.lab_files import (
+from wirefault.core.lab_files import (
     LAB_FILES,
     LIBRARY,
     MARKER,
@@ -34,7 +34,7 @@ def test_a_folder_with_the_mark_is_a_lab_and_may_have_a_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    program = tmp_path / "windtunnel" / "lab" / "program.py"
+    program = tmp_path / "wirefault" / "lab" / "program.py"
     program.parent.mkdir(parents=True)
     program.touch()
     assert program_of_folder() is None

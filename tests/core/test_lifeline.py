@@ -10,11 +10,11 @@ import threading
 import pytest
 
 from tests.support import PATIENCE_S
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, watch
+from wirefault.core.lifeline import LIFELINE_VARIABLE, watch
 
 CHILD = """
 import os, threading
-from windtunnel.core.lifeline import watch
+from wirefault.core.lifeline import watch
 closed = threading.Event()
 watch(os.environ, closed.set)
 print("watching", flush=True)

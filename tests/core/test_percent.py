@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.core.percent import percent
+from wirefault.core.percent import percent
 
 
 @pytest.mark.parametrize(

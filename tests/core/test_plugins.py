@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.plugins import PluginError, WithPlugins, find_plugins
-from windtunnel.dialects.registry import MODEL_DIALECTS
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import FaultSetError, build_set
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import SettingsError
-from windtunnel.subjects.python import load_subject
+from wirefault.core.plugins import PluginError, WithPlugins, find_plugins
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSetError, build_set
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.python import load_subject
 
 Install = Callable[..., None]
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Lays down an installed package: ``install("acme", "windtunnel.faults", "name = module:object")``."""
+    """Lays down an installed package: ``install("acme", "wirefault.faults", "name = module:object")``."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def lay_down(package: str, group: str, *lines: str) -> None:
@@ -73,7 +73,7 @@ def test_a_broken_one_is_told_with_its_package(
         mapping["broken"]
 
 
-@pytest.mark.parametrize(("name", "whose"), [("own", "one of Windtunnel's own"), ("x", "(acme|bolt) 1.0")])
+@pytest.mark.parametrize(("name", "whose"), [("own", "one of Wirefault's own"), ("x", "(acme|bolt) 1.0")])
 def test_a_clash_of_names_is_told_whatever_is_asked_for(
     install: Install, mapping: WithPlugins[str], name: str, whose: str
 ) -> None:
@@ -86,34 +86,34 @@ def test_a_clash_of_names_is_told_whatever_is_asked_for(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("theirs = string:digits", "is no subclass of windtunnel.faults.base.Fault"),
-        ("theirs = windtunnel.faults.base:Fault", "has no name and no family"),
-        ("theirs = windtunnel.faults.catalogue.http.flap:Flap", "is called 'flap' in its class"),
-        ("flap = windtunnel.faults.catalogue.http.flap:Flap", "has the name of one of Windtunnel's own"),
+        ("theirs = string:digits", "is no subclass of wirefault.faults.base.Fault"),
+        ("theirs = wirefault.faults.base:Fault", "has no name and no family"),
+        ("theirs = wirefault.faults.catalogue.http.flap:Flap", "is called 'flap' in its class"),
+        ("flap = wirefault.faults.catalogue.http.flap:Flap", "has the name of one of Wirefault's own"),
     ],
 )
 def test_what_is_no_fault_is_an_error_of_the_fault_set(
     install: Install, monkeypatch: pytest.MonkeyPatch, line: str, problem: str
 ) -> None:
-    install("acme", "windtunnel.faults", line)
-    registry = WithPlugins("windtunnel.faults", lambda: REGISTRY.own, REGISTRY._checked)
+    install("acme", "wirefault.faults", line)
+    registry = WithPlugins("wirefault.faults", lambda: REGISTRY.own, REGISTRY._checked)
     with pytest.raises(FaultSetError, match=rf"^f: faults\[1\]: package acme 1.0 .*{problem}"):
         build_set({"faults": [{"fault": "theirs"}]}, "f", registry, lab_links())
 
 
-@pytest.mark.parametrize("value", ["string:digits", "windtunnel.dialects.openai_chat:OpenAIChat"])
+@pytest.mark.parametrize("value", ["string:digits", "wirefault.dialects.openai_chat:OpenAIChat"])
 def test_what_is_no_dialect_is_an_error(install: Install, value: str) -> None:
-    install("acme", "windtunnel.dialects", f"theirs = {value}")
-    dialects = WithPlugins("windtunnel.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
+    install("acme", "wirefault.dialects", f"theirs = {value}")
+    dialects = WithPlugins("wirefault.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
     with pytest.raises(PluginError, match=r"package acme 1.0 .* is no object with all"):
         dialects["theirs"]
 
 
 def test_a_subject_is_loaded_by_its_name(install: Install) -> None:
-    install("acme", "windtunnel.subjects", "theirs = string:capwords", "broken = not_there:x")
+    install("acme", "wirefault.subjects", "theirs = string:capwords", "broken = not_there:x")
     assert load_subject("theirs").__name__ == "capwords"
     with pytest.raises(SettingsError, match=r"'broken' .*package acme 1.0.*not_there cannot be imported"):
         load_subject("broken")
     with pytest.raises(SettingsError, match=r"'thiers'.*did you mean 'theirs'"):
         load_subject("thiers")
-    assert set(find_plugins("windtunnel.subjects")) == {"theirs", "broken"}
+    assert set(find_plugins("wirefault.subjects")) == {"theirs", "broken"}

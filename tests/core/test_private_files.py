@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.private_files import make_private_folder, private_file, private_folder
+from wirefault.core.private_files import make_private_folder, private_file, private_folder
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_folder_is_the_users_alone(home: Path) -> None:
     folder = make_private_folder()
-    assert folder == home / ".local" / "state" / "windtunnel"
+    assert folder == home / ".local" / "state" / "wirefault"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o770)
     with pytest.raises(OSError, match=r"must be yours alone \(chmod 700\)"):
@@ -29,12 +29,12 @@ def test_the_folder_is_the_users_alone(home: Path) -> None:
 @pytest.mark.parametrize(("given", "taken"), [("relative", False), ("", False), ("/elsewhere", True)])
 def test_a_folder_that_is_named_is_taken(given: str, taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", given)
-    assert (private_folder() == Path("/elsewhere/windtunnel")) is taken
+    assert (private_folder() == Path("/elsewhere/wirefault")) is taken
 
 
 def test_one_that_cannot_be_made_is_said_with_what_helps(home: Path) -> None:
     (home / ".local").touch()
-    with pytest.raises(OSError, match=r"windtunnel: .*: set XDG_STATE_HOME to a folder of your own"):
+    with pytest.raises(OSError, match=r"wirefault: .*: set XDG_STATE_HOME to a folder of your own"):
         make_private_folder()
 
 

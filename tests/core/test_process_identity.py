@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import until
-from windtunnel.core import process_identity as module
-from windtunnel.core.process_identity import process_identity, signal_if_same
+from wirefault.core import process_identity as module
+from wirefault.core.process_identity import process_identity, signal_if_same
 
 pytestmark = pytest.mark.slow
 SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]

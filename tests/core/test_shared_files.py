@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.hostile import TRAPS, VICTIM, victim_of
-from windtunnel.core.shared_files import (
+from wirefault.core.shared_files import (
     UnsafeFileError,
     _expected_owners,
     check_shared,

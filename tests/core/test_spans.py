@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from windtunnel.core.spans import Span
+from wirefault.core.spans import Span
 
 
 @pytest.mark.parametrize(

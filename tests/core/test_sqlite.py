@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.core.hostile import TRAPS, VICTIM, database_with, journal_that_deletes, victim_of
-from windtunnel.core import sqlite
-from windtunnel.core.sqlite import UnsafeDatabaseError, connect
+from wirefault.core import sqlite
+from wirefault.core.sqlite import UnsafeDatabaseError, connect
 
 SCHEMA = "CREATE TABLE rows (x)"
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from windtunnel.core import yaml_text
-from windtunnel.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from wirefault.core import yaml_text
+from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
 
 INSIDE_ITSELF: list[object] = []
 INSIDE_ITSELF.append(INSIDE_ITSELF)
@@ -91,7 +91,7 @@ def test_tuples_are_lists():
 
 
 @pytest.mark.parametrize(
-    "file", [*ROOT.glob("windtunnel/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")], ids=str
+    "file", [*ROOT.glob("wirefault/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")], ids=str
 )
 def test_both_parsers_read_the_same(file):
     text = file.read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.dialects.gemini_forms import gemini_reply, gemini_request
-from windtunnel.dialects import Dialect
-from windtunnel.dialects.event_stream import split_events
-from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.dialects.model_dialect import ModelDialect, reply_body
-from windtunnel.dialects.model_messages import ModelReply, ToolCall
-from windtunnel.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects import Dialect
+from wirefault.dialects.event_stream import split_events
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from wirefault.dialects.model_dialect import ModelDialect, reply_body
+from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.registry import MODEL_DIALECTS
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.dialects.forms import BERN, ZURICH, Form
-from windtunnel.dialects.chat_apis import CHAT_APIS
-from windtunnel.dialects.http import Request
+from wirefault.dialects.chat_apis import CHAT_APIS
+from wirefault.dialects.http import Request
 
 AS_CHAT = {api.dialect.name: api.as_chat for api in CHAT_APIS.values()}
 CHAT = Form("openai_chat", False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.dialects import Dialect
-from windtunnel.dialects.errors import error_reply
-from windtunnel.dialects.http import Reply
-from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.dialects.registry import DIALECTS, MODEL_DIALECTS
-from windtunnel.dialects.tool import TOOL
+from wirefault.dialects import Dialect
+from wirefault.dialects.errors import error_reply
+from wirefault.dialects.http import Reply
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS
+from wirefault.dialects.tool import TOOL
 
 VALUES = {"tokens": 9, "limit": 8, "failed_generation": "<{x}>"}
 

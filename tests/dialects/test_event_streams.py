@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.dialects.forms import CALLS, STREAMS, TEXT, events
-from windtunnel.dialects.anthropic import ANTHROPIC
-from windtunnel.dialects.event_stream import split_events, value_of, write_event
-from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.dialects.openai_chat import OPENAI_CHAT
-from windtunnel.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.anthropic import ANTHROPIC
+from wirefault.dialects.event_stream import split_events, value_of, write_event
+from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.dialects.registry import MODEL_DIALECTS
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])

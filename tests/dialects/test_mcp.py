@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from windtunnel.dialects.http import Request
-from windtunnel.dialects.mcp import (
+from wirefault.dialects.http import Request
+from wirefault.dialects.mcp import (
     MCP,
     McpMessage,
     consistent,

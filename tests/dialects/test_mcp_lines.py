@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windtunnel.dialects.http import RawReply, Reply, whole
-from windtunnel.dialects.mcp_lines import (
+from wirefault.dialects.http import RawReply, Reply, whole
+from wirefault.dialects.mcp_lines import (
     event_of_line,
     lines_of_reply,
     lines_of_steps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.dialects.registry import dialect_of
+from wirefault.dialects.registry import dialect_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from windtunnel.dialects.event_stream import write_event
-from windtunnel.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
+from wirefault.dialects.event_stream import write_event
+from wirefault.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
 
 GEMINI = {
     "promptTokenCount": 9,

@@ -11,9 +11,9 @@ from tests.e2e.flight import Hangar, in_folder
 from tests.shared_imports import shared_imports
 from tests.subjects.taps.conftest import namespaces  # noqa: F401  # a fixture
 from tests.support import required
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import load_configuration
 
 
 # a lab that stands idle costs a fiftieth of a processor: with a session's scope, in every worker to the end
@@ -42,7 +42,7 @@ def no_toxic_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves a toxic behind in the shared lab."""
     yield
     if "hangar" in request.fixturenames:
-        from windtunnel.toxiproxy.client import ToxiproxyClient
+        from wirefault.toxiproxy.client import ToxiproxyClient
 
         hangar: Hangar = request.getfixturevalue("hangar")
         with ToxiproxyClient(hangar.lab.topology.toxiproxy) as client:

@@ -1,6 +1,6 @@
 """The figures of a summary, computed anew from the JSON lines of a run's history by numpy and scipy.
 
-Nothing of windtunnel is imported: what is wrong there cannot be wrong here in the same way. Given are the
+Nothing of wirefault is imported: what is wrong there cannot be wrong here in the same way. Given are the
 verdicts, the last ``episode_judged`` of each episode with the stages that each fault reached; whatever is
 counted, divided, bounded or ranked is counted, divided, bounded and ranked here.
 """

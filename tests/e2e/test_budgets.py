@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_experiments import run
-from windtunnel.history.events import AttemptEnded, BudgetSpent, Event, Exchange
-from windtunnel.history.reader import read_history
+from wirefault.history.events import AttemptEnded, BudgetSpent, Event, Exchange
+from wirefault.history.reader import read_history
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.e2e.flight import SAMPLES, Hangar, sample
 from tests.model_server.serving import serve
-from windtunnel.history.events import Exchange
-from windtunnel.model_server.decide import decide
-from windtunnel.model_server.playbooks import load_playbooks
-from windtunnel.model_server.server import create_app
+from wirefault.history.events import Exchange
+from wirefault.model_server.decide import decide
+from wirefault.model_server.playbooks import load_playbooks
+from wirefault.model_server.server import create_app
 
 PROMPTS = [sample("temperature in Paris"), sample("Send Bob a message")]
 

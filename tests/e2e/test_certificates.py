@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.test_exec import Ran, links_in
 from tests.upstream import Upstream, requests_of
-from windtunnel.core.sockets import Address
-from windtunnel.gateway.intercept.authority import Authority
+from wirefault.core.sockets import Address
+from wirefault.gateway.intercept.authority import Authority
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.examples.flying import fly
 from tests.upstream import Upstream, requests_of
-from windtunnel.history.events import AttemptEnded, TurnBegun
-from windtunnel.history.reader import read_run
+from wirefault.history.events import AttemptEnded, TurnBegun
+from wirefault.history.reader import read_run
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def test_a_user_who_answers_is_heard_turn_by_turn_and_one_who_fails_is_not_the_a
     ]
     (tmp_path / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
     wired = {"links": {"shop": {"upstream": shop.address.url}}, "subject": {"python": "my_agent:ask"}}
-    wiring = tmp_path / "windtunnel.yaml"
+    wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
     summary = fly(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--prompt-limit", "1")
     events = list(read_run(tmp_path / "logs", summary["run_id"]))

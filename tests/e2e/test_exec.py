@@ -1,4 +1,4 @@
-"""``windtunnel exec``: a command that knows nothing of the lab, broken and accounted for."""
+"""``wirefault exec``: a command that knows nothing of the lab, broken and accounted for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
-from windtunnel.history.events import Event, Exchange, LinkOpened, WentPastLab
-from windtunnel.history.reader import latest_run, read_history
+from wirefault.history.events import Event, Exchange, LinkOpened, WentPastLab
+from wirefault.history.reader import latest_run, read_history
 
 pytestmark = pytest.mark.slow
 
@@ -55,12 +55,12 @@ FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"
 
 
 class Ran:
-    """A command that was run by ``windtunnel exec`` in a folder of its own."""
+    """A command that was run by ``wirefault exec`` in a folder of its own."""
 
     def __init__(self, folder: Path, *words: str, environ: dict[str, str] | None = None) -> None:
         self.out = folder / "out"
         words = ("exec", "--out", str(self.out), "--seed", "7", *words)
-        done = windtunnel(folder, environ_in(folder) | (environ or {}), *words)
+        done = wirefault(folder, environ_in(folder) | (environ or {}), *words)
         self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
 
     def events(self) -> list[Event]:
@@ -108,7 +108,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
         flown = ["fly", "--wiring", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
-        again_flown = windtunnel(tmp_path, environ_in(tmp_path), *flown, "--error-prob", "0")
+        again_flown = wirefault(tmp_path, environ_in(tmp_path), *flown, "--error-prob", "0")
         assert again_flown.returncode == 0, again_flown.stdout + again_flown.stderr
         assert record.requests == [("POST", "/orders")] * 3
 

@@ -1,4 +1,4 @@
-"""``windtunnel exec`` whose parts are killed: one line says so, nothing is left, and the next run works."""
+"""``wirefault exec`` whose parts are killed: one line says so, nothing is left, and the next run works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lab.demos import SELDOM, environ_in, processes
 from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
 from tests.support import until
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
 

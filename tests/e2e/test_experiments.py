@@ -14,7 +14,7 @@ from tests import commands
 from tests.lab.demos import environ_in
 from tests.launching import Launched
 from tests.support import ROOT, RUN_PATIENCE_S, until
-from windtunnel.experiments.saved import load_saved
+from wirefault.experiments.saved import load_saved
 
 pytestmark = pytest.mark.slow
 
@@ -40,16 +40,16 @@ hypothesis: [no crash]
 """
 
 
-def windtunnel(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return commands.windtunnel(folder, environ_in(folder), *words)
+def wirefault(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return commands.wirefault(folder, environ_in(folder), *words)
 
 
-def start_windtunnel(folder: Path, *words: str) -> Launched:
+def start_wirefault(folder: Path, *words: str) -> Launched:
     return Launched(folder, environ_in(folder), *words)
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return windtunnel(folder, "run", *words, "--toxiproxy", "embedded")
+    return wirefault(folder, "run", *words, "--toxiproxy", "embedded")
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +100,9 @@ def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
     shown = flown["a-flight-that-only-fails-is-ended"]
     [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
     assert shown["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
-    again = windtunnel(folder, "report", shown["experiment"], "--json")
+    again = wirefault(folder, "report", shown["experiment"], "--json")
     assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
-    refused = windtunnel(folder, "resume", shown["experiment"], "--toxiproxy", "embedded")
+    refused = wirefault(folder, "resume", shown["experiment"], "--toxiproxy", "embedded")
     assert refused.returncode == 64 and "was aborted" in refused.stderr
 
 
@@ -115,7 +115,7 @@ def judged(folder: Path, *run_ids: str) -> int:
 def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
     file = str(ROOT / "experiments" / "an-invented-answer-is-found-out.yaml")
     words = ["--levels", "0.25,1", "--iterations", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
-    done = windtunnel(folder, "stress", file, *words)
+    done = wirefault(folder, "stress", file, *words)
     shown = json.loads(done.stdout)
     assert done.returncode == 1 and "method: the hypothesis holds at none of these levels" in done.stderr
     assert [row["level"] for row in shown["levels"]] == [0.25, 1.0]
@@ -126,18 +126,18 @@ def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     experiment = tmp_path / "exp.yaml"
     experiment.write_text(WAITING, encoding="utf-8")
     words = ["run", str(experiment), "--toxiproxy", "embedded", "--set", "attempt_time=60"]
-    with start_windtunnel(tmp_path, *words) as killed:
+    with start_wirefault(tmp_path, *words) as killed:
         until(lambda: list(tmp_path.glob("logs/runs/*-2-method/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
         killed.kill()
     [folder] = tmp_path.glob("logs/experiments/*")
-    asked = windtunnel(tmp_path, "report", "latest")
-    assert asked.returncode == 2 and f"windtunnel resume {folder.name}" in asked.stdout
-    done = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    asked = wirefault(tmp_path, "report", "latest")
+    assert asked.returncode == 2 and f"wirefault resume {folder.name}" in asked.stdout
+    done = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
     assert done.returncode == 0, done.stdout + done.stderr
     runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob("logs/runs/*"))
     assert runs == ["-1-control", "-2-method", "-2-method.2", "-3-control-after"]
-    assert windtunnel(tmp_path, "report", "latest").returncode == 0
-    assert "held" in windtunnel(tmp_path, "list").stdout
+    assert wirefault(tmp_path, "report", "latest").returncode == 0
+    assert "held" in wirefault(tmp_path, "list").stdout
 
 
 def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:
@@ -155,22 +155,22 @@ def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path
 
 def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) -> None:
     calm = ("--only=1", "--only=2", "--only=3", "--seed=3", "--no-charts", "--json", "--toxiproxy=embedded")
-    alone, together = (windtunnel(tmp_path, "demo", *calm, f"--workers={count}") for count in (1, 2))
+    alone, together = (wirefault(tmp_path, "demo", *calm, f"--workers={count}") for count in (1, 2))
     assert (alone.returncode, together.returncode) == (0, 0), alone.stderr + together.stderr
     one, two = json.loads(alone.stdout), json.loads(together.stdout)
     of_one, of_two = ({each["episode"]: each["outcome"] for each in run["episodes"]} for run in (one, two))
     assert len(of_one) == 3 and of_one == of_two and one["faults"] == two["faults"]
-    listed = windtunnel(tmp_path, "list").stdout.splitlines()[1:]
+    listed = wirefault(tmp_path, "list").stdout.splitlines()[1:]
     assert [line.split()[1] for line in listed] == ["flown", "flown"]
 
 
 def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
     slow = ("--only=1", "--only=2", "--seed=1", "--toxic-prob=1", "--toxics=latency:900", "--error-prob=0")
-    broken = start_windtunnel(tmp_path, "demo", *slow, "--no-charts", "--toxiproxy=embedded")
+    broken = start_wirefault(tmp_path, "demo", *slow, "--no-charts", "--toxiproxy=embedded")
     until(lambda: any(tmp_path.glob("logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
     broken.kill()
     broken.wait()
-    resumed = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    resumed = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
     assert resumed.returncode == 0, resumed.stderr
     [experiment] = (tmp_path / "logs" / "experiments").iterdir()
     [arm] = (
@@ -179,4 +179,4 @@ def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
     assert {episode.episode for episode in saved.facts_of(arm).episodes} == {
         prompt.key for prompt in saved.plan.prompts
     }
-    assert f"windtunnel rerun {experiment.name}" in resumed.stdout
+    assert f"wirefault rerun {experiment.name}" in resumed.stdout

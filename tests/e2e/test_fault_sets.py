@@ -10,10 +10,10 @@ import pytest
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from tests.e2e.flight import SETTINGS, Flight, Hangar, in_order, sample
-from windtunnel.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
-from windtunnel.lab.live import LiveFaultsClient
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
+from wirefault.lab.live import LiveFaultsClient
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 PROMPT = sample("temperature in Paris")
 CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.flight import Flight, Hangar, sample
 from tests.support import ROOT
-from windtunnel.history.logs import agent_line
+from wirefault.history.logs import agent_line
 
 PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
 QUERIES = re.findall(

@@ -10,10 +10,10 @@ import pytest
 import requests
 
 from tests.e2e.flight import SETTINGS, Hangar
-from windtunnel.history.events import AttemptHealed, Exchange, Report, WorldRead
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history.events import AttemptHealed, Exchange, Report, WorldRead
+from wirefault.judging.prompts import load_prompts
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 NAMES = ["Ann", "Bob", "Cid", "Dot"]
 

@@ -1,6 +1,6 @@
 """An experiment whose parts are killed outright, and which is then resumed to what it would have been.
 
-``WINDTUNNEL_KILLS=20`` kills each part so often; ``WINDTUNNEL_KILLS_SEED`` draws other moments.
+``WIREFAULT_KILLS=20`` kills each part so often; ``WIREFAULT_KILLS_SEED`` draws other moments.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_experiments import start_windtunnel, windtunnel
+from tests.e2e.test_experiments import start_wirefault, wirefault
 from tests.experiments.fates import fates
 from tests.launching import Launched
 from tests.support import RUN_PATIENCE_S, only_where_required
-from windtunnel.experiments.saved import load_saved
-from windtunnel.history.events import EpisodeJudged
+from wirefault.experiments.saved import load_saved
+from wirefault.history.events import EpisodeJudged
 
 # in small, tests/e2e/test_experiments.py and tests/lab/test_ends.py
 pytestmark = [pytest.mark.slow, only_where_required("kills")]
 
-KILLS = int(os.environ.get("WINDTUNNEL_KILLS", "1"))
-SEED = int(os.environ.get("WINDTUNNEL_KILLS_SEED", "1"))
+KILLS = int(os.environ.get("WIREFAULT_KILLS", "1"))
+SEED = int(os.environ.get("WIREFAULT_KILLS_SEED", "1"))
 EXPERIMENT = {
     "title": "It is killed",
     "only": ["1", "2", "14", "17"],
@@ -47,8 +47,8 @@ EXPERIMENT = {
 FLY = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
 RESUME = ["resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
 PARTS = {
-    "worker": b"windtunnel\0run\0--run-id",
-    "gateway": b"windtunnel.gateway\0",
+    "worker": b"wirefault\0run\0--run-id",
+    "gateway": b"wirefault.gateway\0",
     "manager": b"proxy_manager\0",
 }
 
@@ -67,7 +67,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     began = time.monotonic()
-    done = windtunnel(folder, *FLY, "--json")
+    done = wirefault(folder, *FLY, "--json")
     shown = json.loads(done.stdout)
     took = time.monotonic() - began
     return Undisturbed(fates(folder / "logs", shown["experiment"]), shown["verdict"], took)
@@ -108,7 +108,7 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     while parts:
         words = RESUME if has_plan(folder) else FLY
-        with start_windtunnel(folder, *words) as flying:
+        with start_wirefault(folder, *words) as flying:
             killed = kill_at(flying, parts[0], chance.uniform(0.0, seconds), chance)
             flying.wait(RUN_PATIENCE_S)
         if killed and has_plan(folder):
@@ -116,9 +116,9 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
         if not killed:
             break
     for _ in range(3):
-        if windtunnel(folder, "report", "latest").returncode in (0, 1):
+        if wirefault(folder, "report", "latest").returncode in (0, 1):
             break
-        windtunnel(folder, *(RESUME if has_plan(folder) else FLY))
+        wirefault(folder, *(RESUME if has_plan(folder) else FLY))
     return parts
 
 
@@ -144,7 +144,7 @@ def test_what_is_killed_is_resumed_to_the_same(tmp_path: Path, undisturbed: Undi
 
 
 def verdict(folder: Path) -> str:
-    return str(json.loads(windtunnel(folder, "report", "latest", "--json").stdout)["verdict"])
+    return str(json.loads(wirefault(folder, "report", "latest", "--json").stdout)["verdict"])
 
 
 def judged(logs: Path, experiment: str) -> Counter[tuple[str, str]]:

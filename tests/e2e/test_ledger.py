@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
-from windtunnel.history.events import Exchange, ToolTry
+from wirefault.history.events import Exchange, ToolTry
 
 MESSAGE = sample("Send Bob a message")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
-from windtunnel.history.events import ToolCallRefused
+from wirefault.history.events import ToolCallRefused
 
 MESSAGE = "Send Bob a message"
 TEMPERATURE = "temperature in Paris"

@@ -31,7 +31,7 @@ CALL = ("sh", "-c", "curl -s --max-time 1 http://10.9.9.77/ https://10.9.9.77/; 
 CALLS = f"""
 import json, os, subprocess, sys
 from pathlib import Path
-from tests.commands import windtunnel
+from tests.commands import wirefault
 
 told, table = [], ["nft", "list", "table", "inet", "t"]
 for tap in ("namespace", "proxy"):
@@ -39,7 +39,7 @@ for tap in ("namespace", "proxy"):
         folder = Path(sys.argv[1], tap + "".join(option))
         folder.mkdir()
         words = ("exec", "--tap", tap, "--out", str(folder), *option, "--", *{CALL!r})
-        said = windtunnel(folder, dict(os.environ), *words).stderr
+        said = wirefault(folder, dict(os.environ), *words).stderr
         counted = subprocess.run(table, capture_output=True, text=True, check=True).stdout
         told.append([tap, bool(option), counted, said])
 print(json.dumps(told))

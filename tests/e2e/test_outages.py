@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.flight import Hangar, sample
 from tests.examples.flying import fly
 from tests.upstream import Upstream, requests_of
-from windtunnel.history.events import AttemptEnded, ToxicsChanged, TurnBegun
-from windtunnel.history.reader import read_run
+from wirefault.history.events import AttemptEnded, ToxicsChanged, TurnBegun
+from wirefault.history.reader import read_run
 
 PROMPT = sample("temperature in Paris")
 ASKING = """
@@ -59,7 +59,7 @@ def test_a_conversation_meets_in_each_turn_what_is_for_that_turn(tmp_path: Path,
     prompts = [{"id": "talk", "turns": ["One", "Two", "Three", "Four"]}, {"id": "word", "prompt": "One"}]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")
     wired = {"links": {"shop": {"upstream": shop.address.url}}, "subject": {"python": "asking:ask"}}
-    wiring = tmp_path / "windtunnel.yaml"
+    wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
     faults = {
         "faults": [{"fault": "unavailable", "links": "shop", "when": {"turn": 2}}],

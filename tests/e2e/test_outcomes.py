@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tests.e2e.flight import SAMPLES, Hangar, in_folder, sample
 from tests.shared_imports import shared_imports
-from windtunnel.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
-from windtunnel.judging.prompts import Prompt
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
+from wirefault.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
+from wirefault.judging.prompts import Prompt
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import load_configuration
 
 TEMPERATURE = "temperature in Paris"
 MESSAGE = "Send Bob a message"
@@ -124,8 +124,8 @@ def without_slicer(folder: Path) -> Path:
     program.write_text(
         f"#!{sys.executable}\n"
         "import sys\n"
-        "from windtunnel.toxiproxy.embedded.__main__ import main\n"
-        "from windtunnel.toxiproxy.toxics import SERVER_TOXICS\n"
+        "from wirefault.toxiproxy.embedded.__main__ import main\n"
+        "from wirefault.toxiproxy.toxics import SERVER_TOXICS\n"
         "del SERVER_TOXICS['slicer']\n"
         "sys.exit(main([f'-{word}' if word.startswith('-') else word for word in sys.argv[1:]]))\n"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
-from windtunnel.faults.sets.presets import preset
+from wirefault.faults.sets.presets import preset
 
 PROMPTS = [
     sample("temperature in Paris"),

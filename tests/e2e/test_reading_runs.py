@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_experiments import run, windtunnel
+from tests.e2e.test_experiments import run, wirefault
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def experiment(folder: Path) -> str:
 
 
 def read(folder: Path, *words: str) -> Any:
-    return json.loads(windtunnel(folder, *words, "--json").stdout)
+    return json.loads(wirefault(folder, *words, "--json").stdout)
 
 
 def kinds(timeline: dict[str, Any]) -> list[str]:
@@ -64,7 +64,7 @@ def test_an_episode_flown_again_by_itself_goes_as_before(
     folder: Path, experiment: str, struck: list[Any]
 ) -> None:
     before = next(timeline for timeline in struck if "fault" in kinds(timeline))
-    windtunnel(folder, "rerun", experiment, "--episode", before["episode"], "--toxiproxy", "embedded")
+    wirefault(folder, "rerun", experiment, "--episode", before["episode"], "--toxiproxy", "embedded")
     again = read(folder, "show", "latest", "1")
     assert (again["episode"], kinds(again)) == (before["episode"], kinds(before))
     compared = read(folder, "compare", experiment, "latest")

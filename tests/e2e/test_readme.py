@@ -18,7 +18,7 @@ import pytest
 from tests import commands
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
-from windtunnel.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, address_of, bind
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
@@ -32,7 +32,7 @@ def shell_lines() -> list[str]:
 
 # those that need Docker are played by tests/compose, an installation by tests/package
 # and the experiment that ships is flown by test_experiments.py
-ELSEWHERE = r"^make |^pipx |\bdocker\b|&$|^windtunnel run experiments/"
+ELSEWHERE = r"^make |^pipx |\bdocker\b|&$|^wirefault run experiments/"
 PLAYED = [line for line in shell_lines() if not re.search(ELSEWHERE, line)]
 
 
@@ -56,15 +56,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Typed into a shell, or called in this process if it is nothing but a call of ``windtunnel``.
+    """Typed into a shell, or called in this process if it is nothing but a call of ``wirefault``.
 
     What it leaves running, as ``lab up`` does, would be a child of this process.
     """
     # what `make test ARGS=...` hands down is not the user's who types `make run`
     inherited = {key: value for key, value in os.environ.items() if key not in ("ARGS", "MAKEFLAGS")}
     environ = {**inherited, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7", **more}
-    if line.startswith("windtunnel ") and "|" not in line and line != "windtunnel lab up":
-        return commands.windtunnel(folder, environ, *shlex.split(line)[1:])
+    if line.startswith("wirefault ") and "|" not in line and line != "wirefault lab up":
+        return commands.wirefault(folder, environ, *shlex.split(line)[1:])
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,
@@ -83,7 +83,7 @@ def test_make_run(clone: Path) -> None:
     venv = BIN.parent
     done = run(clone, shlex.join(["make", "-o", f"{venv}/.ready", "run", f"VENV={venv}"]))
     assert done.returncode == 0, done.stderr
-    assert "windtunnel demo --seed 7" in done.stdout
+    assert "wirefault demo --seed 7" in done.stdout
     assert list((clone / "logs" / "charts").glob("*/overview.png"))
     assert (clone / "logs" / "agent.log").read_text(encoding="utf-8").count("\n") >= 24
     assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db", "token"]
@@ -111,16 +111,16 @@ def _listens(address: Address) -> bool:
     return False
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("windtunnel fly")])
+@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault fly")])
 def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
     led = line.replace("http://127.0.0.1:9000", shop)
-    led = led.replace("windtunnel fly", f"windtunnel fly --no-charts --link shop={shop}")
+    led = led.replace("wirefault fly", f"wirefault fly --no-charts --link shop={shop}")
     done = run(clone, led)
     assert done.returncode == 0, done.stderr
-    assert "windtunnel fly --seed 7" in done.stdout
+    assert "wirefault fly --seed 7" in done.stdout
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("windtunnel exec")])
+@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault exec")])
 def test_a_command_as_it_is(clone: Path, shop: str, line: str) -> None:
     done = run(clone, line.replace("http://127.0.0.1:9000", shop))
     assert done.returncode in (0, 1, 2), done.stderr  # of one request one may meet a fault, or none
@@ -128,13 +128,13 @@ def test_a_command_as_it_is(clone: Path, shop: str, line: str) -> None:
     assert shop in (clone / "found.yaml").read_text(encoding="utf-8")
 
 
-OWN = ("windtunnel fly", "windtunnel exec")
+OWN = ("wirefault fly", "wirefault exec")
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])
 def test_every_other_line(clone: Path, line: str) -> None:
     # the charts after a demo are those of `make run`, and as dear as its lab
-    done = run(clone, line.replace("windtunnel demo", "windtunnel demo --no-charts"), PROMPTS_FILE="few.json")
+    done = run(clone, line.replace("wirefault demo", "wirefault demo --no-charts"), PROMPTS_FILE="few.json")
     assert done.returncode == 0, done.stderr
     if "--json" in line:
         assert json.loads(done.stdout)["seed"] == 7

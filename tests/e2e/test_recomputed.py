@@ -13,9 +13,9 @@ from rich.console import Console
 from tests.e2e.flight import SAMPLES, Hangar
 from tests.e2e.recompute import Recomputed
 from tests.support import share
-from windtunnel.faults.sets.presets import preset, preset_names
-from windtunnel.judging.summary import Summary
-from windtunnel.report.console import print_summary
+from wirefault.faults.sets.presets import preset, preset_names
+from wirefault.judging.summary import Summary
+from wirefault.report.console import print_summary
 
 CHAOS: dict[str, Any] = {
     "toxic_prob": 0.2,

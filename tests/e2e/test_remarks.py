@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
-from windtunnel.history.events import Note
-from windtunnel.judging.prompts import Prompts
-from windtunnel.runner.flight import fly
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history.events import Note
+from wirefault.judging.prompts import Prompts
+from wirefault.runner.flight import fly
+from wirefault.runner.run import new_run_id
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 
 class Heard(Silence):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import SAMPLES, Flight, Hangar
-from windtunnel.history.events import AttemptArmed, Exchange
-from windtunnel.history.reader import read_run
-from windtunnel.judging.summary import summarise
+from wirefault.history.events import AttemptArmed, Exchange
+from wirefault.history.reader import read_run
+from wirefault.judging.summary import summarise
 
 SOME = SAMPLES[11:19]
 FLIGHT: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_experiments import run, windtunnel
+from tests.e2e.test_experiments import run, wirefault
 
 pytestmark = pytest.mark.slow
 
@@ -41,11 +41,11 @@ def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path)
     assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "unknown", "verified")
     assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 2
     for _ in range(30):  # a busy machine flies few of them in that time
-        done = windtunnel(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+        done = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
         if done.returncode == 0:
             break
     assert done.returncode == 0 and len(judged(tmp_path)) == 2, done.stdout
-    assert json.loads(windtunnel(tmp_path, "report", "latest", "--json").stdout)["verdict"] == "held"
+    assert json.loads(wirefault(tmp_path, "report", "latest", "--json").stdout)["verdict"] == "held"
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,6 @@ def test_the_verdict_lies_in_a_file_beside_the_words(spared: tuple[Path, str]) -
     folder, printed = spared
     assert "held: all of" in printed
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"
-    planned = windtunnel(folder, "plan", "exp.json").stdout
+    planned = wirefault(folder, "plan", "exp.json").stdout
     assert "it takes: about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
     assert run(folder, "exp.json", "--output", "nowhere/v.json").returncode == 64

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.flight import Hangar
-from windtunnel.history.events import Note, Report
-from windtunnel.judging.prompts import Prompt
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history.events import Note, Report
+from wirefault.judging.prompts import Prompt
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 KEY = "gsk_0123456789abcdef"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
-from windtunnel.faults.catalogue.model.editor import StreamFault
-from windtunnel.faults.registry import REGISTRY
+from wirefault.faults.catalogue.model.editor import StreamFault
+from wirefault.faults.registry import REGISTRY
 
 TEMPERATURE = "temperature in Paris"
 # What each is given beside its defaults, so that the test need not wait for long.

@@ -1,4 +1,4 @@
-"""Every edit of ``tampering.txt`` on one recorded run: ``windtunnel judge`` names the place."""
+"""Every edit of ``tampering.txt`` on one recorded run: ``wirefault judge`` names the place."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from click.testing import CliRunner, Result
 
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from tests.support import ROOT
-from windtunnel.cli.main import main
-from windtunnel.history.chain import unlinked
-from windtunnel.history.reader import announced_seal, read_history
-from windtunnel.history.writer import Writer
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.runner.flight import fly
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.cli.main import main
+from wirefault.history.chain import unlinked
+from wirefault.history.reader import announced_seal, read_history
+from wirefault.history.writer import Writer
+from wirefault.judging.prompts import load_prompts
+from wirefault.runner.flight import fly
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
 FLIGHT: dict[str, Any] = {

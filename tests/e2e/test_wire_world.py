@@ -18,11 +18,11 @@ from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import armed, ended, healed, world
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.history.events import EpisodeStarted
-from windtunnel.judging.judge import EpisodeJudgement, judge_episode
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.history.events import EpisodeStarted
+from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
 

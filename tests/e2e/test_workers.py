@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import only_where_required
-from windtunnel.experiments.effects import effects_in
-from windtunnel.experiments.flying import FlownExperiment, judged_again
-from windtunnel.experiments.obstacles import obstacles_in
-from windtunnel.experiments.saved import load_saved
+from wirefault.experiments.effects import effects_in
+from wirefault.experiments.flying import FlownExperiment, judged_again
+from wirefault.experiments.obstacles import obstacles_in
+from wirefault.experiments.saved import load_saved
 
 # in small, tests/e2e/test_experiments.py
 pytestmark = [pytest.mark.slow, only_where_required("workers")]
@@ -72,7 +72,7 @@ _SHARES = {"lane", "prompts_source"}
 
 @dataclass(frozen=True)
 class Judged:
-    """A flight: what its command printed, also for people, and what ``windtunnel report`` makes of it."""
+    """A flight: what its command printed, also for people, and what ``wirefault report`` makes of it."""
 
     shown: dict[str, Any]
     told: str
@@ -103,7 +103,7 @@ def fly(folder: Path, experiment: str, workers: int) -> Judged:
     file = folder / "experiment.yaml"
     file.write_text(experiment, encoding="utf-8")
     words = [str(file), f"--workers={workers}", "--toxiproxy=embedded", "--json"]
-    done = windtunnel(folder, environ_in(folder), "run", *words)
+    done = wirefault(folder, environ_in(folder), "run", *words)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     shown = json.loads(done.stdout)
     logs = folder / "logs"

@@ -33,7 +33,7 @@ class Installed:
 
     @property
     def wiring(self) -> Path:
-        return self.folder / "windtunnel.yaml"
+        return self.folder / "wirefault.yaml"
 
 
 def installed(name: str) -> Installed:
@@ -45,7 +45,7 @@ def installed(name: str) -> Installed:
     home = _CACHE / f"{name}-{digest}"
     if not (home / _READY).exists():
         if not required("index"):
-            pytest.skip(f"no environment for examples/{name}: WINDTUNNEL_REQUIRE=index makes one")
+            pytest.skip(f"no environment for examples/{name}: WIREFAULT_REQUIRE=index makes one")
         shutil.rmtree(home, ignore_errors=True)
     folder = home / name
     shutil.copytree(source, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""``windtunnel fly``, called in the test's process."""
+"""``wirefault fly``, called in the test's process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import ROOT
 
@@ -16,7 +16,7 @@ def fly(folder: Path, wiring: Path, *words: str, environ: Mapping[str, str] | No
     """The summary of a flight; ``folder`` takes its state and its logs."""
     words = ("--wiring", str(wiring), "--out", str(folder), *words)
     flown = ("fly", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
-    done = windtunnel(ROOT, environ_in(folder, **(environ or {})), *flown)
+    done = wirefault(ROOT, environ_in(folder, **(environ or {})), *flown)
     assert done.returncode == 0, done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary

@@ -18,7 +18,7 @@ from werkzeug.serving import make_server
 from tests.model_server.conversations import DECIDE
 from tests.model_server.serving import serve
 from tests.support import ROOT
-from windtunnel.model_server.server import create_app
+from wirefault.model_server.server import create_app
 
 EXAMPLES = ROOT / "examples"
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]

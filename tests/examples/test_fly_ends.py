@@ -18,8 +18,8 @@ from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core.sockets import address_of, bind
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ class Flying:
         self.folder = folder
         self._server = server
         links = {"shop": {"upstream": "http://127.0.0.1:9"}}
-        wiring = folder / "windtunnel.yaml"
+        wiring = folder / "wirefault.yaml"
         wiring.write_text(json.dumps({"links": links, "subject": subject(kind, folder)}), encoding="utf-8")
         words = ("fly", "--wiring", str(wiring), "--prompt", "Wait", "--no-charts", "--out", str(folder))
         self.process = Launched(folder, environ_in(folder), *words, "--toxiproxy", server.url, *TOXIC)

@@ -13,9 +13,9 @@ import pytest
 
 from tests.examples.flying import fly
 from tests.upstream import FREE, Upstream, requests_of
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_run
+from wirefault.core.sockets import address_of, bind
+from wirefault.history.events import Exchange
+from wirefault.history.reader import read_run
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def wiring(folder: Path, upstream: Upstream) -> Path:
         "url": f"http://127.0.0.1:{port}/ask",
     }
     wired = {"links": {"shop": {"upstream": upstream.address.url}}, "subject": subject}
-    file = folder / "windtunnel.yaml"
+    file = folder / "wirefault.yaml"
     file.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
     return file
 

@@ -13,17 +13,17 @@ from tests.e2e.flight import Silence, in_folder
 from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
 from tests.shared_imports import shared_imports
-from windtunnel.faults.sets.fault_set import FaultSet
-from windtunnel.faults.sets.presets import preset, preset_names
-from windtunnel.history.events import Exchange
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.wiring import Wiring, load_wiring, with_links
-from windtunnel.runner.flight import Flight, fly
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.subjects.opening import open_wired_subject
+from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.faults.sets.presets import preset, preset_names
+from wirefault.history.events import Exchange
+from wirefault.judging.prompts import load_prompts
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.wiring import Wiring, load_wiring, with_links
+from wirefault.runner.flight import Flight, fly
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.subjects.opening import open_wired_subject
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from tests.examples.serving import EXAMPLES, shop
 
 pytestmark = pytest.mark.slow
 
-WIRING = EXAMPLES / "shop" / "windtunnel.yaml"
+WIRING = EXAMPLES / "shop" / "wirefault.yaml"
 ITEMS = ("green tea", "teapot", "honey")
 
 

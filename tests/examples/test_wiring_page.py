@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.examples.serving import EXAMPLES
 from tests.lab.demos import environ_in
 from tests.support import ROOT, until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
+from wirefault.core.sockets import address_of, bind
 
 pytestmark = pytest.mark.slow
 
@@ -46,10 +46,10 @@ class Folder:
     def _run(self, line: str) -> str:
         environ = environ_in(self.path, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
         line = line.replace(" fly ", " fly --no-charts --toxiproxy embedded ")
-        variables, _, words = line.rpartition("windtunnel ")
-        assert "windtunnel" not in variables
+        variables, _, words = line.rpartition("wirefault ")
+        assert "wirefault" not in variables
         environ |= dict(variable.split("=") for variable in variables.split())
-        done = windtunnel(self.path, environ, *shlex.split(words))
+        done = wirefault(self.path, environ, *shlex.split(words))
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -62,7 +62,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     with bind(FREE) as listener:  # whoever listens next on any free port gets another
         port = address_of(listener).port
     folder = Folder(tmp_path, port)
-    folder.write("windtunnel.yaml", WIRING)
+    folder.write("wirefault.yaml", WIRING)
     folder.write("prompts.json", PROMPTS)
     shutil.copy(EXAMPLES / "requests_loop" / "agent.py", tmp_path)
     shutil.copy(EXAMPLES / "shop" / "shop.py", tmp_path)
@@ -89,15 +89,15 @@ def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
     assert "lost-replies" in flown and "2 prompts" in judged
     [slow] = folder.run(ELSEWHERE)
     assert "latency" in slow and "1/1  success" in slow
-    (folder.path / "windtunnel.yaml").unlink()
+    (folder.path / "wirefault.yaml").unlink()
     [without] = folder.run(WITHOUT)
     assert "1/1  unjudged" in without
 
 
 def test_a_world_is_looked_at(folder: Folder) -> None:
-    folder.write("windtunnel.yaml", WIRING + WORLD)
+    folder.write("wirefault.yaml", WIRING + WORLD)
     folder.write("prompts.json", ADDED)
-    [calm] = folder.run("windtunnel fly --link model=scripted --toxic-prob 0 --error-prob 0")
+    [calm] = folder.run("wirefault fly --link model=scripted --toxic-prob 0 --error-prob 0")
     assert "1/1  success" in calm
 
 
@@ -107,10 +107,10 @@ def test_the_examples_that_it_names_are_there_and_fly_as_it_says(folder: Folder)
     for agent in EXAMPLES.glob("*/agent.*"):
         lines = agent.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 60 and not any(
-            re.match(r"\s*(import|from)\s.*windtunnel", line) for line in lines
+            re.match(r"\s*(import|from)\s.*wirefault", line) for line in lines
         )
     shutil.copytree(EXAMPLES, folder.path / "examples", ignore=shutil.ignore_patterns("node_modules"))
-    for wiring in folder.path.glob("examples/*/windtunnel.yaml"):
+    for wiring in folder.path.glob("examples/*/wirefault.yaml"):
         folder.write(str(wiring.relative_to(folder.path)), wiring.read_text(encoding="utf-8"))
     for said in folder.run(FLY_EXAMPLES):
         assert "success" in said

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from windtunnel.experiments.saved import load_saved
-from windtunnel.judging.summary import summarise
+from wirefault.experiments.saved import load_saved
+from wirefault.judging.summary import summarise
 
 
 def fates(logs: Path, experiment: str) -> dict[tuple[str, str], Any]:

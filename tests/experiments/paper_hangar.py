@@ -11,9 +11,9 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from tests.experiments.test_flying import PaperEngine
-from windtunnel.cli.main import main
-from windtunnel.experiments.engine import Cockpit, FlyArm
-from windtunnel.experiments.saved import SavedExperiment
+from wirefault.cli.main import main
+from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.saved import SavedExperiment
 
 EXPERIMENT = {
     "title": "On paper",
@@ -51,7 +51,7 @@ class Hangar:
         self.engine = RecordingEngine(name=name)
         return self.engine
 
-    def windtunnel(self, *words: str) -> Result:
+    def wirefault(self, *words: str) -> Result:
         self.engine = RecordingEngine(name="none")
         self.result = CliRunner().invoke(main, [str(word) for word in words])
         return self.result
@@ -87,7 +87,7 @@ class Hangar:
 
     def seen(self, sees: Callable[[Hangar], object], *words: str) -> object:
         """What is seen once these words were said; the output where they were refused."""
-        self.windtunnel(*words)
+        self.wirefault(*words)
         try:
             return sees(self)
         except (IndexError, json.JSONDecodeError):  # nothing flew, or nothing is an object

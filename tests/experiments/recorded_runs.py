@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.judging.oracle.histories import episode
-from windtunnel.history.events import AttemptHealed, EpisodeJudged, Event
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.judge import judge_episode
+from wirefault.history.events import AttemptHealed, EpisodeJudged, Event
+from wirefault.history.writer import Writer, history_file
+from wirefault.judging.judge import judge_episode
 
 
 def flown(key: str, *, judged: bool = True) -> list[Event]:

@@ -11,13 +11,13 @@ import pytest
 
 from tests.experiments.recorded_runs import flown, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
-from windtunnel.experiments import facts_file
-from windtunnel.experiments.arm_facts import ArmFacts, put_together
-from windtunnel.experiments.assertions.figure import Figure
-from windtunnel.experiments.episode_facts import RunFacts
-from windtunnel.experiments.facts_file import read_facts
-from windtunnel.experiments.measures import measures_of
-from windtunnel.history.reader import read_run
+from wirefault.experiments import facts_file
+from wirefault.experiments.arm_facts import ArmFacts, put_together
+from wirefault.experiments.assertions.figure import Figure
+from wirefault.experiments.episode_facts import RunFacts
+from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments.measures import measures_of
+from wirefault.history.reader import read_run
 
 
 def facts(logs: Path, run_ids: Sequence[str], planned: int) -> ArmFacts:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.experiments.recorded_runs import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
-from windtunnel.experiments.arm_history import read_arm
-from windtunnel.history.events import EpisodeJudged, RunFinished
-from windtunnel.judging.summary import summarise
+from wirefault.experiments.arm_history import read_arm
+from wirefault.history.events import EpisodeJudged, RunFinished
+from wirefault.judging.summary import summarise
 
 
 def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:

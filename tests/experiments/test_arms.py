@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from windtunnel.core.lab_files import sample_prompts
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import ExperimentPlan, dump_prompts, plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.history.events import ShadowToxic
-from windtunnel.judging.prompts import PromptsError, load_prompts
-from windtunnel.links.lab import lab_links
-from windtunnel.runner.attempts import shadow_toxics
-from windtunnel.settings.blast_radius import is_spared
-from windtunnel.settings.shadow import shadows_of
-from windtunnel.settings.toxic_plan import plan_attempt
+from wirefault.core.lab_files import sample_prompts
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan, dump_prompts, plan_experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.history.events import ShadowToxic
+from wirefault.judging.prompts import PromptsError, load_prompts
+from wirefault.links.lab import lab_links
+from wirefault.runner.attempts import shadow_toxics
+from wirefault.settings.blast_radius import is_spared
+from wirefault.settings.shadow import shadows_of
+from wirefault.settings.toxic_plan import plan_attempt
 
 TWO = {
     "title": "x",

@@ -12,17 +12,17 @@ import pytest
 from tests.judging.oracle.histories import episode
 from tests.judging.test_summary import GOOD, run
 from tests.support import ROOT
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arm_facts import facts_of_one
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.episode_facts import facts_of
-from windtunnel.experiments.experiment import Arm, Experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.measures import Measure, measures_of
-from windtunnel.experiments.verdict import FlownArm, judge_experiment
-from windtunnel.history.events import BudgetSpent, BudgetUnknown
-from windtunnel.settings.budgets import Budgets, EpisodeBudget, load_budgets
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arm_facts import facts_of_one
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.measures import Measure, measures_of
+from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.history.events import BudgetSpent, BudgetUnknown
+from wirefault.settings.budgets import Budgets, EpisodeBudget, load_budgets
 
 CALLS = {"episode": {"calls": 3}}
 SPENT = BudgetSpent(1.0, "001", 1, "episode.calls", 3, 3)

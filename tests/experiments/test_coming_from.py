@@ -17,16 +17,16 @@ from click.testing import CliRunner
 
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
-from windtunnel.cli.main import main
-from windtunnel.core.strict_yaml import plain_data, read_yaml
-from windtunnel.core.user_functions import load_function
-from windtunnel.experiments.assertions.registry import parse_assertion
-from windtunnel.experiments.experiment import Arm, Experiment
-from windtunnel.experiments.expression import parse_expression
-from windtunnel.experiments.measures import known_names
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.lab import lab_links
+from wirefault.cli.main import main
+from wirefault.core.strict_yaml import plain_data, read_yaml
+from wirefault.core.user_functions import load_function
+from wirefault.experiments.assertions.registry import parse_assertion
+from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.measures import known_names
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.links.lab import lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 WIRING = {
@@ -59,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("sys.path", [*sys.path])
     scenario, _, operations, assertion = blocks("python")
     files = {"checks.py": scenario, "operations.py": operations, "polite.py": assertion}
-    files |= {"windtunnel.yaml": json.dumps(WIRING), "prompts.json": '[{"prompt": "Hello"}]'}
+    files |= {"wirefault.yaml": json.dumps(WIRING), "prompts.json": '[{"prompt": "Hello"}]'}
     files |= {"operations.yaml": blocks("yaml")[0], "scenario.json": blocks("json")[0]}
     files |= {"level.yaml": blocks("yaml")[1]}
     for name, text in files.items():
@@ -86,7 +86,7 @@ def test_the_pytest_of_the_page_passes_where_the_verdict_is_held(monkeypatch: py
 
     monkeypatch.setattr(subprocess, "run", run)
     module.test_my_agent_bears_a_rate_limit()
-    assert asked == [["windtunnel", "run", "checks:weather"]]
+    assert asked == [["wirefault", "run", "checks:weather"]]
 
 
 def test_the_operation_of_the_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_each_budget_is_one() -> None:
 
 def commands() -> list[str]:
     texts = [*re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)), *blocks("sh")]
-    return sorted({text.strip() for text in texts if text.startswith("windtunnel ")})
+    return sorted({text.strip() for text in texts if text.startswith("wirefault ")})
 
 
 @pytest.mark.parametrize("line", commands())

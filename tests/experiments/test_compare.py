@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, healed, run_finished, run_started
-from windtunnel.experiments.compare import ArmComparison, compare
-from windtunnel.experiments.recorded import Recording, open_recording
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.settings.settings import Settings
+from wirefault.experiments.compare import ArmComparison, compare
+from wirefault.experiments.recorded import Recording, open_recording
+from wirefault.history.writer import Writer, history_file
+from wirefault.settings.settings import Settings
 
 RIGHT = [{"value": 4.0, "unit": None}]
 FOUR = {"values": [{"number": 4}]}
@@ -97,8 +97,8 @@ def test_outcomes_that_changed_are_named(flown: Flown) -> None:
 
 
 def test_settings_and_versions_that_differ_are_named(flown: Flown) -> None:
-    arm = compared(flown, "S", "S", settings={"tool_limit": 3}, versions={"windtunnel": "9"})
-    assert dict(arm.differs) == {"tool_limit": ("1", "3"), "version of windtunnel": ("unknown", "9")}
+    arm = compared(flown, "S", "S", settings={"tool_limit": 3}, versions={"wirefault": "9"})
+    assert dict(arm.differs) == {"tool_limit": ("1", "3"), "version of wirefault": ("unknown", "9")}
 
 
 def test_measures_that_differ_stand_side_by_side(flown: Flown) -> None:

@@ -11,15 +11,15 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment import Experiment
-from windtunnel.experiments.experiment_file import load_experiments
-from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.saved import save
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.budgets import Budgets, load_budgets
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.experiment_file import load_experiments
+from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.saved import save
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.runner.run import new_run_id
+from wirefault.settings.budgets import Budgets, load_budgets
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "when": {"probability": 0.5}}]}
 BASE: dict[str, Any] = {

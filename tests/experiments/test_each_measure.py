@@ -25,11 +25,11 @@ from tests.judging.oracle.histories import (
     world,
 )
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
-from windtunnel.experiments.bounds import exactly
-from windtunnel.experiments.expression import parse_expression
-from windtunnel.experiments.measures import Measure, known_names
-from windtunnel.experiments.verdict import FlownArm, judge_experiment
-from windtunnel.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
+from wirefault.experiments.bounds import exactly
+from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.measures import Measure, known_names
+from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
 
 FOUR = {"values": [{"number": 4}]}
 RIGHT, WRONG = [{"value": 4.0, "unit": None}], [{"value": 5.0, "unit": None}]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.experiments.paper_hangar import EXPERIMENT, Hangar
 from tests.experiments.test_each_key import WIRING
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 COMMANDS = ("run", "plan", "report", "compare", "rerun", "resume", "list", "show", "stress", "fuzz")
 FLY = "run exp.json --toxiproxy embedded --json"
@@ -241,8 +241,8 @@ CASES = [
 def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
     monkeypatch.chdir(tmp_path)
     hangar = Hangar(tmp_path)
-    monkeypatch.setattr("windtunnel.cli.experiment.LocalEngine", lambda: hangar.engine_called("local"))
-    monkeypatch.setattr("windtunnel.experiments.ray_engine.RayEngine", lambda: hangar.engine_called("ray"))
+    monkeypatch.setattr("wirefault.cli.experiment.LocalEngine", lambda: hangar.engine_called("local"))
+    monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: hangar.engine_called("ray"))
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
     (tmp_path / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
@@ -257,7 +257,7 @@ def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_makes_the_difference(hangar: Hangar, case: Case) -> None:
-    hangar.windtunnel(*case.before.split())
+    hangar.wirefault(*case.before.split())
     words = case.words.split()
     assert hangar.seen(case.sees, *words) != case.seen, hangar.output
     shutil.rmtree(hangar.folder / "found", ignore_errors=True)  # fuzz overwrites nothing
@@ -266,14 +266,14 @@ def test_it_makes_the_difference(hangar: Hangar, case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.wrong], ids=str)
 def test_where_it_is_wrong_it_is_said(hangar: Hangar, case: Case) -> None:
-    hangar.windtunnel(*case.before.split())
-    hangar.windtunnel(*case.words.split(), case.place[1], case.wrong)
+    hangar.wirefault(*case.before.split())
+    hangar.wirefault(*case.words.split(), case.place[1], case.wrong)
     assert case.said in " ".join(hangar.output.split()) and not hangar.engine.flown
 
 
 @pytest.mark.parametrize("option", OF_THE_LAB_THAT_IS_UP)
 def test_what_is_not_for_experiments_is_refused_of_one(hangar: Hangar, option: str) -> None:
-    assert hangar.windtunnel(*FLY.split(), option, "x").exit_code == 64
+    assert hangar.wirefault(*FLY.split(), option, "x").exit_code == 64
     assert "an experiment names its subject and prompts" in hangar.output and not hangar.engine.flown
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, met, run_started, timeout
-from windtunnel.experiments.effects import FaultEffect, fault_effects
-from windtunnel.experiments.episode_facts import facts_of
-from windtunnel.history.events import Event, ShadowMet, ShadowToxic
-from windtunnel.judging.judge import judge_run
-from windtunnel.judging.summary import summarise
+from wirefault.experiments.effects import FaultEffect, fault_effects
+from wirefault.experiments.episode_facts import facts_of
+from wirefault.history.events import Event, ShadowMet, ShadowToxic
+from wirefault.judging.judge import judge_run
+from wirefault.judging.summary import summarise
 
 FOUR, RIGHT = {"values": [{"number": 4}]}, [{"value": 4.0, "unit": None}]
 LOST = met("lose_reply", id="lost", shows=None)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import plan_experiment
-from windtunnel.experiments.experiment import Arm, Experiment
-from windtunnel.experiments.experiment_file import files_meant, load_experiment
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import plan_experiment
+from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.experiment_file import files_meant, load_experiment
 
 GOOD = """\
 title: Lost replies

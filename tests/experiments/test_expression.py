@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.expression import _OPERATIONS, _SIGNS, ExpressionError, parse_expression
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.expression import _OPERATIONS, _SIGNS, ExpressionError, parse_expression
 
 MEASURED = {
     "rate": Bounds(0.85, 0.95),

@@ -13,14 +13,14 @@ import pytest
 
 from tests.experiments.test_arm_history import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import PlannedArm, plan_experiment
-from windtunnel.experiments.engine import Cockpit, FlyArm
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.flying import FlownExperiment, fly_experiment, judged_again
-from windtunnel.experiments.saved import SavedExperiment, save
-from windtunnel.lab.rollback import VERIFIED
-from windtunnel.lab.toxiproxy import Choice
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import PlannedArm, plan_experiment
+from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.flying import FlownExperiment, fly_experiment, judged_again
+from wirefault.experiments.saved import SavedExperiment, save
+from wirefault.lab.rollback import VERIFIED
+from wirefault.lab.toxiproxy import Choice
 
 
 @dataclass

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from windtunnel.cli.main import main
-from windtunnel.core.draws import draw
-from windtunnel.experiments.arms import plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.fuzz import SPACES, drawn_experiment
-from windtunnel.experiments.fuzz_parameters import drawn_parameters, options_of
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
-from windtunnel.links.wiring import lab_wiring
+from wirefault.cli.main import main
+from wirefault.core.draws import draw
+from wirefault.experiments.arms import plan_experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.fuzz import SPACES, drawn_experiment
+from wirefault.experiments.fuzz_parameters import drawn_parameters, options_of
+from wirefault.faults.registry import REGISTRY
+from wirefault.links.link import Link
+from wirefault.links.links import Links
+from wirefault.links.wiring import lab_wiring
 
 LINKS = lab_wiring().links
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windtunnel.experiments.local_engine import deal
-from windtunnel.judging.prompts import Prompt
+from wirefault.experiments.local_engine import deal
+from wirefault.judging.prompts import Prompt
 
 
 def prompts(count: int) -> list[Prompt]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment, load_experiments
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.experiment_file import load_experiment, load_experiments
 
 ONE: dict[str, Any] = {"title": "T", "seed": 1, "only": ["1"], "hypothesis": ["no crash"]}
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, met, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
-from windtunnel.experiments.arm_facts import facts_of_one
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.episode_facts import facts_of
-from windtunnel.experiments.measures import Measure, against_control, known_names, measures_of
+from wirefault.experiments.arm_facts import facts_of_one
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.measures import Measure, against_control, known_names, measures_of
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
 

@@ -9,14 +9,14 @@ import pytest
 
 from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, timeout, tried
 from tests.judging.test_summary import run
-from windtunnel.experiments.arm_facts import facts_of_one
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.episode_facts import facts_of
-from windtunnel.experiments.measures import Measure, measures_of
-from windtunnel.experiments.outages import outages_of
-from windtunnel.experiments.verdict import FlownArm, judge_experiment
-from windtunnel.history.events import Exchange
-from windtunnel.judging.findings.trace import traces
+from wirefault.experiments.arm_facts import facts_of_one
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.measures import Measure, measures_of
+from wirefault.experiments.outages import outages_of
+from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.history.events import Exchange
+from wirefault.judging.findings.trace import traces
 
 
 def sent(at: float, status: int = 200, **more: Any) -> Exchange:

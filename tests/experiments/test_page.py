@@ -1,4 +1,4 @@
-"""docs/experiments.md: its example can be planned, and `windtunnel plan` says what its options change."""
+"""docs/experiments.md: its example can be planned, and `wirefault plan` says what its options change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import ROOT
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -41,7 +41,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     }
     links["shop"] = {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL", "writes": ["POST /orders"]}
     wiring = {"links": links, "subject": {"command": ["python", "agent.py", "{prompt}"]}}
-    (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     (tmp_path / "prompts.json").write_text('[{"prompt": "One"}, {"prompt": "Two"}]', encoding="utf-8")
     (tmp_path / "example.yaml").write_text(EXAMPLE, encoding="utf-8")
     return "example.yaml"
@@ -80,14 +80,14 @@ def test_an_experiment_in_python_is_planned_as_one_in_a_file(
     monkeypatch.setattr("sys.path", [*sys.path])
     shown = planned("checks:orders", "--seed", "4", "--only", "1")
     assert "A lost reply does not make my agent order twice" in shown and "3 episodes, seed 4" in shown
-    for name, said in [("checks:Arm", "must be a windtunnel"), ("nowhere:x", "cannot be imported")]:
+    for name, said in [("checks:Arm", "must be a wirefault"), ("nowhere:x", "cannot be imported")]:
         refused = CliRunner().invoke(main, ["plan", name])
         assert refused.exit_code == 64 and said in refused.output
 
 
 def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert re.search(r"^windtunnel plan experiments$", PAGE, re.MULTILINE)
+    assert re.search(r"^wirefault plan experiments$", PAGE, re.MULTILINE)
     for path in (ROOT / "experiments").glob("*.yaml"):
         assert path.read_text(encoding="utf-8").splitlines()[0].removeprefix("title: ") in planned(
             "experiments"

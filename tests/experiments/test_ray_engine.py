@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.user_errors import UserError
-from windtunnel.experiments.ray_engine import RayEngine
-from windtunnel.experiments.ray_shard import FlownShard, put_down
+from wirefault.core.user_errors import UserError
+from wirefault.experiments.ray_engine import RayEngine
+from wirefault.experiments.ray_shard import FlownShard, put_down
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r'pip install "windtunnel\[ray\]"'):
+    with pytest.raises(UserError, match=r'pip install "wirefault\[ray\]"'):
         RayEngine()
 
 

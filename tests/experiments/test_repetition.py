@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.report.synthetic import Flight
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.repetition import repeated_part, saved_plan
-from windtunnel.experiments.saved import save
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.repetition import repeated_part, saved_plan
+from wirefault.experiments.saved import save
 
 EXPERIMENT = {
     "title": "x",
@@ -76,5 +76,5 @@ def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path
 
 def test_of_a_run_by_itself_no_plan_was_saved(tmp_path: Path) -> None:
     Flight(tmp_path, "run-a", prompts=1).write()
-    with pytest.raises(InputError, match="windtunnel judge run-a ends with the line that repeats it"):
+    with pytest.raises(InputError, match="wirefault judge run-a ends with the line that repeats it"):
         saved_plan(tmp_path, "run-a", {})

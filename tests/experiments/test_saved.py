@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.saved import load_saved, save
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.saved import load_saved, save
 
 WIRING = {
     "links": {"shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}},

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.test_flying import PaperEngine, fly, planned
-from windtunnel.experiments.saved import SavedExperiment
-from windtunnel.experiments.shelf import last_flight_of, saved_ids, shown_of
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.shelf import last_flight_of, saved_ids, shown_of
 
 
 @pytest.fixture

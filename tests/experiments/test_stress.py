@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.experiments.arms import ExperimentPlan, plan_experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.experiments.stress import holds_up_to, levels_of, stressed
-from windtunnel.experiments.verdict import Check, ExperimentVerdict, Judged
-from windtunnel.faults.sets.canonical import read_canonical
+from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.stress import holds_up_to, levels_of, stressed
+from wirefault.experiments.verdict import Check, ExperimentVerdict, Judged
+from wirefault.faults.sets.canonical import read_canonical
 
 SET = {
     "faults": [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.measures import Measure
-from windtunnel.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.measures import Measure
+from wirefault.experiments.verdict import FlownArm, judge_experiment
 
 FINE = {"success_rate": Bounds(1, 1), "duplicate": exactly(0), "faults_delivered": exactly(0)}
 STRUCK = {"success_rate": Bounds(0.9, 0.9), "duplicate": exactly(0), "faults_delivered": exactly(4)}

@@ -12,17 +12,17 @@ import pytest
 from tests.experiments.recorded_runs import flown, write
 from tests.experiments.test_flying import planned
 from tests.judging.oracle.histories import ended, run_started
-from windtunnel.experiments.bounds import Bounds, exactly
-from windtunnel.experiments.conclusion import conclude, unwatched_bounds
-from windtunnel.experiments.limits import Spending
-from windtunnel.experiments.measures import Measure
-from windtunnel.experiments.safety import ABORT_NAMES, Safety
-from windtunnel.experiments.saved import FlightEnd
-from windtunnel.experiments.verdict import FlownArm, Judged
-from windtunnel.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
-from windtunnel.history.events import RunSealed
-from windtunnel.lab.halt import Halt
-from windtunnel.lab.rollback import VERIFIED
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.conclusion import conclude, unwatched_bounds
+from wirefault.experiments.limits import Spending
+from wirefault.experiments.measures import Measure
+from wirefault.experiments.safety import ABORT_NAMES, Safety
+from wirefault.experiments.saved import FlightEnd
+from wirefault.experiments.verdict import FlownArm, Judged
+from wirefault.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
+from wirefault.history.events import RunSealed
+from wirefault.lab.halt import Halt
+from wirefault.lab.rollback import VERIFIED
 
 
 def so_far(*outcomes: str, planned: int = 100) -> ArmSoFar:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windtunnel.core.draws import choose, draw
-from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS
+from wirefault.core.draws import choose, draw
+from wirefault.faults.catalogue.http.http_error import ERROR_KINDS
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
-from windtunnel.dialects.http import json_reply
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import load_set
-from windtunnel.links.lab import lab_links
-from windtunnel.report.fault_catalogue import fault_page
+from wirefault.dialects.http import json_reply
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import load_set
+from wirefault.links.lab import lab_links
+from wirefault.report.fault_catalogue import fault_page
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 def add_fault(tree: Path, family: str) -> None:
     """What the page says, in a copy of the library: one new file, and the lines of the diff."""
-    catalogue = tree / "windtunnel" / "faults" / "catalogue" / family
+    catalogue = tree / "wirefault" / "faults" / "catalogue" / family
     code = CODE.replace('family = "meaning"', f'family = "{family}"').replace(
         'where = "tool"', 'where = "any"'
     )
@@ -48,12 +48,12 @@ def add_fault(tree: Path, family: str) -> None:
 def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     tmp_path: Path, family: str
 ) -> None:
-    copy_sources(ROOT / "windtunnel", tmp_path / "windtunnel")
+    copy_sources(ROOT / "wirefault", tmp_path / "wirefault")
     add_fault(tmp_path, family)
     script = (
-        "from windtunnel.cli.faults import faults_command as faults\n"
-        "from windtunnel.report.charts.palette import group_of\n"
-        "from windtunnel.report.fault_catalogue import faults_page\n"
+        "from wirefault.cli.faults import faults_command as faults\n"
+        "from wirefault.report.charts.palette import group_of\n"
+        "from wirefault.report.fault_catalogue import faults_page\n"
         "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
         "faults(['show', 'rounded'])"
     )

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.faults.tries import a_try, changed
-from windtunnel.dialects.event_stream import split_events, value_of, write_event
-from windtunnel.dialects.http import Reply, Request, json_reply
-from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.mcp_view import act_of
-from windtunnel.faults.registry import REGISTRY
+from wirefault.dialects.event_stream import split_events, value_of, write_event
+from wirefault.dialects.http import Reply, Request, json_reply
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try
+from wirefault.faults.mcp_view import act_of
+from wirefault.faults.registry import REGISTRY
 
 WEATHER = {"city": "Zürich", "celsius": 21.5}
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}

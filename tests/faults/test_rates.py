@@ -13,16 +13,16 @@ import pytest
 from tests.dialects.forms import TEXT, ZURICH, Form
 from tests.faults.tries import WEATHER
 from tests.support import examples
-from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.faults.base import Changed, Fault
-from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
-from windtunnel.faults.plan import MetFault, plan_try
-from windtunnel.faults.rates import conditions_of, marginals
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import Entry, FaultSet, build_set
-from windtunnel.faults.sets.presets import find_set, preset_names
-from windtunnel.links.lab import lab_links
-from windtunnel.links.link import Link
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from wirefault.faults.base import Changed, Fault
+from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
+from wirefault.faults.plan import MetFault, plan_try
+from wirefault.faults.rates import conditions_of, marginals
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import Entry, FaultSet, build_set
+from wirefault.faults.sets.presets import find_set, preset_names
+from wirefault.links.lab import lab_links
+from wirefault.links.link import Link
 
 TRIES = examples(3000)
 CHAT = Form("openai_chat", stream=False)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.dialects.forms import Form
-from windtunnel.core.draws import draw
-from windtunnel.dialects import Dialect
-from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.dialects.model_messages import ToolCall
-from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.faults.sets.selectors import Only
+from wirefault.core.draws import draw
+from wirefault.dialects import Dialect
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from wirefault.dialects.model_messages import ToolCall
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try
+from wirefault.faults.sets.selectors import Only
 
 WEATHER = Request(method="GET", target="/weather?city=Zurich")
 

@@ -14,8 +14,8 @@ import requests
 from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.support import PATIENCE_S
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.lab import lab_links
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.links.lab import lab_links
 
 _numbers = itertools.count(1)
 
@@ -41,7 +41,7 @@ class World:
     def ask(
         self, link: str, method: str, path: str, key: str | None = None, **options: Any
     ) -> requests.Response:
-        headers = {"Windtunnel-World": self.name} | ({"Idempotency-Key": key} if key else {})
+        headers = {"Wirefault-World": self.name} | ({"Idempotency-Key": key} if key else {})
         headers |= options.pop("headers", {})
         return self.lab.ask(link, method, path, headers=headers, **options)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
-from windtunnel.links.lab import lab_links
+from wirefault.links.lab import lab_links
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ _PORTS = {link.port for link in lab_links()}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
 PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8").replace("5008", str(_FREE))
 COPIED = (
-    *("agent", "experiments", "flask_tools", "tests", "windtunnel"),
+    *("agent", "experiments", "flask_tools", "tests", "wirefault"),
     *("docker-compose.yaml", "compose.subject.yaml", ".env.example"),
 )
 # the page's own tests, and those of the project that a tool which is not complete would fail
@@ -78,5 +78,5 @@ def test_the_page_touches_three_files_and_compose(project: Path) -> None:
         or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
-        *("windtunnel/links/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("wirefault/links/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
     }

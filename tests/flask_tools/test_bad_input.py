@@ -167,7 +167,7 @@ def test_an_unknown_value_is_refused(world, link, path):
     ("link", "path"), [("calendar", "/events"), ("message", "/inbox"), ("message", "/sent")]
 )
 def test_a_malformed_world_is_refused(lab, link, path, name):
-    answer = lab.ask(link, "GET", path, headers={"Windtunnel-World": name})
+    answer = lab.ask(link, "GET", path, headers={"Wirefault-World": name})
     assert refused(answer)["code"] == "bad_world"
 
 

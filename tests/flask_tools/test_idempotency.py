@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from flask_tools.store import Store
-from windtunnel.core.worlds import read_effects
+from wirefault.core.worlds import read_effects
 
 HI = {"to": "Bob", "body": "hi"}
 WRITES = [
@@ -55,7 +55,7 @@ def test_a_key_used_for_another_method_or_query_is_refused(world, other):
 
 def test_a_key_used_in_another_world_is_refused(lab, world):
     world.ask("message", "POST", "/message", key=world.name, json=HI)
-    other = {"Windtunnel-World": "elsewhere", "Idempotency-Key": world.name}
+    other = {"Wirefault-World": "elsewhere", "Idempotency-Key": world.name}
     assert lab.ask("message", "POST", "/message", json=HI, headers=other).status_code == 422
 
 

@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from tests.support import PATIENCE_S, until
-from windtunnel.core.sockets import LOOPBACK, Address, address_of, bind
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import default_topology
+from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import default_topology
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def launch(tmp_path):
         }
         sockets.extend(listeners.values())
         handed_over = {name: listener.fileno() for name, listener in listeners.items()}
-        environ |= {"WINDTUNNEL_SOCKETS": json.dumps(handed_over), "EFFECTS_DB": str(tmp_path / "effects.db")}
+        environ |= {"WIREFAULT_SOCKETS": json.dumps(handed_over), "EFFECTS_DB": str(tmp_path / "effects.db")}
         process = subprocess.Popen(
             [sys.executable, "-m", "flask_tools", *names],
             env={**os.environ, **environ},
@@ -75,7 +75,7 @@ def test_named_links_alone_are_served(launch):
 
 def test_the_end_of_the_lifeline_ends_the_process(launch):
     reader, writer = os.pipe()
-    process, urls = launch("weather", descriptors=[reader], WINDTUNNEL_LIFELINE=str(reader))
+    process, urls = launch("weather", descriptors=[reader], WIREFAULT_LIFELINE=str(reader))
     os.close(reader)
     assert all(healthy(url) for url in urls.values())
     os.close(writer)
@@ -95,7 +95,7 @@ def run(*names, **environ):
         (["whether"], {}, "whether"),
         (["weather", "model"], {}, "model"),
         (["translator"], {"TRANSLATOR_BACKEND": "babelfish"}, "TRANSLATOR_BACKEND"),
-        ([], {"WINDTUNNEL_TOPOLOGY": "absent.json"}, "absent.json"),
+        ([], {"WIREFAULT_TOPOLOGY": "absent.json"}, "absent.json"),
     ],
 )
 def test_a_wrong_name_or_setting_is_one_line_and_exit_code_2(names, environ, said):
@@ -110,6 +110,6 @@ def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path):
         address = address_of(taken)
         topology = replace(base, services={**base.services, "weather": address})
         topology.dump(tmp_path / "topology.json")
-        result = run("weather", WINDTUNNEL_TOPOLOGY=str(tmp_path / "topology.json"))
+        result = run("weather", WIREFAULT_TOPOLOGY=str(tmp_path / "topology.json"))
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert "weather_tool" in result.stderr and str(address) in result.stderr

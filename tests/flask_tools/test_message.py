@@ -17,7 +17,7 @@ def test_a_sent_message_is_listed_and_recorded(world):
 
 def test_sent_messages_stay_in_their_world(lab, world):
     world.ask("message", "POST", "/message", json={"to": "Bob", "body": "hi"})
-    other = lab.ask("message", "GET", "/sent", headers={"Windtunnel-World": "run/other"})
+    other = lab.ask("message", "GET", "/sent", headers={"Wirefault-World": "run/other"})
     assert other.json() == {"messages": []}
 
 
@@ -28,5 +28,5 @@ def test_what_one_sends_oneself_and_what_is_answered_arrives_in_the_inbox(lab, w
     assert [(message["id"], message["from"]) for message in arrived] == [(4, "me"), (5, "Alice")]
     assert arrived[0]["body"] == "for me"
     assert "for Alice" in arrived[1]["body"]
-    other = lab.ask("message", "GET", "/inbox", headers={"Windtunnel-World": "run/other"})
+    other = lab.ask("message", "GET", "/inbox", headers={"Wirefault-World": "run/other"})
     assert len(other.json()["messages"]) == 3

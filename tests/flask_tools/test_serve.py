@@ -5,7 +5,7 @@ import pytest
 
 from flask_tools import serve
 from tests.support import PATIENCE_S
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 
 def exchange(url, raw):
@@ -39,7 +39,7 @@ def test_an_answer_leaves_in_one_write_without_nagle(lab, monkeypatch):
     [
         (b"nonsense\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: many\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nWindtunnel-World: a\x00b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nWirefault-World: a\x00b\r\n\r\n", 400),
         (b"GET /weather?q=\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"POST /calc HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\n\r\n", 413),
         (b"GET / HTTP/1.1\r\nX: ".ljust(serve.MAX_HEADER_BYTES, b"a"), 431),

@@ -12,7 +12,7 @@ from flask_tools.phrasebook import load_phrasebook
 from flask_tools.translator import probe
 from tests.support import until
 from tests.upstream import Upstream, requests_of
-from windtunnel.dialects.http import Reply, whole
+from wirefault.dialects.http import Reply, whole
 
 PHRASES = Path(flask_tools.phrasebook.__file__).with_name("phrasebook.json")
 
@@ -68,10 +68,10 @@ def test_an_unknown_language_is_refused_on_either_side(lab, language, code):
 
 def test_the_backend_of_the_header_wins_over_the_environment(start):
     lab = start("translator", TRANSLATOR_BACKEND="libre")
-    assert translate(lab, "hello", Windtunnel_Translator="offline").json()["backend"] == "offline"
-    assert translate(lab, "hello", Windtunnel_Translator="auto").json()["backend"] == "offline"
+    assert translate(lab, "hello", Wirefault_Translator="offline").json()["backend"] == "offline"
+    assert translate(lab, "hello", Wirefault_Translator="auto").json()["backend"] == "offline"
     assert code_of(translate(lab, "hello")) == (503, "backend_unavailable")
-    assert code_of(translate(lab, "hello", Windtunnel_Translator="babelfish")) == (400, "bad_value")
+    assert code_of(translate(lab, "hello", Wirefault_Translator="babelfish")) == (400, "bad_value")
 
 
 @pytest.mark.parametrize(

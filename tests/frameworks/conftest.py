@@ -13,7 +13,7 @@ import pytest
 
 from bench.findings.environments import EXAMPLES
 from tests.support import required
-from windtunnel.faults.sets.presets import preset_names
+from wirefault.faults.sets.presets import preset_names
 
 SHARE = 8
 AGENTS = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))

@@ -19,8 +19,8 @@ from bench.findings.upstreams import Shop, shop_at
 from tests.examples.test_presets import SEEDS, stronger
 from tests.shared_imports import shared_imports
 from tests.support import required
-from windtunnel.faults.sets.presets import preset
-from windtunnel.history.events import Exchange
+from wirefault.faults.sets.presets import preset
+from wirefault.history.events import Exchange
 
 ATTEMPT_S = 180  # the first start of a large framework is slow on a busy machine
 SHOP_PORT = 9000  # it stands in the agents' code
@@ -45,7 +45,7 @@ def installed(name: str) -> InstalledAgent:
 @contextmanager
 def shop_on_its_port(folder: Path) -> Iterator[Shop]:
     """The shop where the agents look for it. Tests in other processes wait for their turn."""
-    with (Path(gettempdir()) / f"windtunnel-tests-{SHOP_PORT}.lock").open("w") as turn:
+    with (Path(gettempdir()) / f"wirefault-tests-{SHOP_PORT}.lock").open("w") as turn:
         flock(turn, LOCK_EX)
         with shop_at(folder / "shop.db", SHOP_PORT) as shop:
             yield shop

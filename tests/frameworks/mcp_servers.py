@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.findings.environments import InstalledAgent
 from tests.support import until
-from windtunnel.core.sockets import LOOPBACK
+from wirefault.core.sockets import LOOPBACK
 
 PORT = 3001
 LINK = f"port_{PORT}"

@@ -1,4 +1,4 @@
-"""Every framework example by ``windtunnel exec`` alone: no file, no variable of ours, nothing changed."""
+"""Every framework example by ``wirefault exec`` alone: no file, no variable of ours, nothing changed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.frameworks.flown import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
-from windtunnel.history.events import AttemptEnded, Event, Exchange
-from windtunnel.history.reader import read_run
+from wirefault.history.events import AttemptEnded, Event, Exchange
+from wirefault.history.reader import read_run
 
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))
 LOST = json.dumps({"faults": [{"fault": "lose_reply", "links": "tools"}]})
@@ -35,7 +35,7 @@ def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tupl
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
-    done = windtunnel(folder, environ, *given, "--", *agent.command, prompt)
+    done = wirefault(folder, environ, *given, "--", *agent.command, prompt)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return done.returncode, list(read_run(folder / "logs", summary["run_id"]))

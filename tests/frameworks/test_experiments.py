@@ -11,11 +11,11 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.experiments.fates import fates
 from tests.frameworks.flown import ATTEMPT_S, installed, shop_on_its_port
 from tests.support import ROOT
-from windtunnel.cli.main import main
+from wirefault.cli.main import main
 
 EXPERIMENTS = ROOT / "experiments"
 
@@ -53,7 +53,7 @@ def flown(folder: Path, experiment: str) -> dict[str, Any]:
     # a compiled module is kept, else every flight compiles its framework anew
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = ["--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"]
-    done = windtunnel(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)
+    done = wirefault(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)
     assert done.returncode == SHOWN[experiment].code, done.stdout + done.stderr
     shown: dict[str, Any] = json.loads(done.stdout)
     return shown

@@ -95,6 +95,6 @@ def test_every_example_has_an_environment() -> None:
 
 
 @pytest.mark.parametrize("agent", sorted(EXAMPLES.glob("*/agent.*")), ids=lambda agent: agent.parent.name)
-def test_an_example_is_short_and_knows_nothing_of_windtunnel(agent: Path) -> None:
+def test_an_example_is_short_and_knows_nothing_of_wirefault(agent: Path) -> None:
     text = agent.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 60 and "windtunnel" not in text.lower() and "base_url" not in text
+    assert len(text.splitlines()) <= 60 and "wirefault" not in text.lower() and "base_url" not in text

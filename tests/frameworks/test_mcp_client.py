@@ -14,7 +14,7 @@ from tests.frameworks.flown import check_preset, installed
 from tests.frameworks.mcp_servers import LINK, Everything, everything
 from tests.frameworks.test_exec import exchanges, flown
 from tests.shared_imports import shared_imports
-from windtunnel.faults.sets.presets import preset_names
+from wirefault.faults.sets.presets import preset_names
 
 PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
 # Every preset applies: each has faults of the model, or of tools, and a server of MCP that is found is one.

@@ -14,16 +14,16 @@ import pytest
 from tests.e2e.flight import Silence, in_folder
 from tests.frameworks.flown import installed
 from tests.shared_imports import shared_imports
-from windtunnel.history.events import AttemptEnded, Exchange
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.links.wiring import build_wiring
-from windtunnel.runner.flight import Flight, fly
-from windtunnel.runner.run import new_run_id
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.subjects.opening import open_wired_subject
+from wirefault.history.events import AttemptEnded, Exchange
+from wirefault.judging.prompts import load_prompts
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.spec_file import SpecFile
+from wirefault.links.wiring import build_wiring
+from wirefault.runner.flight import Flight, fly
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import load_configuration
+from wirefault.subjects.opening import open_wired_subject
 
 PROGRAM = Path(__file__).with_name("mcp_three_servers.py")
 NAMES = ("filesystem", "memory", "everything")
@@ -69,8 +69,8 @@ def wired(folder: Path) -> SpecFile:
 
 
 def client_configuration(folder: Path, lab: Lab) -> Path:
-    """The client's file, which names `windtunnel mcp` in each server's place."""
-    shim = str(Path(sys.executable).with_name("windtunnel"))
+    """The client's file, which names `wirefault mcp` in each server's place."""
+    shim = str(Path(sys.executable).with_name("wirefault"))
     words = ["mcp", "--lab", str(lab.topology_path), "--link"]
     links = lab.topology.links
     servers = {name: {"command": shim, "args": [*words, name, "--", *links[name].command]} for name in NAMES}

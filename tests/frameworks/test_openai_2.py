@@ -6,7 +6,7 @@ import pytest
 
 from bench.findings.flying import ExampleLab
 from tests.frameworks.flown import check_preset, labs
-from windtunnel.faults.sets.presets import preset_names
+from wirefault.faults.sets.presets import preset_names
 
 lab = labs("crewai", "llama_index", "strands")
 

@@ -12,8 +12,8 @@ from tests.gateway.lab import TRANSPORT, Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.faults.registry import REGISTRY
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.faults.registry import REGISTRY
 
 
 def _flask_app() -> Flask:

@@ -21,17 +21,17 @@ import uvloop
 from tests.gateway.secure_socket import SecureSocket
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.gateway.server import Gateway
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
-from windtunnel.links.lab import lab_links
-from windtunnel.links.links import Links
-from windtunnel.links.topology import Topology, default_topology
-from windtunnel.settings.settings import Settings
-from windtunnel.state.state import State
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.gateway.server import Gateway
+from wirefault.history.events import Exchange
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
+from wirefault.links.lab import lab_links
+from wirefault.links.links import Links
+from wirefault.links.topology import Topology, default_topology
+from wirefault.settings.settings import Settings
+from wirefault.state.state import State
 
 TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default="plain")
 

@@ -12,9 +12,9 @@ import requests
 from tests.gateway.lab import Lab
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
-from windtunnel.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
-from windtunnel.faults.base import Act, Changed, Fault, Miss, Try
-from windtunnel.history.events import FaultMet
+from wirefault.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try
+from wirefault.history.events import FaultMet
 
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
 UPSTREAM_REPLY = b'{"n": 1}'

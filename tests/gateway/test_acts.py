@@ -25,9 +25,9 @@ from tests.gateway.scripted import (
 )
 from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
-from windtunnel.core.digest import body_digest
-from windtunnel.faults.base import Act
-from windtunnel.gateway.connection.fault_decision import MAX_HELD_BODY
+from wirefault.core.digest import body_digest
+from wirefault.faults.base import Act
+from wirefault.gateway.connection.fault_decision import MAX_HELD_BODY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 
@@ -184,7 +184,7 @@ def test_a_changed_request(lab: Lab, service: ScriptedUpstream, chunked: bool) -
     assert ask(lab, method="PUT", data=iter([b"a", b"b"]) if chunked else b"ab").content == UPSTREAM_REPLY
     head, _, body = service.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /new?b=2 HTTP/1.1\r\n") and body == b"changed"
-    assert head.count(b"Content-Length: 7") == 1 and b"X-New: 1" in head and b"Windtunnel-World:" in head
+    assert head.count(b"Content-Length: 7") == 1 and b"X-New: 1" in head and b"Wirefault-World:" in head
     assert b"Transfer-Encoding" not in head
     record, met = lab.exchange(), only(lab)
     assert (record.method, record.target) == ("PUT", "/a")

@@ -12,8 +12,8 @@ import requests
 from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import CLOSED, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, only, sized
 from tests.upstream import Upstream, read_all, read_head
-from windtunnel.core.digest import body_digest
-from windtunnel.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY
+from wirefault.core.digest import body_digest
+from wirefault.gateway.connection.upstream_reply import MAX_BUFFERED_REPLY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

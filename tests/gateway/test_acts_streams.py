@@ -24,8 +24,8 @@ from tests.gateway.scripted import (
 )
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head
-from windtunnel.core.digest import body_digest
-from windtunnel.dialects.http import chunk
+from wirefault.core.digest import body_digest
+from wirefault.dialects.http import chunk
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.gateway.budgets.account import Account, Used, refusal_of, slowdown
-from windtunnel.settings.budgets import Budget
+from wirefault.gateway.budgets.account import Account, Used, refusal_of, slowdown
+from wirefault.settings.budgets import Budget
 
 NOW = 1_000_000.0
 

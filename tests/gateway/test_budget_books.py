@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from windtunnel.gateway.budgets.account import Account
-from windtunnel.gateway.budgets.books import SharedBook
+from wirefault.gateway.budgets.account import Account
+from wirefault.gateway.budgets.books import SharedBook
 
 
 def account(book: SharedBook) -> Account:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windtunnel.gateway.budgets.keeper import BudgetKeeper, Spender
-from windtunnel.history.events import BudgetUnknown, Event
-from windtunnel.settings.budgets import Budget, Budgets, EpisodeBudget
+from wirefault.gateway.budgets.keeper import BudgetKeeper, Spender
+from wirefault.history.events import BudgetUnknown, Event
+from wirefault.settings.budgets import Budget, Budgets, EpisodeBudget
 
 
 class Kept:

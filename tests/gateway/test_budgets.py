@@ -16,9 +16,9 @@ from tests.gateway.lab import Lab, gateway
 from tests.gateway.test_usage import Model
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream
-from windtunnel.dialects.http import Reply, json_reply
-from windtunnel.history.events import BudgetSpent, BudgetUnknown, BudgetWarned, Exchange
-from windtunnel.settings.budgets import Budget, EpisodeBudget
+from wirefault.dialects.http import Reply, json_reply
+from wirefault.history.events import BudgetSpent, BudgetUnknown, BudgetWarned, Exchange
+from wirefault.settings.budgets import Budget, EpisodeBudget
 
 PRICES = "m: {input: 1000000, output: 0}\n"  # a dollar for each token of the request
 UNPRICED = json_reply(200, {"model": "x", "usage": {"prompt_tokens": 1, "completion_tokens": 1}})

@@ -30,7 +30,7 @@ from tests.gateway.wire_exchanges import (
 )
 from tests.support import PATIENCE_S, examples
 from tests.upstream import Upstream, read_all
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 
@@ -90,7 +90,7 @@ class Way:
         lines = [line if line is not HOST else b"hOsT: " + authority for line in exchange.lines]
         if self.link == "model":
             lines[0] = prefixed(lines[0], b" /v1/" if self.added else b" /openai/v1/")
-            gone = [b"windtunnel-"] if self.added else []
+            gone = [b"wirefault-"] if self.added else []
         else:
             gone = [line.partition(b":")[0].lower() for line in self.added]
         lines = [line for line in lines if not line.lower().startswith(tuple(gone))]
@@ -184,8 +184,8 @@ def ways(
             added = []
             if settings is not None:
                 lab.begin(**settings)
-                world = f"Windtunnel-World: {lab.run_id}/e1".encode()
-                added = [world, f"Windtunnel-Translator: {lab.settings.translator_backend}".encode()]
+                world = f"Wirefault-World: {lab.run_id}/e1".encode()
+                added = [world, f"Wirefault-Translator: {lab.settings.translator_backend}".encode()]
             found.append(Way(lab, "weather", added))
             if name in ("quiet", "foreign"):
                 found.append(Way(lab, "model", [b"foreign"] if name == "foreign" else []))

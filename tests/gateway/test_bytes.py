@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.gateway.lab import Lab, dial, gateway
 from tests.support import examples
 from tests.upstream import Upstream, read_all
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "PROPFIND", "BREW"]
 text = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=12)

@@ -14,8 +14,8 @@ import pytest
 from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import GET, UPSTREAM_REPLY, sized
 from tests.upstream import Upstream, read_all, requests_of
-from windtunnel.gateway.connection.request_relay import CLIENT_LEFT
-from windtunnel.history.events import Exchange
+from wirefault.gateway.connection.request_relay import CLIENT_LEFT
+from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.sockets import Address
-from windtunnel.gateway.closed_networks import ALL_OPEN, ClosedNetworks, closed_networks
-from windtunnel.gateway.intercept.egress import NoWayOut, dial_host
+from wirefault.core.sockets import Address
+from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks, closed_networks
+from wirefault.gateway.intercept.egress import NoWayOut, dial_host
 
 # eth0 is on 172.30.4.0/22, everything else is behind 172.31.0.1 on eth1's 172.31.0.0/16
 ROUTES = """\

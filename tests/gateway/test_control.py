@@ -17,14 +17,14 @@ import requests
 from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from windtunnel.gateway.endpoint import lab_endpoint
-from windtunnel.gateway.run import Run
-from windtunnel.history.chain import unlinked
-from windtunnel.history.events import Note
-from windtunnel.history.reader import Torn, read_file
-from windtunnel.history.writer import Writer, dump_line
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import Settings
+from wirefault.gateway.endpoint import lab_endpoint
+from wirefault.gateway.run import Run
+from wirefault.history.chain import unlinked
+from wirefault.history.events import Note
+from wirefault.history.reader import Torn, read_file
+from wirefault.history.writer import Writer, dump_line
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import Settings
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -13,11 +13,11 @@ from tests.faults.planned_errors import plan_error
 from tests.gateway.lab import Lab, dial, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
-from windtunnel.core.draws import draw
-from windtunnel.core.fingerprint import fingerprint
-from windtunnel.dialects.http import Reply, Request
-from windtunnel.faults.base import Try
-from windtunnel.faults.catalogue.http.http_error import ERROR_KINDS, HttpError
+from wirefault.core.draws import draw
+from wirefault.core.fingerprint import fingerprint
+from wirefault.dialects.http import Reply, Request
+from wirefault.faults.base import Try
+from wirefault.faults.catalogue.http.http_error import ERROR_KINDS, HttpError
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

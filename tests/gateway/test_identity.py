@@ -12,10 +12,10 @@ import requests
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
-from windtunnel.core.fingerprint import fingerprint
-from windtunnel.history.chain import unlinked
-from windtunnel.history.reader import parse_line, read_file
-from windtunnel.history.writer import history_file
+from wirefault.core.fingerprint import fingerprint
+from wirefault.history.chain import unlinked
+from wirefault.history.reader import parse_line, read_file
+from wirefault.history.writer import history_file
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -84,7 +84,7 @@ def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong
 
 def test_broken_baggage_counts_as_none(lab: Lab) -> None:
     lab.begin()
-    headers = {"baggage": "windtunnel.run=x,windtunnel.attempt=one,,;="}
+    headers = {"baggage": "wirefault.run=x,wirefault.attempt=one,,;="}
     assert requests.get(lab.url("search"), headers=headers, timeout=PATIENCE_S).status_code == 200
     assert lab.exchange().identity == "counted"
 

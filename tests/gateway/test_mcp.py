@@ -15,10 +15,10 @@ from tests.faults.catalogue.clients.upstream import Answering, answering
 from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, asked, stream
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
-from windtunnel.dialects.http import Reply, json_reply
-from windtunnel.history.events import Exchange
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.dialects.http import Reply, json_reply
+from wirefault.history.events import Exchange
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 WEATHER = {"city": "Zürich", "celsius": 21.5}
 TEXT = {"type": "text", "text": json.dumps(WEATHER)}

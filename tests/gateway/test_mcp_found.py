@@ -14,9 +14,9 @@ from tests.faults.catalogue.clients.upstream import Answering, answering
 from tests.faults.catalogue.mcp.messages import RESULT
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
-from windtunnel.dialects.http import json_reply
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.dialects.http import json_reply
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 SESSION = {"MCP-Protocol-Version": "2025-11-25"}
 

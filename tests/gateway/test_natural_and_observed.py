@@ -11,9 +11,9 @@ import requests
 
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
-from windtunnel.dialects.http import chunk
-from windtunnel.gateway.connection.natural_reply import MAX_STRUCK
-from windtunnel.history.events import StruckReply
+from wirefault.dialects.http import chunk
+from wirefault.gateway.connection.natural_reply import MAX_STRUCK
+from wirefault.history.events import StruckReply
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 NATURAL = UPSTREAM_REPLY.decode()

@@ -15,13 +15,13 @@ import uvloop
 from tests.gateway.lab import Lab, gateway
 from tests.support import examples
 from tests.upstream import FREE
-from windtunnel.core.fingerprint import fingerprint
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.dialects.http import Request
-from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.lab import lab_links
+from wirefault.core.fingerprint import fingerprint
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.dialects.http import Request
+from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.links.lab import lab_links
 
 pytestmark = pytest.mark.slow  # it makes thousands of requests
 

@@ -1,4 +1,4 @@
-"""``python -m windtunnel.gateway`` as a process: how it starts and how it ends."""
+"""``python -m wirefault.gateway`` as a process: how it starts and how it ends."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.gateway.lab import Lab, dial
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
-from windtunnel.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
-from windtunnel.lab.process import Child, python, start
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import default_topology
+from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
+from wirefault.lab.process import Child, python, start
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import default_topology
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[Child, Lab, IO[by
         "LOGS_DIR": str(folder / "logs"),
     }
     handed = [reading, *(listener.fileno() for listener in sockets.values())]
-    child = start("gateway", python("windtunnel.gateway"), environ, handed, None, fork).child
+    child = start("gateway", python("wirefault.gateway"), environ, handed, None, fork).child
     os.close(reading)
     for listener in sockets.values():
         listener.close()
@@ -123,7 +123,7 @@ def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) ->
         gateways = {**base.gateways, "search": address_of(taken)}
         replace(base, gateways=gateways).dump(tmp_path / "topology.json")
         environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
-        command = [sys.executable, "-m", "windtunnel.gateway"]
+        command = [sys.executable, "-m", "wirefault.gateway"]
         done = subprocess.run(
             command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )

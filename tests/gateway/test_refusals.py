@@ -11,7 +11,7 @@ import requests
 from tests.gateway.lab import Lab, ask, dial, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import read_all
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

@@ -9,8 +9,8 @@ import requests
 
 from tests.gateway.lab import Lab
 from tests.support import PATIENCE_S
-from windtunnel.history.events import FaultsSet
-from windtunnel.settings.settings import Settings
+from wirefault.history.events import FaultsSet
+from wirefault.settings.settings import Settings
 
 UNAVAILABLE = Settings(seed=1, faults={"faults": [{"fault": "unavailable", "links": "search"}]}).faults
 

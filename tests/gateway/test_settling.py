@@ -16,7 +16,7 @@ from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import DOES, GET, STREAM, armed, sized
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
-from windtunnel.faults.base import Act
+from wirefault.faults.base import Act
 
 REPLY = sized(b'{"n": 1}')
 SETTLED = {"settled": True, "open": 0}

@@ -8,9 +8,9 @@ import pytest
 
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import UPSTREAM_REPLY, ScriptedUpstream, armed, ask
-from windtunnel.history.events import Exchange, ShadowMet
-from windtunnel.settings.settings import Settings
-from windtunnel.settings.shadow import shadow_text
+from wirefault.history.events import Exchange, ShadowMet
+from wirefault.settings.settings import Settings
+from wirefault.settings.shadow import shadow_text
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 TRIES = 12

@@ -15,12 +15,12 @@ from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, asked, stream
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
-from windtunnel.dialects.http import Reply, json_reply
-from windtunnel.history.events import Exchange
-from windtunnel.judging.oracle.wire_duplicates import proven_duplicates
-from windtunnel.judging.oracle.wire_writes import deliveries
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.dialects.http import Reply, json_reply
+from wirefault.history.events import Exchange
+from wirefault.judging.oracle.wire_duplicates import proven_duplicates
+from wirefault.judging.oracle.wire_writes import deliveries
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 FAILED = {**RESULT, "result": {"content": [], "isError": True}}
 RPC_ERROR = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "no"}}

@@ -13,7 +13,7 @@ import requests
 from tests.gateway.lab import gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head
-from windtunnel.history.events import Exchange
+from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
 

@@ -11,7 +11,7 @@ from tests.gateway.lab import ask as ask_raw
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import GET, UPSTREAM_REPLY, armed, only, sized
 from tests.upstream import Upstream, requests_of
-from windtunnel.history.events import FaultMet
+from wirefault.history.events import FaultMet
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 LAST_GET = GET.replace(b"Host", b"Connection: close\r\nHost")

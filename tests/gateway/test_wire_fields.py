@@ -13,11 +13,11 @@ import requests
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, armed, ask, sized
 from tests.support import PATIENCE_S
-from windtunnel.core.digest import text_digest
-from windtunnel.gateway.connection.bodies import without_secrets
-from windtunnel.history.events import Exchange
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.core.digest import text_digest
+from wirefault.gateway.connection.bodies import without_secrets
+from wirefault.history.events import Exchange
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ ASKED = [
     b"Accept: */*", b"ACCEPT-encoding:gzip , br\t", b"Cookie: a=b; c=\"d\"", b"X-Empty:", b"X-Latin: caf\xe9",
     b"X-Twice: 1", b"x-twice: 2", b"Authorization: Bearer k", b"baggage: other=1", b"TraceParent: 00-ab",
     b"Idempotency-Key: k", b"X-Long: " + b"y" * 9000, b"Keep-Alive: timeout=5", b"Te: trailers",
-    b"Windtunnel-World: mine", b"WINDTUNNEL-note: n",
+    b"Wirefault-World: mine", b"WIREFAULT-note: n",
 ]  # fmt: skip
 TOLD = [
     b"Server: s", b"Set-Cookie: a", b"set-cookie:b", b"X-Empty:", b"Date: now ", b"ETag: W/\"x\"",

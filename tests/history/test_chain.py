@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.history.chain import ChainBreak, first_break, line_hash, linked, origin, unlinked
-from windtunnel.history.events import Note
-from windtunnel.history.writer import Writer
+from wirefault.history.chain import ChainBreak, first_break, line_hash, linked, origin, unlinked
+from wirefault.history.events import Note
+from wirefault.history.writer import Writer
 
 START = origin("run-1", "agent-0.jsonl")
 
@@ -86,7 +86,7 @@ def test_a_writer_whose_line_was_cut_takes_no_more(tmp_path, monkeypatch):
     writer = Writer(path)
     writer.write(Note(1.0, "info", "whole"))
     with monkeypatch.context() as full:
-        full.setattr("windtunnel.history.writer.os.write", lambda file, data: len(data) - 1)
+        full.setattr("wirefault.history.writer.os.write", lambda file, data: len(data) - 1)
         with pytest.raises(OSError, match="is the disk full"):
             writer.write(Note(1.0, "info", "cut"))
     with pytest.raises(OSError, match="is the disk full"):

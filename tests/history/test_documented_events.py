@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import get_args
 
 from tests.support import ROOT
-from windtunnel.history.events import Event
+from wirefault.history.events import Event
 
 PAGE = ROOT / "docs" / "how-it-works.md"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.judging.oracle.histories import armed, exchange, run_started, started
-from windtunnel.history.event_ids import with_ids
-from windtunnel.history.events import ConnectionEnded, ToxicsChanged
-from windtunnel.history.reader import parse_line, read_history
-from windtunnel.history.writer import Writer, history_file
+from wirefault.history.event_ids import with_ids
+from wirefault.history.events import ConnectionEnded, ToxicsChanged
+from wirefault.history.reader import parse_line, read_history
+from wirefault.history.writer import Writer, history_file
 
 FILES = {
     "agent": [run_started(), started(), armed()],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windtunnel.history.events import AttemptArmed, Exchange, LinkOpened, RunStarted
-from windtunnel.history.found_links import with_found_links
-from windtunnel.links.found import found_link
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.history.events import AttemptArmed, Exchange, LinkOpened, RunStarted
+from wirefault.history.found_links import with_found_links
+from wirefault.links.found import found_link
+from wirefault.toxiproxy.planned import PlannedToxic
 
 SHOP = found_link("shop.example.com", 443, "https", ())
 TOXIC = PlannedToxic("shop_example_com", "latency", "upstream", {"latency": 300})

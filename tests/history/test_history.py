@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import PATIENCE_S
-from windtunnel.history.events import (
+from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -48,10 +48,10 @@ from windtunnel.history.events import (
     WorldProbed,
     WorldRead,
 )
-from windtunnel.history.logs import strip_control
-from windtunnel.history.reader import HistoryError, Torn, parse_line, read_file, read_run
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.history.logs import strip_control
+from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
+from wirefault.history.writer import Writer, history_file
+from wirefault.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 CALL = ToolCalled(
@@ -240,8 +240,8 @@ def test_a_file_of_nothing_but_a_torn_line_is_begun_anew(path):
 KILLED = """
 import sys
 from pathlib import Path
-from windtunnel.history.events import Note
-from windtunnel.history.writer import Writer
+from wirefault.history.events import Note
+from wirefault.history.writer import Writer
 writer = Writer(Path(sys.argv[1]))
 while True:
     writer.write(Note(1.0, "info", "x" * 100_000))
@@ -263,8 +263,8 @@ def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
 FULL = f"""
 import resource, sys
 from pathlib import Path
-from windtunnel.history.events import Note
-from windtunnel.history.writer import Writer
+from wirefault.history.events import Note
+from wirefault.history.writer import Writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
 writer = Writer(Path(sys.argv[1]))
 try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from windtunnel.history.events import (
+from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     FaultsSet,
@@ -19,8 +19,8 @@ from windtunnel.history.events import (
     ToolCallRefused,
     ToolTry,
 )
-from windtunnel.history.logs import JsonLog, Logs, agent_line, iso, log_error
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.history.logs import JsonLog, Logs, agent_line, iso, log_error
+from wirefault.toxiproxy.planned import PlannedToxic
 
 TOXICS = [
     PlannedToxic("search", "latency", "upstream", {"latency": 300}),

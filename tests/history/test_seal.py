@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.history.events import Note, RunFinished, RunSealed, SealedFile
-from windtunnel.history.logs import Logs
-from windtunnel.history.reader import RunHistory, Tail, read_history
-from windtunnel.history.seal import examine
-from windtunnel.history.writer import Writer, dump_line, history_file
+from wirefault.history.events import Note, RunFinished, RunSealed, SealedFile
+from wirefault.history.logs import Logs
+from wirefault.history.reader import RunHistory, Tail, read_history
+from wirefault.history.seal import examine
+from wirefault.history.writer import Writer, dump_line, history_file
 
 AGENT, GATEWAY, MANAGER = "agent-0.jsonl", "gateway-0.jsonl", "manager-0.jsonl"
 FINISHED = RunFinished(9.0, True, "", 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.history.events import Note
-from windtunnel.history.reader import HistoryError, Tail
-from windtunnel.history.writer import Writer
+from wirefault.history.events import Note
+from wirefault.history.reader import HistoryError, Tail
+from wirefault.history.writer import Writer
 
 
 def note(message):

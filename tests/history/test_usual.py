@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.history.test_history import EVENTS
-from windtunnel.history.events import Event, ToolTry
-from windtunnel.history.reader import parse_line
-from windtunnel.history.usual import dump_unusual, usual_values
+from wirefault.history.events import Event, ToolTry
+from wirefault.history.reader import parse_line
+from wirefault.history.usual import dump_unusual, usual_values
 
 FILE = Path("agent-0.jsonl")
 TRY = ToolTry("1", 1, "search_web", "search", "f", 1, 1, 1.0, 1.5, 500.0, 1000.0, 200, None, 9, False, None)

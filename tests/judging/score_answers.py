@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 from tests.judging.oracle.histories import EPISODE, called, episode
-from windtunnel.history.events import AttemptEnded, Report
-from windtunnel.judging.judge import judge_episode
-from windtunnel.stats.intervals import wilson
+from wirefault.history.events import AttemptEnded, Report
+from wirefault.judging.judge import judge_episode
+from wirefault.stats.intervals import wilson
 
 BEST_FIRST = (
     "success",

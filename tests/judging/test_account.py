@@ -17,13 +17,13 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.core.spans import Span
-from windtunnel.history.events import EpisodeStarted, FaultMet, FaultsSet
-from windtunnel.judging.account import account
-from windtunnel.judging.evidence.gather import gather
-from windtunnel.judging.summary import summarise
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import Settings
+from wirefault.core.spans import Span
+from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet
+from wirefault.judging.account import account
+from wirefault.judging.evidence.gather import gather
+from wirefault.judging.summary import summarise
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import Settings
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.judging.oracle.histories import called, episode, exchange, met
 from tests.judging.test_summary import armed_set, run
-from windtunnel.history.events import Event, Exchange, FaultMet
-from windtunnel.judging.at_once import CallsAtOnce
-from windtunnel.judging.summary import summarise
+from wirefault.history.events import Event, Exchange, FaultMet
+from wirefault.judging.at_once import CallsAtOnce
+from wirefault.judging.summary import summarise
 
 LATER = 103.5
 SPARED = met(injected=False, why_not="spared")

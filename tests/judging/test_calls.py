@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windtunnel.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
-from windtunnel.judging.calls import calls_by_link
-from windtunnel.links.link import Link
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
+from wirefault.judging.calls import calls_by_link
+from wirefault.links.link import Link
+from wirefault.toxiproxy.planned import PlannedToxic
 
 SHOP = Link("shop", "https://shop.example.com", found=True)
 STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.judging.oracle.histories import called, ended, episode, sent
-from windtunnel.judging.oracle.episode import Episode
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.oracle.value import judge_value
-from windtunnel.judging.oracle.world import judge_world
-from windtunnel.judging.reading.stated import stated
+from wirefault.judging.oracle.episode import Episode
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.oracle.value import judge_value
+from wirefault.judging.oracle.world import judge_world
+from wirefault.judging.reading.stated import stated
 
 CASES = Path(__file__).parent / "cases"
 

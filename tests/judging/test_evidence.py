@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
-from windtunnel.core.spans import Span
-from windtunnel.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
-from windtunnel.judging.evidence.gather import gather
-from windtunnel.judging.evidence.record import STAGES
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.spans import Span
+from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
+from wirefault.judging.evidence.gather import gather
+from wirefault.judging.evidence.record import STAGES
+from wirefault.toxiproxy.planned import PlannedToxic
 
 CLOSED = {"error": "connection_closed", "ms": 402.0}
 LOST_REPLY = exchange(complete=(True, True), ms=3.0)

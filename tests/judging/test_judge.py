@@ -21,10 +21,10 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from windtunnel.history.events import ConnectionEnded
-from windtunnel.history.reader import read_run
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.judge import judge_episode, judge_run
+from wirefault.history.events import ConnectionEnded
+from wirefault.history.reader import read_run
+from wirefault.history.writer import Writer, history_file
+from wirefault.judging.judge import judge_episode, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
 ONE = {"value": 11.3, "unit": "C"}

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
-from windtunnel.history.events import PromptsSource
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.prompt_keys import text_key
-from windtunnel.judging.prompt_turns import NextTurn
-from windtunnel.judging.prompts import Prompt, PromptsError, check_next_turns, check_turns, load_prompts
+from wirefault.history.events import PromptsSource
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.prompt_keys import text_key
+from wirefault.judging.prompt_turns import NextTurn
+from wirefault.judging.prompts import Prompt, PromptsError, check_next_turns, check_turns, load_prompts
 
 SHIPPED = ROOT / "agent" / "prompts.json"
 

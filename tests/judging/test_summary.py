@@ -19,10 +19,10 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.faults.sets.presets import find_set
-from windtunnel.history.events import BudgetSpent, BudgetUnknown, PromptsSource
-from windtunnel.judging.rates import Share, rate
-from windtunnel.judging.summary import summarise
+from wirefault.faults.sets.presets import find_set
+from wirefault.history.events import BudgetSpent, BudgetUnknown, PromptsSource
+from wirefault.judging.rates import Share, rate
+from wirefault.judging.summary import summarise
 
 
 def run(*episodes, prompts=None, end=None, **settings):

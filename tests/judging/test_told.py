@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, exchange, met
-from windtunnel.history.events import EpisodeStarted
-from windtunnel.judging.evidence.told import told_by_tools
-from windtunnel.judging.judge import judge_episode
+from wirefault.history.events import EpisodeStarted
+from wirefault.judging.evidence.told import told_by_tools
+from wirefault.judging.judge import judge_episode
 
 REPORT = ended(values=[{"value": 11.3, "unit": "celsius"}])
 EXPECT = {"values": [{"number": 11.3, "unit": "celsius"}]}

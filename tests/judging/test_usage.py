@@ -5,8 +5,8 @@ import pytest
 from tests.judging.oracle.histories import exchange
 from tests.judging.test_summary import GOOD, run
 from tests.report.test_console import printed
-from windtunnel.judging.summary import summarise
-from windtunnel.judging.usage import FirstTokens, model_usage
+from wirefault.judging.summary import summarise
+from wirefault.judging.usage import FirstTokens, model_usage
 
 PRICES = '{"m": {"input": 2.0, "output": 10.0}}'
 

@@ -1,4 +1,4 @@
-"""``windtunnel demo`` as a person starts it, and a look at the processes that it leaves or does not."""
+"""``wirefault demo`` as a person starts it, and a look at the processes that it leaves or does not."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 
 from tests.launching import PROGRAM, Launched
 from tests.support import RUN_PATIENCE_S, until
-from windtunnel.history.events import Event, RunFinished
-from windtunnel.history.reader import Torn, read_run
+from wirefault.history.events import Event, RunFinished
+from wirefault.history.reader import Torn, read_run
 
 PARTS = {
-    "windtunnel.toxiproxy.embedded": "toxiproxy",
+    "wirefault.toxiproxy.embedded": "toxiproxy",
     "toxiproxy": "toxiproxy",
     "flask_tools": "tools",
-    "windtunnel.model_server": "model",
-    "windtunnel.gateway": "gateway",
-    "windtunnel.gateway.intercept": "front",
+    "wirefault.model_server": "model",
+    "wirefault.gateway": "gateway",
+    "wirefault.gateway.intercept": "front",
     "proxy_manager": "manager",
-    "windtunnel": "agent",
-    "windtunnel.lab.fork_server": "fork server",
-    "windtunnel.lab.daemon": "launcher",
+    "wirefault": "agent",
+    "wirefault.lab.fork_server": "fork server",
+    "wirefault.lab.daemon": "launcher",
 }
 SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--seed", "1")
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
@@ -78,7 +78,7 @@ def processes(folder: Path) -> dict[str, int]:
 
 def _is_launcher(words: list[str]) -> bool:
     """Whether it was started by a test; the lab's own processes are started by ``lab/program.py``."""
-    return PROGRAM in words or words[1:3] == ["-m", "windtunnel"]
+    return PROGRAM in words or words[1:3] == ["-m", "wirefault"]
 
 
 def _is_in(entry: Path, folder: Path) -> bool:
@@ -110,7 +110,7 @@ class Ended:
 
 
 class Demo:
-    """One call of ``windtunnel demo`` with many prompts, in a folder of its own."""
+    """One call of ``wirefault demo`` with many prompts, in a folder of its own."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Demo:
         if subject:
             (folder / "own_subject.py").write_text(subject)
             words += ["--subject", "own_subject:open_it"]
-        command = [sys.executable, "-m", "windtunnel", *words]
+        command = [sys.executable, "-m", "wirefault", *words]
         if file_limit is not None:
             command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
         started = command if fresh or file_limit is not None else ()

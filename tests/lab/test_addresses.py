@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windtunnel.core.sockets import LOOPBACK, Address
-from windtunnel.lab.addresses import address_rows, moved_ports
-from windtunnel.links.topology import default_topology
+from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.lab.addresses import address_rows, moved_ports
+from wirefault.links.topology import default_topology
 
 USUAL = default_topology("lab")
 

@@ -1,4 +1,4 @@
-"""A lab that stays up: ``windtunnel lab up|down|status``."""
+"""A lab that stays up: ``wirefault lab up|down|status``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.lab.demos import SELDOM, environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
-from windtunnel.core import lab_record, lock
-from windtunnel.core.private_files import private_file
-from windtunnel.links.topology import Topology, default_topology
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core import lab_record, lock
+from wirefault.core.private_files import private_file
+from wirefault.links.topology import Topology, default_topology
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 
 class Folder:
@@ -44,15 +44,15 @@ class Folder:
         )
 
     def lab(self, word: str, code: int = 0) -> str:
-        return self.windtunnel("lab", word, code=code)
+        return self.wirefault("lab", word, code=code)
 
-    def windtunnel(self, *words: str, code: int = 0) -> str:
+    def wirefault(self, *words: str, code: int = 0) -> str:
         if words == ("lab", "up"):  # its launcher is a child that stays: not of this process, which goes on
-            with self.start("windtunnel", *words) as process:
+            with self.start("wirefault", *words) as process:
                 said, _ = process.communicate(timeout=RUN_PATIENCE_S)
             ended = process.returncode
         else:
-            done = windtunnel(ROOT, self.environ, *words)
+            done = wirefault(ROOT, self.environ, *words)
             said, ended = done.stdout + done.stderr, done.returncode
         assert ended == code, said
         assert "Traceback" not in said
@@ -85,7 +85,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folder: Folder) -> None:
-    calls = [folder.start("windtunnel", "lab", "up") for _ in range(2)]
+    calls = [folder.start("wirefault", "lab", "up") for _ in range(2)]
     said = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
     assert sorted(call.returncode for call in calls) == [0, 70], said
     assert said[0].startswith("a lab is up") and said[1].startswith("the lab is up")
@@ -93,8 +93,8 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     assert folder.file()["lab_id"] in shown and '"ready": true' in shown and "gateway" in shown
     assert "a lab is up" in folder.lab("up", code=70)
 
-    assert "configuration 1: faults of light" in folder.windtunnel("faults", "set", "light")
-    assert "configuration 1: faults of light" in folder.windtunnel("faults", "status")
+    assert "configuration 1: faults of light" in folder.wirefault("faults", "set", "light")
+    assert "configuration 1: faults of light" in folder.wirefault("faults", "status")
 
     with ToxiproxyClient(folder.toxiproxy) as client:
         client.add_toxic("search_proxy", "left", "latency", "upstream", {"latency": 5})
@@ -109,7 +109,7 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
         flown, _ = agent.communicate(timeout=RUN_PATIENCE_S)
     assert agent.returncode == 0, flown
     assert "the lab's faults are in force: light (configuration 1)" in flown
-    assert "configuration 2: no faults" in folder.windtunnel("faults", "clear")
+    assert "configuration 2: no faults" in folder.wirefault("faults", "clear")
 
     assert "is down" in folder.lab("down")
     folder.await_end()  # the launcher releases its lock a moment before its process ends
@@ -132,7 +132,7 @@ def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(fo
 
 
 def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
-    call = folder.start("windtunnel", "lab", "up")
+    call = folder.start("wirefault", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
     said, _ = call.communicate(timeout=RUN_PATIENCE_S)

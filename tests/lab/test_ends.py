@@ -14,11 +14,11 @@ import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
-from windtunnel.core.sockets import LOOPBACK, Address, bind
-from windtunnel.history.events import EpisodeStarted
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import TOXIPROXY_PORT, default_topology
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core.sockets import LOOPBACK, Address, bind
+from wirefault.history.events import EpisodeStarted
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import TOXIPROXY_PORT, default_topology
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
 Flown = dict[str, "Future[Ended]"]
@@ -71,7 +71,7 @@ def calm(folder: Path, prompts: int = 2, path: str = "/usr/bin:/bin") -> Ended:
 # it calls nobody, and says much: the disk is soon full of it
 AT_ONCE = """
 from contextlib import contextmanager
-from windtunnel.subjects.subject import SubjectResult
+from wirefault.subjects.subject import SubjectResult
 
 @contextmanager
 def open_it(configuration):
@@ -235,7 +235,7 @@ def interrupted(ended: Ended) -> None:
 SWALLOWING = """
 import os, signal
 from contextlib import contextmanager
-from windtunnel.subjects.subject import SubjectResult
+from wirefault.subjects.subject import SubjectResult
 
 def swallow(prompt, context):
     try:

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from windtunnel.lab.folders import main, share
+from wirefault.lab.folders import main, share
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.support import PATIENCE_S, until
-from windtunnel.lab.forking import ForkedChild, ForkServer, forking
-from windtunnel.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
+from wirefault.lab.forking import ForkedChild, ForkServer, forking
+from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
 
 pytestmark = pytest.mark.slow
 

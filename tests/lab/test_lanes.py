@@ -15,14 +15,14 @@ import requests
 from tests.e2e.flight import SETTINGS, Silence, in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
-from windtunnel.history.events import Exchange
-from windtunnel.judging.prompts import Prompt, Prompts
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.runner.run import Runner, new_run_id
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.subject import AttemptContext, SubjectResult
+from wirefault.history.events import Exchange
+from wirefault.judging.prompts import Prompt, Prompts
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.runner.run import Runner, new_run_id
+from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 pytestmark = pytest.mark.slow  # it starts a lab
 

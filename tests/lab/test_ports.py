@@ -11,10 +11,10 @@ import pytest
 from tests.e2e.flight import in_folder
 from tests.shared_imports import shared_imports
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
+from wirefault.core.sockets import address_of, bind
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import load_configuration
 
 pytestmark = pytest.mark.slow  # it starts a lab
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import PATIENCE_S
-from windtunnel.lab import probe
+from wirefault.lab import probe
 
 NOTED = probe._ANSWERED
 

@@ -7,9 +7,9 @@ from flask import Flask
 from flask.typing import ResponseReturnValue
 
 from tests.examples.serving import served
-from windtunnel.lab import readiness
-from windtunnel.lab.lab_processes import LabError
-from windtunnel.lab.readiness import answers, complaint_of, local_session, wait_until
+from wirefault.lab import readiness
+from wirefault.lab.lab_processes import LabError
+from wirefault.lab.readiness import answers, complaint_of, local_session, wait_until
 
 app = Flask(__name__)
 

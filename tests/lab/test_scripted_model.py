@@ -11,10 +11,10 @@ import requests
 from tests.e2e.flight import in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.wiring import load_wiring
-from windtunnel.settings.configuration import load_configuration
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.wiring import load_wiring
+from wirefault.settings.configuration import load_configuration
 
 WIRING = "links: {model: {upstream: scripted, dialect: openai_chat}}"
 ORDER = {"name": "order_item", "arguments": '{"item": "green tea", "count": 2}'}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Event, Thread
 
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE, reason_to_stop, stop_file
-from windtunnel.core.private_files import make_private_folder
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.settings.configuration import load_configuration
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE, reason_to_stop, stop_file
+from wirefault.core.private_files import make_private_folder
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import load_configuration
 
 WHY = "the limit of time, 4 s, was reached"
 

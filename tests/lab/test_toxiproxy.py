@@ -12,12 +12,12 @@ import pytest
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.support import until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.lab.lab_processes import LabError
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice, choose_toxiproxy, has_mark
-from windtunnel.settings.configuration import Configuration, load_configuration
-from windtunnel.settings.settings import SettingsError
+from wirefault.core.sockets import address_of, bind
+from wirefault.lab.lab_processes import LabError
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice, choose_toxiproxy, has_mark
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import SettingsError
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import FaultSetError, build_set
-from windtunnel.faults.sets.presets import preset
-from windtunnel.links.found import found_link
-from windtunnel.links.links import Links
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSetError, build_set
+from wirefault.faults.sets.presets import preset
+from wirefault.links.found import found_link
+from wirefault.links.links import Links
 
 
 @pytest.mark.parametrize(

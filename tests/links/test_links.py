@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import default_topology, listening_addresses
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import default_topology, listening_addresses
 
 
 def test_no_two_parties_share_a_port():

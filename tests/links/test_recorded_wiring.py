@@ -1,12 +1,12 @@
-"""The wiring that ``windtunnel exec --record`` writes can be flown."""
+"""The wiring that ``wirefault exec --record`` writes can be flown."""
 
 from __future__ import annotations
 
-from windtunnel.links.found import found_link
-from windtunnel.links.link import Link
-from windtunnel.links.recorded_wiring import recorded_wiring
-from windtunnel.links.subject_spec import CommandSpec
-from windtunnel.links.wiring import load_wiring
+from wirefault.links.found import found_link
+from wirefault.links.link import Link
+from wirefault.links.recorded_wiring import recorded_wiring
+from wirefault.links.subject_spec import CommandSpec
+from wirefault.links.wiring import load_wiring
 
 COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.user_errors import InputError
-from windtunnel.links.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
-from windtunnel.links.wiring import load_wiring
+from wirefault.core.user_errors import InputError
+from wirefault.links.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
+from wirefault.links.wiring import load_wiring
 
 LINKS = "links:\n  shop: {upstream: http://127.0.0.1:9000}\nallow: [agents.example]\nsubject:\n  "
 
 
 def subject(folder: Path, text: str) -> object:
-    file = folder / "windtunnel.yaml"
+    file = folder / "wirefault.yaml"
     file.write_text(LINKS + text, encoding="utf-8")
     return load_wiring(file).subject
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import PATIENCE_S
-from windtunnel.core.sockets import (
+from wirefault.core.sockets import (
     LOOPBACK,
     SOCKETS_VARIABLE,
     Address,
@@ -23,8 +23,8 @@ from windtunnel.core.sockets import (
     bind_or_replace,
     listen,
 )
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import (
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import (
     TOPOLOGY_VARIABLE,
     Topology,
     default_topology,
@@ -134,7 +134,7 @@ def test_labs_that_start_at_once_all_get_ports_of_their_own():
 
 CHILD = """
 import sys
-from windtunnel.core.sockets import Address, address_of, listen
+from wirefault.core.sockets import Address, address_of, listen
 with listen("search_tool", Address("127.0.0.1", 1)) as listener:
     listener.setblocking(True)
     peer, _ = listener.accept()

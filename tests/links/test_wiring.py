@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.links.lab import lab_links
-from windtunnel.links.link import Link
-from windtunnel.links.topology import Topology, default_topology
-from windtunnel.links.wiring import (
+from wirefault.links.lab import lab_links
+from wirefault.links.link import Link
+from wirefault.links.topology import Topology, default_topology
+from wirefault.links.wiring import (
     NO_WIRING,
     lab_wiring,
     load_wiring,
@@ -49,7 +49,7 @@ def write(tmp_path: Path):
     (tmp_path / "prompts.json").write_text('[{"prompt": "a"}]')
 
     def written(text: str) -> Path:
-        path = tmp_path / "windtunnel.yaml"
+        path = tmp_path / "wirefault.yaml"
         path.write_text(text)
         return path
 
@@ -173,7 +173,7 @@ def test_a_mistake_gives_one_line_that_names_the_place(write, before, after, mes
     assert before in WHOLE
     with pytest.raises(match=message) as caught:
         load_wiring(write(WHOLE.replace(before, after, 1)))
-    assert "windtunnel.yaml" in str(caught.value) and "\n" not in str(caught.value)
+    assert "wirefault.yaml" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_what_cannot_be_read_is_said(tmp_path):

@@ -41,7 +41,7 @@ def _environment(needs: Path) -> Path:
     digest = sha256(needs.read_bytes() + sys.version.encode()).hexdigest()[:12]
     home = _CACHE / f"{needs.stem}-{digest}"
     if not (home / "ready").exists() and not required("index"):
-        pytest.skip("no SDKs of MCP are installed: WINDTUNNEL_REQUIRE=index installs them")
+        pytest.skip("no SDKs of MCP are installed: WIREFAULT_REQUIRE=index installs them")
     _CACHE.mkdir(parents=True, exist_ok=True)
     with home.with_suffix(".lock").open("w") as lock:  # tests in another process may want the same
         flock(lock, LOCK_EX)

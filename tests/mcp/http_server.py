@@ -11,7 +11,7 @@ import requests
 from tests.mcp.environments import command
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
+from wirefault.core.sockets import address_of, bind
 
 
 @contextmanager

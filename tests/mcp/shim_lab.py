@@ -1,4 +1,4 @@
-"""A lab with one link to an MCP server over stdio, and ``windtunnel mcp`` as a client would start it."""
+"""A lab with one link to an MCP server over stdio, and ``wirefault mcp`` as a client would start it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from tests.e2e.flight import in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S, ROOT
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.links.wiring import build_wiring
-from windtunnel.settings.configuration import load_configuration
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.spec_file import SpecFile
+from wirefault.links.wiring import build_wiring
+from wirefault.settings.configuration import load_configuration
 
 SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]
 # what the SDKs of MCP hand a server
@@ -40,14 +40,14 @@ def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] 
 
 
 class Client:
-    """Starts ``windtunnel mcp`` with what an SDK hands a server, and speaks to it."""
+    """Starts ``wirefault mcp`` with what an SDK hands a server, and speaks to it."""
 
     def __init__(self, *words: str, command: Sequence[str] = SERVER, **environ: str) -> None:
         own = {name: os.environ[name] for name in HANDED if name in os.environ}
-        program = str(ROOT / "windtunnel" / "lab" / "program.py")
+        program = str(ROOT / "wirefault" / "lab" / "program.py")
         after = ["--", *command] if command else []
         self.process = subprocess.Popen(
-            [sys.executable, "-P", program, "windtunnel", "mcp", *words, "--link", "files", *after],
+            [sys.executable, "-P", program, "wirefault", "mcp", *words, "--link", "files", *after],
             env={**own, **environ},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

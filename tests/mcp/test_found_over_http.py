@@ -1,4 +1,4 @@
-"""A server of MCP that ``windtunnel exec`` sees for the first time: its own faults strike it undeclared."""
+"""A server of MCP that ``wirefault exec`` sees for the first time: its own faults strike it undeclared."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.e2e.test_exec import Ran, port_link
 from tests.examples.serving import served
 from tests.mcp.environments import command
 from tests.mcp.http_server import sdk_server
-from windtunnel.history.events import Exchange, RunStarted
-from windtunnel.judging.summary import summarise
-from windtunnel.links.wiring import load_wiring
+from wirefault.history.events import Exchange, RunStarted
+from wirefault.judging.summary import summarise
+from wirefault.links.wiring import load_wiring
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ from tests.mcp.http_server import sdk_server
 from tests.mcp.running_client import RunningClient, play
 from tests.mcp.told import Told, in_words
 from tests.support import ROOT
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.faults.registry import REGISTRY
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 pytestmark = pytest.mark.slow
 

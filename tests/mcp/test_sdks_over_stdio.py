@@ -1,4 +1,4 @@
-"""What the SDKs of MCP make of each fault on lines, by ``windtunnel mcp``: the table of docs/mcp-stdio.md."""
+"""What the SDKs of MCP make of each fault on lines, by ``wirefault mcp``: the table of docs/mcp-stdio.md."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.mcp.environments import command
 from tests.mcp.running_client import RunningClient, play
 from tests.mcp.shim_lab import SERVER
 from tests.support import ROOT, until
-from windtunnel.history.events import Exchange
-from windtunnel.links.link import STDIO, Link
-from windtunnel.links.links import Links
+from wirefault.history.events import Exchange
+from wirefault.links.link import STDIO, Link
+from wirefault.links.links import Links
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ def seen(lab: Lab, clients: Sequence[RunningClient], case: str) -> dict[str, str
         for link in LINKS.names
     ]
     lab.begin(faults=json.dumps({"faults": entries}))
-    shim = [sys.executable, "-P", str(ROOT / "windtunnel" / "lab" / "program.py"), "windtunnel", "mcp"]
+    shim = [sys.executable, "-P", str(ROOT / "wirefault" / "lab" / "program.py"), "wirefault", "mcp"]
     words = [*shim, "--lab", str(lab.folder / "lab.json")]
     asked = [{"limit_s": LIMIT_S, "words": [*words, "--link", link, "--", *SERVER]} for link in LINKS.names]
     told = play(clients, asked)

@@ -1,4 +1,4 @@
-"""``windtunnel mcp`` against a real lab: the way through, both ends, and that nothing outlives anything."""
+"""``wirefault mcp`` against a real lab: the way through, both ends, and that nothing outlives anything."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.conformance.servers import real_server_path
 from tests.mcp.shim_lab import SERVER, Client, shim_lab
 from tests.subjects.wired import alive
 from tests.support import required, until
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.subjects.stdio_shim.lab_lane import NoLabError, find_lane
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.subjects.stdio_shim.lab_lane import NoLabError, find_lane
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_a_server_that_cannot_be_started_is_said(lab: Lab):
 
 def test_a_killed_server_ends_the_shim_with_one_line(client: Client):
     os.kill(int(client.call("pid")), signal.SIGKILL)
-    assert client.end() == (137, b"", "windtunnel mcp: files: the server was killed by signal 9\n")
+    assert client.end() == (137, b"", "wirefault mcp: files: the server was killed by signal 9\n")
 
 
 def test_a_killed_shim_leaves_no_server(client: Client):
@@ -163,9 +163,9 @@ def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
 
 CUT = """
 import socket, sys, threading
-from windtunnel.subjects.stdio_shim.relay import Relay
-from windtunnel.subjects.stdio_shim.server_process import ServerProcess
-from windtunnel.subjects.stdio_shim.way_through import WayThrough
+from wirefault.subjects.stdio_shim.relay import Relay
+from wirefault.subjects.stdio_shim.server_process import ServerProcess
+from wirefault.subjects.stdio_shim.way_through import WayThrough
 
 (client_side, client_end), (server_side, server_end) = socket.socketpair(), socket.socketpair()
 server = ServerProcess(["sh", "-c", "cat; echo bye >&2"], "")
@@ -185,7 +185,7 @@ def test_a_lab_that_ends_the_servers_side_first_has_cut_it_all_the_same():
         assert shim.stderr is not None
         assert shim.stderr.read().decode().splitlines() == [
             "bye",
-            "windtunnel mcp: files: the connection through the lab has ended, and so its server ends",
+            "wirefault mcp: files: the connection through the lab has ended, and so its server ends",
         ]
     assert shim.returncode == 0
 

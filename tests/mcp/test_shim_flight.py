@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.mcp.shim_lab import SERVER
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import read_file
+from wirefault.history.events import Exchange
+from wirefault.history.reader import read_file
 
 pytestmark = pytest.mark.slow
 
@@ -26,10 +26,10 @@ def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercep
         "subject": {"command": [*CLIENT, "{prompt}"]},
         **({"intercept": {}} if intercept else {}),
     }
-    (tmp_path / "windtunnel.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     faults = json.dumps({"faults": [{"id": "f", "fault": "tool_error", "links": "files"}]})
     calm = ("--toxic-prob=0", "--error-prob=0", "--toxiproxy=embedded", "--no-charts")
-    run = windtunnel(tmp_path, os.environ, "fly", "--prompt=hello", f"--faults={faults}", *calm)
+    run = wirefault(tmp_path, os.environ, "fly", "--prompt=hello", f"--faults={faults}", *calm)
     [history] = (tmp_path / "logs" / "runs").glob("*/gateway-0.jsonl")
     exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
     assert [exchange.message for exchange in exchanges] == ["initialize", "tools/call"], run.stderr

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.model_server.exchange import serving
-from windtunnel.model_server.decide import Persona
+from wirefault.model_server.decide import Persona
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import json
 import requests
 
 from tests.model_server.serving import serve
-from windtunnel.model_server.answer import Answer, PlannedCall, Value
-from windtunnel.model_server.server import create_app
+from wirefault.model_server.answer import Answer, PlannedCall, Value
+from wirefault.model_server.server import create_app
 
 PROMPT = "What's the weather in Paris?"
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

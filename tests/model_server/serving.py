@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from windtunnel.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, address_of, bind
 
 
 @contextmanager

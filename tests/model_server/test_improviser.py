@@ -7,7 +7,7 @@ import pytest
 from tests.model_server.conversations import DECIDE, answer_to, converse, tool
 from tests.model_server.exchange import post
 from tests.model_server.serving import serve
-from windtunnel.model_server.server import create_app
+from wirefault.model_server.server import create_app
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 PRIORITY = {"type": "string", "enum": ["low", "high"]}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.model_server.score import endings
 from tests.support import ROOT
-from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
+from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 
 PAGE = (ROOT / "docs" / "scripted-model.md").read_text(encoding="utf-8")
 _TODAY = {"blind": "today, made smaller", "heldout": "today, no longer first sight"}

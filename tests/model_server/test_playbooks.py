@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.model_server.conversations import DECIDE, TIMEOUT_READ, answer_to, converse
-from windtunnel.core.user_errors import InputError
-from windtunnel.model_server.decide import Persona
-from windtunnel.model_server.playbooks import SHIPPED, load_playbooks
+from wirefault.core.user_errors import InputError
+from wirefault.model_server.decide import Persona
+from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 
 WEATHER = {"main": {"temp": 8.4, "humidity": 50}, "units": "metric"}
 SENT = {"id": 1, "status": "sent"}

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.links.link import SCRIPTED
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.links.link import SCRIPTED
 
 
 @contextmanager
 def process(**environ):
     child = subprocess.Popen(
-        [sys.executable, "-m", "windtunnel.model_server"],
+        [sys.executable, "-m", "wirefault.model_server"],
         env={**os.environ, **environ},
         pass_fds=(),
         close_fds=False,
@@ -35,8 +35,8 @@ def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_l
     for descriptor in (listener.fileno(), reading):
         os.set_inheritable(descriptor, True)
     environ = {
-        "WINDTUNNEL_SOCKETS": json.dumps({SCRIPTED: listener.fileno()}),
-        "WINDTUNNEL_LIFELINE": str(reading),
+        "WIREFAULT_SOCKETS": json.dumps({SCRIPTED: listener.fileno()}),
+        "WIREFAULT_LIFELINE": str(reading),
     }
     with listener, process(**environ) as child:
         assert requests.get(address_of(listener).url, timeout=20).json() == {"status": "OK"}
@@ -47,7 +47,7 @@ def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_l
 
 def run(*arguments, **environ):
     return subprocess.run(
-        [sys.executable, "-m", "windtunnel.model_server", *arguments],
+        [sys.executable, "-m", "wirefault.model_server", *arguments],
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
@@ -59,13 +59,13 @@ def run(*arguments, **environ):
 def test_a_taken_port_is_said_in_one_line(tmp_path):
     with bind(Address("127.0.0.1", 0)) as taken:
         code = (
-            "import sys; from windtunnel.links import topology as t; from dataclasses import replace; "
+            "import sys; from wirefault.links import topology as t; from dataclasses import replace; "
             "from pathlib import Path; base = t.default_topology('lab-x'); "
             "base.services['model'] = t.Address('127.0.0.1', int(sys.argv[1])); base.dump(Path(sys.argv[2]))"
         )
         path = tmp_path / "topology.json"
         subprocess.run([sys.executable, "-c", code, str(address_of(taken).port), str(path)], check=True)
-        done = run(WINDTUNNEL_TOPOLOGY=str(path))
+        done = run(WIREFAULT_TOPOLOGY=str(path))
     assert done.returncode == 1
     assert "cannot listen" in done.stderr
     assert "Traceback" not in done.stderr

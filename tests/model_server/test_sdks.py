@@ -13,9 +13,9 @@ from tests.dialects.sdks import CLIENTS, Client, Sdk, open_clients
 from tests.gateway.lab import Lab, gateway
 from tests.model_server.conversations import DECIDE
 from tests.model_server.serving import serve
-from windtunnel.core.sockets import Address
-from windtunnel.dialects.model_messages import ToolCall
-from windtunnel.model_server.server import create_app
+from wirefault.core.sockets import Address
+from wirefault.dialects.model_messages import ToolCall
+from wirefault.model_server.server import create_app
 
 
 @pytest.fixture(scope="module")

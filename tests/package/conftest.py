@@ -24,7 +24,7 @@ from tests.support import ROOT, required
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of sdist and wheel: the one that `make release-check` names, else newly built ones."""
-    if named := os.environ.get("WINDTUNNEL_DIST"):
+    if named := os.environ.get("WIREFAULT_DIST"):
         return ROOT / named
     folder = tmp_path_factory.mktemp("dist")
     build(folder)

@@ -32,12 +32,12 @@ class Environment:
     def python(self) -> str:
         return str(self.path / "bin" / "python")
 
-    def windtunnel(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return run([str(self.path / "bin" / "windtunnel"), *words], folder, **more)
+    def wirefault(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return run([str(self.path / "bin" / "wirefault"), *words], folder, **more)
 
     def flies(self, folder: Path, *words: str, **more: str) -> str:
         """What a command says that must succeed; ``more`` is added to its environment."""
-        done = self.windtunnel(folder, *words, **more)
+        done = self.wirefault(folder, *words, **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -11,7 +11,7 @@ from packaging.metadata import Metadata
 
 from tests.package.installing import MARKS
 from tests.support import ROOT
-from windtunnel.core.lab_files import CARRIED, LAB_FILES
+from wirefault.core.lab_files import CARRIED, LAB_FILES
 
 pytestmark = MARKS
 
@@ -25,10 +25,10 @@ def lab_files() -> set[str]:
 def test_the_wheel_has_one_package_with_the_library_and_the_lab_in_it(wheel: Path) -> None:
     names = [PurePosixPath(name) for name in ZipFile(wheel).namelist()]
     packages = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
-    assert packages == {"windtunnel"}
-    lab = f"windtunnel/{CARRIED}/"
+    assert packages == {"wirefault"}
+    lab = f"wirefault/{CARRIED}/"
     assert {str(name).removeprefix(lab) for name in names if str(name).startswith(lab)} == lab_files()
-    library = {str(path.relative_to(ROOT)) for path in (ROOT / "windtunnel").rglob("*") if path.is_file()}
+    library = {str(path.relative_to(ROOT)) for path in (ROOT / "wirefault").rglob("*") if path.is_file()}
     assert {name for name in library if not name.endswith(".pyc")} <= set(map(str, names))
 
 
@@ -36,7 +36,7 @@ def test_the_source_distribution_has_all_that_the_wheel_is_made_of(dist: Path) -
     [file] = dist.glob("*.tar.gz")
     with tarfile.open(file) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert names >= {*lab_files(), "pyproject.toml", "setup.py", "README.md", "windtunnel/__main__.py"}
+    assert names >= {*lab_files(), "pyproject.toml", "setup.py", "README.md", "wirefault/__main__.py"}
     assert not [name for name in names if name.startswith(("tests/", ".venv/", "state/s", "logs/r"))]
 
 
@@ -44,9 +44,9 @@ def test_an_index_would_take_its_metadata(wheel: Path) -> None:
     archive = ZipFile(wheel)
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = Metadata.from_email(archive.read(name), validate=True)  # raises for anything that is amiss
-    assert metadata.name == "windtunnel" and metadata.requires_python == ">=3.11"
+    assert metadata.name == "wirefault" and metadata.requires_python == ">=3.11"
     assert metadata.description_content_type == "text/markdown" and metadata.description
     assert metadata.provides_extra and "lab" in metadata.provides_extra
     scripts = archive.read(name.replace("METADATA", "entry_points.txt")).decode()
-    assert scripts.startswith("[console_scripts]\nwindtunnel = ")
+    assert scripts.startswith("[console_scripts]\nwirefault = ")
     assert BytesParser().parsebytes(archive.read(name.replace("METADATA", "WHEEL")))["Tag"] == "py3-none-any"

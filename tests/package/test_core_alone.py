@@ -48,21 +48,21 @@ def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) ->
 
 
 def test_a_run_is_judged_by_the_core(core: Environment, flown: Flown) -> None:
-    assert "windtunnel demo --seed 7" in core.flies(flown.folder, "judge", "latest")
+    assert "wirefault demo --seed 7" in core.flies(flown.folder, "judge", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run"], ["lab", "up"]], ids=" ".join)
 def test_what_flies_says_in_a_line_what_is_missing(
     core: Environment, words: list[str], tmp_path: Path
 ) -> None:
-    done = core.windtunnel(tmp_path, *words)
+    done = core.wirefault(tmp_path, *words)
     assert (done.returncode, done.stdout) == (70, "")
     assert re.fullmatch(r"Error: the lab needs langchain, .*: .*\[lab\].*\n", done.stderr), done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_that_it_names_makes_it_fly(core: Environment, tmp_path: Path) -> None:
-    said = core.windtunnel(tmp_path, "demo").stderr
+    said = core.wirefault(tmp_path, "demo").stderr
     install(core, "pip")
     command = shlex.split(said.rpartition(": ")[2])
     assert command[0] == core.python
@@ -83,6 +83,6 @@ def test_the_readme_s_third_way(index: None, dist: Path, tmp_path: Path) -> None
     must([tools.python, "-m", *shlex.split(line)], tmp_path, **environ)
     folder = tmp_path / "folder"
     folder.mkdir()
-    done = run([str(tmp_path / "bin" / "windtunnel"), "demo", *CALM, *TWO], folder)
+    done = run([str(tmp_path / "bin" / "wirefault"), "demo", *CALM, *TWO], folder)
     assert done.returncode == 0, done.stderr
     assert list(folder.glob("logs/charts/*/overview.png"))

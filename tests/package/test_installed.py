@@ -18,13 +18,13 @@ from tests.support import ROOT
 
 pytestmark = MARKS
 
-OCCUPIED = ("agent", "experiments", "flask_tools", "proxy_manager", "windtunnel")
+OCCUPIED = ("agent", "experiments", "flask_tools", "proxy_manager", "wirefault")
 MODULES = ("click", "flask", "requests", "json", "charts")
 # whoever imports it leaves a trace, and a run that ends well although it took the wrong package
 TRACE = "open(f'imported-{__name__}', 'w').close()\n"
 SUBJECT = """
 from contextlib import contextmanager
-from windtunnel.subjects.subject import SubjectResult
+from wirefault.subjects.subject import SubjectResult
 
 def answer(prompt, context):
     return SubjectResult("text", response="I am mine.")
@@ -63,9 +63,9 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
 ) -> None:
     assert {path.name for path in flown.folder.iterdir()} == {"logs", "state"}
     assert len(list(flown.folder.glob("logs/charts/*/*.png"))) == 8
-    [line] = re.findall(r"^windtunnel (demo .*)$", flown.said, flags=re.MULTILINE)
+    [line] = re.findall(r"^wirefault (demo .*)$", flown.said, flags=re.MULTILINE)
     assert "--prompts" not in line
-    repeated = installed.windtunnel(tmp_path, *shlex.split(line), "--no-charts", "--json")
+    repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
     [run_id] = re.findall(r"^history: logs/runs/(.*)$", flown.said, flags=re.MULTILINE)
     assert line in installed.flies(flown.folder, "judge", run_id)
@@ -74,17 +74,17 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
 def test_packages_called_like_the_lab_s_are_never_taken_for_it(
     installed: Environment, occupied: Path, few: str
 ) -> None:
-    demo = installed.windtunnel(occupied, "demo", *CALM, "--prompts", few, "--json")
+    demo = installed.wirefault(occupied, "demo", *CALM, "--prompts", few, "--json")
     assert outcomes(demo.stdout) == ["success", "success"], demo.stderr
     assert list(occupied.glob("logs/charts/*/overview.png"))
-    assert "windtunnel run" in installed.flies(occupied, "lab", "up")
+    assert "wirefault run" in installed.flies(occupied, "lab", "up")
     try:
         assert "faults of light" in installed.flies(occupied, "faults", "set", "light")
-        flown = installed.windtunnel(occupied, "run", "--prompts", few, "--json")
+        flown = installed.wirefault(occupied, "run", "--prompts", few, "--json")
         assert len(outcomes(flown.stdout)) == 2, flown.stderr
     finally:
         installed.flies(occupied, "lab", "down")
-    assert "windtunnel demo --seed" in installed.flies(occupied, "judge", "latest")
+    assert "wirefault demo --seed" in installed.flies(occupied, "judge", "latest")
     assert traces(occupied) == set()
 
 
@@ -96,7 +96,7 @@ def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
     (occupied / "agent" / "mine.py").write_text(TRACE + SUBJECT, encoding="utf-8")
     for name in MODULES:
         (occupied / f"{name}.py").unlink()  # for his own subject they are his own, too
-    shutil.rmtree(occupied / "windtunnel")
+    shutil.rmtree(occupied / "wirefault")
     folder, path = (occupied, {}) if where == "in the folder" else (tmp_path, {"PYTHONPATH": str(occupied)})
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
     said = installed.flies(folder, "demo", *CALM, *words, **path)
@@ -109,7 +109,7 @@ def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
 def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(
     installed: Environment, occupied: Path
 ) -> None:
-    command = [str(installed.path / "bin" / "windtunnel"), "toxiproxy", "--port", "0"]
+    command = [str(installed.path / "bin" / "wirefault"), "toxiproxy", "--port", "0"]
     with subprocess.Popen(command, cwd=occupied, env=environ(), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         url = server.stdout.readline().split()[-1]
@@ -123,21 +123,21 @@ def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
     installed: Environment, tmp_path: Path, few: str
 ) -> None:
     said = installed.flies(tmp_path, "init", "my lab")
-    assert "cd 'my lab' && windtunnel demo" in said
+    assert "cd 'my lab' && wirefault demo" in said
     folder = tmp_path / "my lab"
-    for changed in ("agent/loop.py", "flask_tools/app.py", "windtunnel/cli/demo.py"):
+    for changed in ("agent/loop.py", "flask_tools/app.py", "wirefault/cli/demo.py"):
         file = folder / changed
         file.write_text(file.read_text(encoding="utf-8") + TRACE, encoding="utf-8")
     preset = folder / "experiments" / "faults" / "mine.yaml"
     preset.write_text("description: mine\nfaults: [{fault: unavailable, links: tools}]\n", encoding="utf-8")
     flown = installed.flies(folder, "demo", *CALM, "--prompts", few, "--faults", "mine", "--no-charts")
     assert "--faults mine" in flown
-    assert traces(folder) == {"agent.loop", "flask_tools.app", "windtunnel.cli.demo"}
+    assert traces(folder) == {"agent.loop", "flask_tools.app", "wirefault.cli.demo"}
 
 
 def test_init_overwrites_nothing_and_leaves_nothing_half_done(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
-    done = installed.windtunnel(tmp_path, "init")
+    done = installed.wirefault(tmp_path, "init")
     assert done.returncode != 0 and "agent is there already" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["agent"]
@@ -150,9 +150,7 @@ def test_a_folder_of_init_s_has_what_its_image_and_its_containers_are_made_of(
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     compose = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
     mounted = re.findall(r'"\./(?:\$\{\w+:-)?([\w/.]+)\}?', compose) + re.findall(r"- \./([\w]+):", compose)
-    assert {"windtunnel", "requirements.lock"} < set(copied) and {"state", "agent/prompts.json"} < set(
-        mounted
-    )
+    assert {"wirefault", "requirements.lock"} < set(copied) and {"state", "agent/prompts.json"} < set(mounted)
     assert [name for name in (*copied, *mounted) if not (tmp_path / name).exists()] == []
     not_ignored = (tmp_path / ".dockerignore").read_text(encoding="utf-8")
     assert [name for name in copied if f"!{name.rstrip('/')}\n" not in not_ignored] == []

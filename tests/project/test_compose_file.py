@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import MANAGER_PORT
-from windtunnel.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
-from windtunnel.settings.settings import NAMES
-from windtunnel.settings.sources import INSTALLATION_VARIABLES
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import MANAGER_PORT
+from wirefault.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
+from wirefault.settings.settings import NAMES
+from wirefault.settings.sources import INSTALLATION_VARIABLES
 
 TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
 FILE = yaml.safe_load(TEXT)

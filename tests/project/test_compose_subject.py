@@ -9,19 +9,19 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from windtunnel.core.sockets import Address
-from windtunnel.links.ports import FRONT_PORT
-from windtunnel.links.topology import topology_from
-from windtunnel.settings.sources import INSTALLATION_VARIABLES
-from windtunnel.subjects.taps.proxy import PRELOAD, proxy_tap
-from windtunnel.subjects.taps.shared import write_shared_files
-from windtunnel.subjects.taps.tap import Tap
-from windtunnel.subjects.taps.trust import write_trust
+from wirefault.core.sockets import Address
+from wirefault.links.ports import FRONT_PORT
+from wirefault.links.topology import topology_from
+from wirefault.settings.sources import INSTALLATION_VARIABLES
+from wirefault.subjects.taps.proxy import PRELOAD, proxy_tap
+from wirefault.subjects.taps.shared import write_shared_files
+from wirefault.subjects.taps.tap import Tap
+from wirefault.subjects.taps.trust import write_trust
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load(TEXT)["services"]
 SUBJECT = SERVICES["subject"]["environment"]
-ALSO_ITS_OWN = {"NO_PROXY", "no_proxy", "WINDTUNNEL_TAP_DIRECT"}
+ALSO_ITS_OWN = {"NO_PROXY", "no_proxy", "WIREFAULT_TAP_DIRECT"}
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def tap(tmp_path: Path) -> Tap:
 
 
 def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) -> None:
-    wanted = {name: value.replace(str(tmp_path), "/windtunnel") for name, value in tap.variables.items()}
+    wanted = {name: value.replace(str(tmp_path), "/wirefault") for name, value in tap.variables.items()}
     appended = {"NODE_OPTIONS", "JAVA_TOOL_OPTIONS"}
     assert {name: SUBJECT[name] for name in SUBJECT if name not in ALSO_ITS_OWN | appended} == wanted
     assert appended == set(tap.appended)
-    assert SUBJECT["NODE_OPTIONS"] == f"--require /windtunnel/{PRELOAD.name}"
-    java = tap.appended["JAVA_TOOL_OPTIONS"].replace(str(tmp_path), "/windtunnel").split()
+    assert SUBJECT["NODE_OPTIONS"] == f"--require /wirefault/{PRELOAD.name}"
+    java = tap.appended["JAVA_TOOL_OPTIONS"].replace(str(tmp_path), "/wirefault").split()
     assert {word for word in SUBJECT["JAVA_TOOL_OPTIONS"].split() if "nonProxyHosts" not in word} == {
         word for word in java if "nonProxyHosts" not in word
     }
@@ -44,7 +44,7 @@ def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) 
 
 def test_every_file_that_a_variable_names_is_written(tmp_path: Path) -> None:
     write_shared_files(tmp_path, "")
-    named = set(re.findall(r"/windtunnel/([\w.]+)", " ".join(SUBJECT.values())))
+    named = set(re.findall(r"/wirefault/([\w.]+)", " ".join(SUBJECT.values())))
     assert named == {file.name for file in tmp_path.iterdir()}
 
 
@@ -72,7 +72,7 @@ def test_nothing_but_proxies_and_front_serves_on_the_subject_s_network() -> None
 
 
 def test_the_scripted_model_of_a_wiring_is_the_lab_s_container(tmp_path: Path) -> None:
-    wiring = tmp_path / "windtunnel.yaml"
+    wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(
         "links: {openai: {upstream: scripted, dialect: openai_chat}}\nintercept: {models: scripted}\n"
     )

@@ -51,11 +51,11 @@ def breaking(paths, forbidden):
 
 
 def is_room_outside(rooms, name):
-    return name[0] == "windtunnel" and name[1] not in rooms
+    return name[0] == "wirefault" and name[1] not in rooms
 
 
 def room_of(path):
-    return path.relative_to(ROOT / "windtunnel").parts[0]
+    return path.relative_to(ROOT / "wirefault").parts[0]
 
 
 def test_imports_are_found_wherever_they_stand():
@@ -66,14 +66,14 @@ def test_imports_are_found_wherever_they_stand():
 
 
 def test_the_library_has_no_modules_outside_its_rooms():
-    loose = {path.name for path in (ROOT / "windtunnel").glob("*.py")}
-    folders = {path.parent.name for path in (ROOT / "windtunnel").glob("*/__init__.py")}
+    loose = {path.name for path in (ROOT / "wirefault").glob("*.py")}
+    folders = {path.parent.name for path in (ROOT / "wirefault").glob("*/__init__.py")}
     assert loose == {"__init__.py", "__main__.py"}
     assert folders <= set(ROOMS)
 
 
 def test_a_room_imports_only_from_rooms_above_its_own():
-    paths = modules(*(f"windtunnel/{room}" for room in ROOMS))
+    paths = modules(*(f"wirefault/{room}" for room in ROOMS))
     assert len(paths) > 500
 
     def below(path, name):
@@ -83,7 +83,7 @@ def test_a_room_imports_only_from_rooms_above_its_own():
 
 
 def test_the_library_imports_none_of_the_programs():
-    assert breaking(modules("windtunnel"), lambda _, name: name[0] in PROGRAMS) == {}
+    assert breaking(modules("wirefault"), lambda _, name: name[0] in PROGRAMS) == {}
 
 
 def test_the_programs_never_import_each_other():
@@ -98,7 +98,7 @@ def test_of_the_library_the_programs_see_what_they_may():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    files = modules("windtunnel", *PROGRAMS)
+    files = modules("wirefault", *PROGRAMS)
     names = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files
     }
@@ -119,6 +119,6 @@ def test_no_modules_import_each_other_in_a_circle():
 
 @pytest.mark.slow
 def test_importing_the_settings_loads_no_fault_catalogue():
-    code = "import sys, windtunnel.settings.configuration; print(*sys.modules)"
+    code = "import sys, wirefault.settings.configuration; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert [name for name in out.stdout.split() if name.startswith("windtunnel.faults.catalogue")] == []
+    assert [name for name in out.stdout.split() if name.startswith("wirefault.faults.catalogue")] == []

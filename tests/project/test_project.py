@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import PATIENCE_S, ROOT
-from windtunnel.cli.main import main
-from windtunnel.settings.settings import NAMES
+from wirefault.cli.main import main
+from wirefault.settings.settings import NAMES
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_no_environment_cache_or_secret_is_tracked(tracked):
 @pytest.mark.slow
 def test_what_a_build_puts_here_for_a_moment_is_no_part_of_a_clone(tracked):
     """Ruff and those who copy the clone would look for its files when they are gone."""
-    written = ["build", "dist", "windtunnel.egg-info", f"windtunnel-{version('windtunnel')}"]
+    written = ["build", "dist", "wirefault.egg-info", f"wirefault-{version('wirefault')}"]
     asked = ["git", "check-ignore", *(f"{name}/setup.py" for name in written)]
     ignored = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ignored.stdout.splitlines() == asked[2:]
@@ -119,7 +119,7 @@ def test_every_public_name_is_defined_once():
     module has. The model server's tables of words are not looked at.
     """
     places = defaultdict(set)
-    for package in ("windtunnel", "agent", "proxy_manager", "flask_tools"):
+    for package in ("wirefault", "agent", "proxy_manager", "flask_tools"):
         for path in (ROOT / package).rglob("*.py"):
             if "model_server" not in path.parts:
                 for name in definitions(ast.parse(path.read_text(encoding="utf-8"))):

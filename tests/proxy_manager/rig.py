@@ -20,15 +20,15 @@ from proxy_manager.server import create_manager_api
 from tests.gateway.lab import gateway as running_gateway
 from tests.ports import free_port
 from tests.support import PATIENCE_S
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import ToxicsChanged
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
-from windtunnel.links.topology import Topology, default_topology
-from windtunnel.settings.settings import Settings
-from windtunnel.state.state import AttemptRow, State
-from windtunnel.toxiproxy.client import ToxiproxyClient
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.sockets import Address
+from wirefault.history.events import ToxicsChanged
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
+from wirefault.links.topology import Topology, default_topology
+from wirefault.settings.settings import Settings
+from wirefault.state.state import AttemptRow, State
+from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 TIMEOUT = PlannedToxic("movie", "timeout", "downstream", {"timeout": 400})

@@ -7,14 +7,14 @@ import socket
 from tests.gateway.lab import ask
 from tests.proxy_manager.rig import ARMED, Plane
 from tests.upstream import Upstream, read_head
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import LinkOpened
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
-from windtunnel.links.found import found_link
-from windtunnel.links.link import Link
-from windtunnel.settings.settings import Settings
-from windtunnel.settings.toxic_plan import plan_attempt
+from wirefault.core.sockets import Address
+from wirefault.history.events import LinkOpened
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
+from wirefault.links.found import found_link
+from wirefault.links.link import Link
+from wirefault.settings.settings import Settings
+from wirefault.settings.toxic_plan import plan_attempt
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 HOST = ("shop.example.com", 443, "https")

@@ -12,10 +12,10 @@ from werkzeug.test import TestResponse
 
 from tests.proxy_manager.rig import TOKEN, Plane, app_of, looping
 from tests.support import until
-from windtunnel.faults.sets.presets import preset
-from windtunnel.history.events import FaultsSet
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
+from wirefault.faults.sets.presets import preset
+from wirefault.history.events import FaultsSet
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 SET = {"faults": [{"fault": "truncate", "links": ["search"]}]}
@@ -160,7 +160,7 @@ def test_what_the_gateway_cannot_have_is_refused_and_the_one_before_stays(
 ) -> None:
     armed(plane)
     put(client)
-    monkeypatch.setattr("windtunnel.gateway.control.REGISTRY", {})
+    monkeypatch.setattr("wirefault.gateway.control.REGISTRY", {})
     assert error(put(client, "light")) == (409, "faults_refused")
     assert client.get("/faults").json["number"] == 1
     assert [event.number for event in faults_set(plane)] == [1]

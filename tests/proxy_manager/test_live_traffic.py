@@ -12,9 +12,9 @@ import requests
 from proxy_manager.live_traffic import struck
 from tests.proxy_manager.rig import Plane, a_plane
 from tests.support import until
-from windtunnel.history.events import Exchange
-from windtunnel.history.reader import latest_run, read_history
-from windtunnel.judging.judge import judge_run
+from wirefault.history.events import Exchange
+from wirefault.history.reader import latest_run, read_history
+from wirefault.judging.judge import judge_run
 
 FAULTS = '{"faults": [{"fault": "unavailable", "id": "down", "links": ["weather"]}]}'
 TOXICS = '{"toxics": [{"toxic": "latency", "id": "slow", "links": ["search"], "with": {"latency": 1}}]}'

@@ -15,10 +15,10 @@ from proxy_manager.loop import STEP_BOUND_S, Loop, pause
 from tests.conformance.servers import embedded_server
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, a_plane, looping
 from tests.support import until
-from windtunnel.core.sqlite import connect
-from windtunnel.state.state import State
-from windtunnel.toxiproxy.answers import ToxiproxyError
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core.sqlite import connect
+from wirefault.state.state import State
+from wirefault.toxiproxy.answers import ToxiproxyError
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 
 @pytest.fixture

@@ -21,12 +21,12 @@ from tests.proxy_manager.test_loop import beating
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from windtunnel.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
-from windtunnel.core.sockets import SOCKETS_VARIABLE, address_of, bind
-from windtunnel.core.spans import Span
-from windtunnel.lab.process import ProcessLog, python, start
-from windtunnel.links.topology import Topology
-from windtunnel.state.held_calls import HeldCall
+from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from wirefault.core.sockets import SOCKETS_VARIABLE, address_of, bind
+from wirefault.core.spans import Span
+from wirefault.lab.process import ProcessLog, python, start
+from wirefault.links.topology import Topology
+from wirefault.state.held_calls import HeldCall
 
 pytestmark = pytest.mark.slow
 

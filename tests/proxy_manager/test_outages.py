@@ -14,9 +14,9 @@ from tests.proxy_manager.rig import DOWN, LATENCY, TIMEOUT, Plane, looping
 from tests.proxy_manager.test_loop import beating
 from tests.proxy_manager.test_proxies import add
 from tests.support import until
-from windtunnel.core.spans import Span
-from windtunnel.state.held_calls import HeldCall
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.spans import Span
+from wirefault.state.held_calls import HeldCall
+from wirefault.toxiproxy.planned import PlannedToxic
 
 SHORT, LONGER = replace(TIMEOUT, seconds=0.5), replace(DOWN, seconds=2.0)
 PLAN = (LATENCY, SHORT, LONGER)

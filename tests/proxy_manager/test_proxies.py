@@ -10,9 +10,9 @@ import pytest
 
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
-from windtunnel.core.sockets import Address, address_of
-from windtunnel.links.lab import lab_links
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.core.sockets import Address, address_of
+from wirefault.links.lab import lab_links
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 
 @pytest.fixture

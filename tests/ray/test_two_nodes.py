@@ -56,7 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def start(folder: Path, *words: str, **environ: str) -> subprocess.Popen[str]:
     (folder / "exp.yaml").write_text(EXPERIMENT, encoding="utf-8")
-    command = [sys.executable, "-m", "windtunnel", *words, "--toxiproxy", "embedded"]
+    command = [sys.executable, "-m", "wirefault", *words, "--toxiproxy", "embedded"]
     pipe = subprocess.PIPE
     settings = environ_with_ray(folder) | environ
     return subprocess.Popen(command, cwd=folder, env=settings, stdout=pipe, stderr=pipe, text=True)
@@ -65,7 +65,7 @@ def start(folder: Path, *words: str, **environ: str) -> subprocess.Popen[str]:
 def shards_in_flight(folder: Path) -> list[Path]:
     """The histories of the arm with faults that shards are writing for the experiment in that folder."""
     names = [path.name for path in folder.glob("logs/experiments/*")]
-    runs = [f"windtunnel-shard-*/logs/runs/{name}-2-method*/gateway-0.jsonl" for name in names]
+    runs = [f"wirefault-shard-*/logs/runs/{name}-2-method*/gateway-0.jsonl" for name in names]
     return [path for run in runs for path in Path(tempfile.gettempdir()).glob(run) if path.stat().st_size]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.planned_errors import PlannedError, plan_error
-from windtunnel.history.events import (
+from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -24,11 +24,11 @@ from windtunnel.history.events import (
     RunStarted,
     ToolTry,
 )
-from windtunnel.history.reader import Tail
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import Settings
-from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
+from wirefault.history.reader import Tail
+from wirefault.history.writer import Writer, history_file
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import Settings
+from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
 
 LINKS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 START = 1_800_000_000.0

@@ -10,10 +10,10 @@ from matplotlib.image import imread
 
 from tests.report.synthetic import Flight
 from tests.support import share
-from windtunnel.judging.oracle.outcome import OUTCOMES
-from windtunnel.report.charts import CHARTS, pick, write_charts
-from windtunnel.report.charts.data import Selection
-from windtunnel.report.charts.style import styled
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.report.charts import CHARTS, pick, write_charts
+from wirefault.report.charts.data import Selection
+from wirefault.report.charts.style import styled
 
 pytestmark = pytest.mark.slow  # it draws pictures
 

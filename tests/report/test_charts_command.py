@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from charts import main
 from tests.report.synthetic import Flight
 from tests.support import ROOT
-from windtunnel.history.writer import history_file
-from windtunnel.report import charts
+from wirefault.history.writer import history_file
+from wirefault.report import charts
 
 pytestmark = pytest.mark.slow
 

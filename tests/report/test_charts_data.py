@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.report.synthetic import START, Flight
-from windtunnel.core.spans import Span
-from windtunnel.history.events import (
+from wirefault.core.spans import Span
+from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     EpisodeJudged,
@@ -19,14 +19,14 @@ from windtunnel.history.events import (
     ToolTry,
     ToxicsChanged,
 )
-from windtunnel.history.reader import HistoryError, read_run
-from windtunnel.judging.evidence.gather import gather
-from windtunnel.report.charts.data import REFUSED
-from windtunnel.report.charts.extract import run_data
-from windtunnel.report.charts.response_over_time import moving_median
-from windtunnel.report.charts.text import duration, spread
-from windtunnel.report.charts.throughput import bin_width, histogram
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.history.reader import HistoryError, read_run
+from wirefault.judging.evidence.gather import gather
+from wirefault.report.charts.data import REFUSED
+from wirefault.report.charts.extract import run_data
+from wirefault.report.charts.response_over_time import moving_median
+from wirefault.report.charts.text import duration, spread
+from wirefault.report.charts.throughput import bin_width, histogram
+from wirefault.toxiproxy.planned import PlannedToxic
 
 BEGIN = RunStarted(100.0, "r", "lab", 0, 7, {"model": "scripted"}, "an agent", 1)
 EPISODE = EpisodeStarted(100.0, "001", "prompt", None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.faults.catalogue import FAULTS
-from windtunnel.report.charts import palette
+from wirefault.faults.catalogue import FAULTS
+from wirefault.report.charts import palette
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)

@@ -21,13 +21,13 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.judging.findings.finding import Finding
-from windtunnel.judging.findings.rules import RULES
-from windtunnel.judging.judge import judge_episode
-from windtunnel.judging.summary import summarise
-from windtunnel.report.console import ConsoleAudience, episode_line, print_summary
-from windtunnel.report.findings import findings_table
-from windtunnel.settings.settings import Settings
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.rules import RULES
+from wirefault.judging.judge import judge_episode
+from wirefault.judging.summary import summarise
+from wirefault.report.console import ConsoleAudience, episode_line, print_summary
+from wirefault.report.findings import findings_table
+from wirefault.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)
 
@@ -42,7 +42,7 @@ def line(*events, expect=ASK_BOB, index=3, total=24, prompt=None):
 def printed(events, width=100, **options):
     out = io.StringIO()
     console = Console(file=out, width=width, **options)
-    print_summary(console, summarise(events), "reproduce: windtunnel demo --seed 7")
+    print_summary(console, summarise(events), "reproduce: wirefault demo --seed 7")
     return out.getvalue()
 
 
@@ -124,7 +124,7 @@ def test_what_the_upstream_shows_of_a_fault_is_told_from_what_callers_saw():
 
 
 def test_the_line_that_repeats_the_run_is_not_broken():
-    out, command = io.StringIO(), "windtunnel demo --faults " + "word " * 60
+    out, command = io.StringIO(), "wirefault demo --faults " + "word " * 60
     print_summary(Console(file=out, width=100), summarise(a_run()), command)
     assert command in out.getvalue()
 
@@ -204,7 +204,7 @@ def test_the_summary_says_all_that_it_must():
         "toxics left: 0",
         "reproducible: yes",
         "note: 1 prompt unjudged: the prompt has no oracle",
-        "reproduce: windtunnel demo --seed 7",
+        "reproduce: wirefault demo --seed 7",
     ):
         assert part in text
 
@@ -256,7 +256,7 @@ def test_findings_stand_in_the_summary_with_one_example_and_its_events():
     text = printed([run_started(1), *episode(*twice, expect={}), run_finished()])
     assert "harmful   1  POST / was sent again 0.5 s after its reply was lost" in text
     assert "[gateway-0:1, agent-0:3, gateway-0:2, agent-0:4]" in " ".join(text.split())
-    assert "windtunnel judge run-1 --json; an event: --event ID" in text
+    assert "wirefault judge run-1 --json; an event: --event ID" in text
 
 
 def test_without_findings_nothing_is_said_of_them():

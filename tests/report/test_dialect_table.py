@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.sdks import SDKS
-from windtunnel.dialects.registry import MODEL_DIALECTS
-from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
-from windtunnel.faults.catalogue.model import MODEL_FAULTS
-from windtunnel.faults.catalogue.model.editor import StreamFault
-from windtunnel.faults.catalogue.model.streams import SlowFirstToken
-from windtunnel.report.dialect_table import CLIENTS_DIALECTS, dialect_columns, dialect_rows
-from windtunnel.report.fault_catalogue import read_seen
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.faults.catalogue.context import CONTEXT_FAULTS
+from wirefault.faults.catalogue.model import MODEL_FAULTS
+from wirefault.faults.catalogue.model.editor import StreamFault
+from wirefault.faults.catalogue.model.streams import SlowFirstToken
+from wirefault.report.dialect_table import CLIENTS_DIALECTS, dialect_columns, dialect_rows
+from wirefault.report.fault_catalogue import read_seen
 
 
 def test_the_clients_are_those_of_the_tests_and_speak_every_dialect():

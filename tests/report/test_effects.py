@@ -6,9 +6,9 @@ import io
 
 from rich.console import Console
 
-from windtunnel.experiments.effects import FaultEffect
-from windtunnel.report.effects import print_effects
-from windtunnel.stats.differences import paired_difference
+from wirefault.experiments.effects import FaultEffect
+from wirefault.report.effects import print_effects
+from wirefault.stats.differences import paired_difference
 
 
 def drawn(*effects: FaultEffect) -> str:

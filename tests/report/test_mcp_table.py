@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windtunnel.report.mcp_table import told_by_clients
+from wirefault.report.mcp_table import told_by_clients
 
 SEEN = {
     "tool_error": {"Python": "tool error", "TypeScript": "tool error"},

@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 from rich.console import Console
 
-from windtunnel.experiments.watch import ArmSoFar
-from windtunnel.report.progress import FlightProgress, shows_progress, success_line
+from wirefault.experiments.watch import ArmSoFar
+from wirefault.report.progress import FlightProgress, shows_progress, success_line
 
 
 def so_far(*outcomes: str) -> ArmSoFar:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from windtunnel.core.lab_files import sample_prompts
-from windtunnel.faults.sets.presets import find_set, preset, preset_names
-from windtunnel.history.events import PromptsSource
-from windtunnel.judging.prompts import load_prompts
-from windtunnel.links.links import Links
-from windtunnel.report.reproduce import as_user_named, command, prompts_changed
-from windtunnel.runner.flight import decide_backend
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.settings.settings import Settings
+from wirefault.core.lab_files import sample_prompts
+from wirefault.faults.sets.presets import find_set, preset, preset_names
+from wirefault.history.events import PromptsSource
+from wirefault.judging.prompts import load_prompts
+from wirefault.links.links import Links
+from wirefault.report.reproduce import as_user_named, command, prompts_changed
+from wirefault.runner.flight import decide_backend
+from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings
 
 FAULTS = '{"description": "it\'s", "faults": [{"fault": "unavailable", "links": "tools"}]}'
 TWO_OF_A_KIND = {
@@ -72,7 +72,7 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
 
 def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
     environ = {"HOST_SUBJECT_IMAGE": "mine", "HOST_SUBJECT_COMMAND": "node a.mjs"}
-    prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("--wiring", "mine/windtunnel.yaml")
+    prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("--wiring", "mine/wirefault.yaml")
     settings = Settings(seed=7, translator_backend="offline")
     assert command(settings, prompts, "compose", environ, wiring, Links(())) == (
         "SEED=7 SUBJECT_FOLDER=mine SUBJECT_IMAGE=mine SUBJECT_COMMAND='node a.mjs'"
@@ -82,13 +82,13 @@ def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
 
 def test_elsewhere_it_is_the_demo():
     settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
-    words = "windtunnel demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
+    words = "wirefault demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
     assert command(settings, PromptsSource("few.json"), "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
 
 
 def test_what_was_picked_is_picked_again() -> None:
     source = PromptsSource(str(sample_prompts()), only=["3", "mine"], match="in Paris")
-    words = "windtunnel demo --seed 7 --only=3 --only=mine '--match=in Paris'"
+    words = "wirefault demo --seed 7 --only=3 --only=mine '--match=in Paris'"
     assert command(Settings(seed=7, translator_backend="offline"), source) == words
     picked = "SEED=7 docker compose run --rm agent python -m agent --only=3"
     assert in_compose({"SEED": "7"}, "3")[1] == picked
@@ -146,5 +146,5 @@ def test_a_run_of_a_wiring_is_repeated_with_it():
         settings, PromptsSource("mine.json"), wiring=["--wiring", "my agent.yaml", "--", "sh", "a.sh"]
     )
     assert line == (
-        "windtunnel fly --seed 7 --error-prob 0.5 --prompts mine.json --wiring 'my agent.yaml' -- sh a.sh"
+        "wirefault fly --seed 7 --error-prob 0.5 --prompts mine.json --wiring 'my agent.yaml' -- sh a.sh"
     )

@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from windtunnel.report.terminal import plain_console
+from wirefault.report.terminal import plain_console
 
 ESCAPES = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202e"
 

@@ -24,9 +24,9 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from windtunnel.history.events import Event, ShadowMet, ShadowToxic, StruckReply
-from windtunnel.report.timeline import Timeline, timeline_of
-from windtunnel.report.timeline_text import print_timeline
+from wirefault.history.events import Event, ShadowMet, ShadowToxic, StruckReply
+from wirefault.report.timeline import Timeline, timeline_of
+from wirefault.report.timeline_text import print_timeline
 
 SENT, LIE = '{"temp": 8.4, "city": "Paris"}', '{"temp": 36.1, "city": "Paris"}'
 CHANGED = met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.history.events import FaultsSet
-from windtunnel.history.logs import faults_set_message
-from windtunnel.runner.attempts import set_in_force
-from windtunnel.runner.run import with_faults_of_lab
-from windtunnel.settings.settings import Settings
-from windtunnel.state.configurations import ConfigurationRow
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.history.events import FaultsSet
+from wirefault.history.logs import faults_set_message
+from wirefault.runner.attempts import set_in_force
+from wirefault.runner.run import with_faults_of_lab
+from wirefault.settings.settings import Settings
+from wirefault.state.configurations import ConfigurationRow
 
 OWN = Settings(seed=1, chaos_level=0.5, faults={"toxics": [{"toxic": "down", "links": "search"}]})
 NONE = Settings(seed=1, chaos_level=0.5)

@@ -14,12 +14,12 @@ from tests.judging.oracle.histories import (
     run_started,
     started,
 )
-from windtunnel.history.events import RunSealed
-from windtunnel.history.reader import read_history
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.judging.judge import judge_run
-from windtunnel.runner.episode_judge import EpisodeJudge
-from windtunnel.runner.record import Recorder
+from wirefault.history.events import RunSealed
+from wirefault.history.reader import read_history
+from wirefault.history.writer import Writer, history_file
+from wirefault.judging.judge import judge_run
+from wirefault.runner.episode_judge import EpisodeJudge
+from wirefault.runner.record import Recorder
 
 
 @pytest.fixture

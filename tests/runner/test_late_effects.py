@@ -11,9 +11,9 @@ import pytest
 
 from flask_tools.store import Store
 from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
-from windtunnel.core.worlds import world_of
-from windtunnel.runner.episode_judge import EpisodeJudge
-from windtunnel.runner.record import Recorder
+from wirefault.core.worlds import world_of
+from wirefault.runner.episode_judge import EpisodeJudge
+from wirefault.runner.record import Recorder
 
 RUN = "run-1"
 

@@ -15,11 +15,11 @@ import pytest
 from tests.conformance.servers import embedded_server
 from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, looping
 from tests.support import PATIENCE_S, until
-from windtunnel.core.sqlite import connect
-from windtunnel.runner.manager_client import ManagerClient, RunAborted
-from windtunnel.state.run_lock import RunLock
-from windtunnel.state.state import State
-from windtunnel.subjects.subject import LabFailed
+from wirefault.core.sqlite import connect
+from wirefault.runner.manager_client import ManagerClient, RunAborted
+from wirefault.state.run_lock import RunLock
+from wirefault.state.state import State
+from wirefault.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

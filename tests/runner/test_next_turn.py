@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from tests.support import PATIENCE_S, until
-from windtunnel.judging.prompt_turns import NextTurn
-from windtunnel.runner.next_turn import TurnMakers
-from windtunnel.subjects.subject import LabFailed, MakeTurn, Said
+from wirefault.judging.prompt_turns import NextTurn
+from wirefault.runner.next_turn import TurnMakers
+from wirefault.subjects.subject import LabFailed, MakeTurn, Said
 
 ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windtunnel.history.events import ConnectionEnded, Note
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.runner.record import Recorder
+from wirefault.history.events import ConnectionEnded, Note
+from wirefault.history.writer import Writer, history_file
+from wirefault.runner.record import Recorder
 
 
 def ended(host: str, why: str, *, tunnelled: bool) -> ConnectionEnded:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.upstream import Upstream, requests_of
-from windtunnel.core.user_errors import InputError
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.links.wiring import build_wiring
-from windtunnel.links.world_spec import HookSpec, WorldSpec
-from windtunnel.runner.world_probe import HookFailed, WorldProbe, run_hook
+from wirefault.core.user_errors import InputError
+from wirefault.links.spec_file import SpecFile
+from wirefault.links.wiring import build_wiring
+from wirefault.links.world_spec import HookSpec, WorldSpec
+from wirefault.runner.world_probe import HookFailed, WorldProbe, run_hook
 
 
 def hook(**given: Any) -> HookSpec:
@@ -97,7 +97,7 @@ def test_postgresql_without_a_driver_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     told = failure(shop, sql={"database": "postgresql://127.0.0.1/shop", "query": "SELECT 1"})
-    assert told == "PostgreSQL needs a driver: pip install 'windtunnel[postgresql]'"
+    assert told == "PostgreSQL needs a driver: pip install 'wirefault[postgresql]'"
 
 
 def test_the_world_is_reset_then_read_and_a_failure_is_recorded(shop: Path, service: Upstream) -> None:
@@ -134,5 +134,5 @@ def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
 def test_a_wrong_world_names_its_place(world: Any, problem: str, tmp_path: Path) -> None:
     links = {"shop": {"upstream": "http://127.0.0.1:9000"}}
     with pytest.raises(InputError) as caught:
-        build_wiring(SpecFile("windtunnel.yaml", {"links": links, "world": world}), tmp_path)
+        build_wiring(SpecFile("wirefault.yaml", {"links": links, "world": world}), tmp_path)
     assert problem in str(caught.value)

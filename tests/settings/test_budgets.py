@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.settings.budgets import Budget, EpisodeBudget, load_budgets, with_pool, without_pool
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.settings.sources import Source, merge_sources
+from wirefault.settings.budgets import Budget, EpisodeBudget, load_budgets, with_pool, without_pool
+from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.settings.sources import Source, merge_sources
 
 TEXT = """
 episode:

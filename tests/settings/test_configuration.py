@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from windtunnel.core import lab_record, lock
-from windtunnel.core.lab_files import MARKER
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
-from windtunnel.core.private_files import private_file
-from windtunnel.links.lab import lab_links
-from windtunnel.links.topology import default_topology, usual_ports
-from windtunnel.settings.config_file import _INTERVALS, read_config_file
-from windtunnel.settings.configuration import (
+from wirefault.core import lab_record, lock
+from wirefault.core.lab_files import MARKER
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.private_files import private_file
+from wirefault.links.lab import lab_links
+from wirefault.links.topology import default_topology, usual_ports
+from wirefault.settings.config_file import _INTERVALS, read_config_file
+from wirefault.settings.configuration import (
     load_configuration,
     running_lab,
 )
-from windtunnel.settings.settings import NAMES, Settings, SettingsError
+from wirefault.settings.settings import NAMES, Settings, SettingsError
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
-    (tmp_path / MARKER).touch()  # a lab of its own, as `windtunnel init` makes one
+    (tmp_path / MARKER).touch()  # a lab of its own, as `wirefault init` makes one
     return tmp_path
 
 

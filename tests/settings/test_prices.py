@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from windtunnel.settings.prices import Price, load_prices
-from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.settings.sources import Source, merge_sources
+from wirefault.settings.prices import Price, load_prices
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.settings.sources import Source, merge_sources
 
 TEXT = "m-1: {input: 2.5, output: 10}\nm-0: {input: 0, output: 0}\n"
 

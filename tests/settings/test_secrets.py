@@ -1,6 +1,6 @@
 """No key reaches a log."""
 
-from windtunnel.settings.configuration import redactor
+from wirefault.settings.configuration import redactor
 
 KEY = "gsk_no_real_key_0123456789"
 

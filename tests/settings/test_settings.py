@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from windtunnel.settings.settings import NAMES, Settings, SettingsError, load_frozen
-from windtunnel.settings.sources import (
+from wirefault.settings.settings import NAMES, Settings, SettingsError, load_frozen
+from wirefault.settings.sources import (
     INSTALLATION_VARIABLES,
     Source,
     dotenv_remarks,

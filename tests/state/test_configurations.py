@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from windtunnel.state.api_token import OWN, SHARED, TOKEN_FILE, token_of
-from windtunnel.state.state import State
+from wirefault.state.api_token import OWN, SHARED, TOKEN_FILE, token_of
+from wirefault.state.state import State
 
 
 @pytest.fixture

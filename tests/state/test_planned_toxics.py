@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.state.test_state import LATENCY, a_run, an_attempt
-from windtunnel.core.sqlite import connect
-from windtunnel.state.planned_toxics import PlannedToxics
-from windtunnel.state.state import State
+from wirefault.core.sqlite import connect
+from wirefault.state.planned_toxics import PlannedToxics
+from wirefault.state.state import State
 
 
 def steps(database: sqlite3.Connection, work: Callable[[], object]) -> int:

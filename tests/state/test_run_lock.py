@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.state.run_lock import RunLock
+from wirefault.state.run_lock import RunLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from windtunnel.state.run_lock import RunLock
+from wirefault.state.run_lock import RunLock
 
 lock = RunLock(Path(sys.argv[1]), "run-1")
 lock.take()

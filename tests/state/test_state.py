@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.core.spans import Span
-from windtunnel.core.sqlite import connect
-from windtunnel.state.state import State
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.spans import Span
+from wirefault.core.sqlite import connect
+from wirefault.state.state import State
+from wirefault.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 TIMEOUT = PlannedToxic("movie", "timeout", "downstream", {"timeout": 400})

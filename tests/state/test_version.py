@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import PATIENCE_S
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
-from windtunnel.links.topology import default_topology
-from windtunnel.settings.settings import SettingsError
-from windtunnel.state.state import State, check_version
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.links.topology import default_topology
+from wirefault.settings.settings import SettingsError
+from wirefault.state.state import State, check_version
 
 TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # before there was a number
 MESSAGE = "state.db was made by another version of the lab; move it away"
@@ -71,7 +71,7 @@ def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path):
     fill(path, TABLES)
-    started = [sys.executable, "-m", "windtunnel", *command]
+    started = [sys.executable, "-m", "wirefault", *command]
     environ |= {"LOGS_DIR": str(tmp_path / "logs")}
     ended = subprocess.run(
         started, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False

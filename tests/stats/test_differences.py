@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.stats.differences import Difference, paired_difference, unpaired_difference
+from wirefault.stats.differences import Difference, paired_difference, unpaired_difference
 
 
 @pytest.mark.parametrize(

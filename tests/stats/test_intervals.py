@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.stats.intervals import percentile, wilson
+from wirefault.stats.intervals import percentile, wilson
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import windtunnel
+from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import ROOT
 
@@ -32,9 +32,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
     program, *words = shlex.split(block("sh"))
-    assert program == "windtunnel"
+    assert program == "wirefault"
     words += ["--no-charts", "--json", "--toxic-prob", "0"]
-    done = windtunnel(folder, environ_in(folder), *words)
+    done = wirefault(folder, environ_in(folder), *words)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "honest_failure"]

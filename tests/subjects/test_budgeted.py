@@ -14,15 +14,15 @@ import pytest
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.history.events import AttemptEnded, BudgetSpent, BudgetUnknown, BudgetWarned, Event
-from windtunnel.history.reader import Tail
-from windtunnel.history.writer import Writer, history_file
-from windtunnel.runner.attempts import worth_another
-from windtunnel.settings.budgets import load_budgets
-from windtunnel.subjects.budgeted import BUDGET_SPENT, budgeted
-from windtunnel.subjects.subject import AttemptContext, LabFailed, SubjectResult
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import address_of, bind
+from wirefault.history.events import AttemptEnded, BudgetSpent, BudgetUnknown, BudgetWarned, Event
+from wirefault.history.reader import Tail
+from wirefault.history.writer import Writer, history_file
+from wirefault.runner.attempts import worth_another
+from wirefault.settings.budgets import load_budgets
+from wirefault.subjects.budgeted import BUDGET_SPENT, budgeted
+from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult
 
 pytestmark = pytest.mark.slow
 

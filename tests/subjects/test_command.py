@@ -11,7 +11,7 @@ from shutil import which
 import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
-from windtunnel.settings.settings import SettingsError
+from wirefault.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
 
@@ -64,8 +64,8 @@ def test_it_finds_its_links_and_which_attempt_it_is(wired: Wired) -> None:
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:6007"
     assert variables["ANTHROPIC_API_KEY"]
     assert variables["SHOP_URL"] == variables["STORE_URL"] == "http://127.0.0.1:6001/v2"
-    assert variables["WINDTUNNEL_EPISODE"] == "episode"
-    assert "windtunnel.attempt=1" in variables["BAGGAGE"] and variables["TRACEPARENT"].startswith("00-")
+    assert variables["WIREFAULT_EPISODE"] == "episode"
+    assert "wirefault.attempt=1" in variables["BAGGAGE"] and variables["TRACEPARENT"].startswith("00-")
 
 
 def test_a_failure_is_its_crash_with_its_last_words(wired: Wired) -> None:

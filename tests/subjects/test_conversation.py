@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.subjects.wired import Wired
-from windtunnel.subjects.conversation import converse
-from windtunnel.subjects.subject import AttemptContext, Said
+from wirefault.subjects.conversation import converse
+from wirefault.subjects.subject import AttemptContext, Said
 
 
 class Clock:

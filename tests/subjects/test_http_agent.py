@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.core.sockets import Address, address_of
-from windtunnel.links.subject_spec import HttpSpec
-from windtunnel.settings.settings import SettingsError
-from windtunnel.subjects.http_agent import running_agent
-from windtunnel.subjects.surroundings import Surroundings
+from wirefault.core.sockets import Address, address_of
+from wirefault.links.subject_spec import HttpSpec
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.http_agent import running_agent
+from wirefault.subjects.surroundings import Surroundings
 
-HERE = Surroundings("windtunnel.yaml", Path(), Path("logs"), {}, {}, str)
+HERE = Surroundings("wirefault.yaml", Path(), Path("logs"), {}, {}, str)
 
 
 @pytest.fixture

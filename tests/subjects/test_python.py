@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.settings.settings import SettingsError
-from windtunnel.subjects.python import load_subject
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.python import load_subject
 
 
 @pytest.fixture(autouse=True)

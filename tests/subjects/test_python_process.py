@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.subjects.wired import Wired, alive
-from windtunnel.settings.settings import SettingsError
+from wirefault.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_a_function_answers_with_a_text_or_a_report(wired: Wired) -> None:
 def test_one_that_asks_for_it_is_told_its_attempt_and_holds_a_conversation(wired: Wired) -> None:
     with wired.subject("{python: 'my_agent:told'}") as subject:
         result = subject("one", wired.context(turns=("one", "two")))
-        assert result.response.startswith("['one', 'two'] 2 http://127.0.0.1:6001/v2 windtunnel.run=")
+        assert result.response.startswith("['one', 'two'] 2 http://127.0.0.1:6001/v2 wirefault.run=")
         assert len(result.answers) == 2
         assert result.turn_ends is not None and len(result.turn_ends) == 2
         assert result.turn_ends[0] <= result.turn_ends[1]

@@ -15,8 +15,8 @@ import pytest
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.settings.settings import SettingsError
+from wirefault.core.sockets import address_of, bind
+from wirefault.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +94,7 @@ def test_it_stays_up_and_answers_each_prompt(wired: Wired, port: int) -> None:
 
 
 def test_its_links_and_the_attempt_are_named_to_it(wired: Wired, port: int) -> None:
-    for place, said in ((1, "windtunnel.attempt=1"), (2, "http://127.0.0.1:6001/v2")):
+    for place, said in ((1, "wirefault.attempt=1"), (2, "http://127.0.0.1:6001/v2")):
         assert said in wired.ask(service(port, answer=f"data.{place}")).response
 
 

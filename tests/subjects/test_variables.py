@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.core.identity import Identity, parse_baggage
-from windtunnel.core.sockets import Address
-from windtunnel.links.link import Link
-from windtunnel.links.topology import default_topology
-from windtunnel.subjects.variables import attempt_environ, link_address, run_environ
+from wirefault.core.identity import Identity, parse_baggage
+from wirefault.core.sockets import Address
+from wirefault.links.link import Link
+from wirefault.links.topology import default_topology
+from wirefault.subjects.variables import attempt_environ, link_address, run_environ
 
 PROXIES = {name: Address("127.0.0.1", 6000) for name in ("model", "shop")}
 TOPOLOGY = replace(default_topology("lab"), proxies=PROXIES)
@@ -57,7 +57,7 @@ def test_no_proxy_stands_before_the_lab_and_the_labs_own_variables_stay_with_it(
         "HTTP_PROXY": "http://proxy:1",
         "no_proxy": "intranet",
         "STATE_DB": "x",
-        "WINDTUNNEL_LIFELINE": "3",
+        "WIREFAULT_LIFELINE": "3",
     }
     environ = run_environ(given, [Link("shop", env=("SHOP_URL",))], TOPOLOGY)
     assert environ == {
@@ -72,4 +72,4 @@ def test_an_attempt_is_named_as_the_gateway_reads_it() -> None:
     identity = Identity("run-1", "lunch, at 1", 2)
     environ = attempt_environ(identity)
     assert parse_baggage(environ["BAGGAGE"]) == identity
-    assert (environ["WINDTUNNEL_RUN"], environ["WINDTUNNEL_ATTEMPT"]) == ("run-1", "2")
+    assert (environ["WIREFAULT_RUN"], environ["WIREFAULT_ATTEMPT"]) == ("run-1", "2")

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.support import until
-from windtunnel.core.identity import Identity
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import Event
-from windtunnel.links.topology import default_topology
-from windtunnel.links.wiring import load_wiring
-from windtunnel.settings.configuration import Configuration
-from windtunnel.settings.settings import Settings
-from windtunnel.subjects.opening import open_wired_subject
-from windtunnel.subjects.subject import AttemptContext, Subject, SubjectResult
+from wirefault.core.identity import Identity
+from wirefault.core.sockets import Address
+from wirefault.history.events import Event
+from wirefault.links.topology import default_topology
+from wirefault.links.wiring import load_wiring
+from wirefault.settings.configuration import Configuration
+from wirefault.settings.settings import Settings
+from wirefault.subjects.opening import open_wired_subject
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
 LINKS = """
 links:
@@ -61,7 +61,7 @@ class Wired:
     @contextmanager
     def opened(self, wiring: str) -> Iterator[Subject]:
         """The subject of a wiring file with that text."""
-        loaded = load_wiring(self.file("windtunnel.yaml", wiring))
+        loaded = load_wiring(self.file("wirefault.yaml", wiring))
         with open_wired_subject(loaded, self.configuration) as subject:
             yield subject
 

@@ -21,19 +21,19 @@ DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
 COPIED = (
     *("tests/__init__.py", "tests/support.py", "tests/shared_imports.py"),
-    *("tests/conformance", "tests/toxiproxy", "windtunnel"),
+    *("tests/conformance", "tests/toxiproxy", "wirefault"),
 )
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
-from windtunnel.links.lab import lab_links
-from windtunnel.cli.reference import toxics_page
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import load_set
-from windtunnel.report.charts.palette import fault_color
-from windtunnel.settings.settings import Settings
-from windtunnel.toxiproxy.toxics import toxic
-from windtunnel.toxiproxy.toxics.text_form import parse
+from wirefault.links.lab import lab_links
+from wirefault.cli.reference import toxics_page
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import load_set
+from wirefault.report.charts.palette import fault_color
+from wirefault.settings.settings import Settings
+from wirefault.toxiproxy.toxics import toxic
+from wirefault.toxiproxy.toxics.text_form import parse
 
 assert str(parse("stall@upstream:500")) == "stall@upstream:500"
 [spec] = Settings(seed=1, toxics="stall:500").toxic_specs

@@ -8,7 +8,7 @@ import pytest
 from toxiproxy import Toxiproxy
 
 from tests.conformance.servers import embedded_server
-from windtunnel.toxiproxy.answers import (
+from wirefault.toxiproxy.answers import (
     Exists,
     ProxyState,
     Rejected,
@@ -19,7 +19,7 @@ from windtunnel.toxiproxy.answers import (
     Unreachable,
     same_listen,
 )
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 UPSTREAM = "127.0.0.1:9"
 

@@ -17,12 +17,12 @@ import urllib3
 
 from tests.conformance.servers import ROOT, Line, running, until
 from tests.support import PATIENCE_S
-from windtunnel.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
 
-EMBEDDED = [sys.executable, "-m", "windtunnel.toxiproxy.embedded"]
-COMMANDS = [EMBEDDED, [sys.executable, "-m", "windtunnel", "toxiproxy"]]
+EMBEDDED = [sys.executable, "-m", "wirefault.toxiproxy.embedded"]
+COMMANDS = [EMBEDDED, [sys.executable, "-m", "wirefault", "toxiproxy"]]
 both_commands = pytest.mark.parametrize("command", COMMANDS, ids=["module", "command"])
 
 
@@ -170,7 +170,7 @@ def process(environ: dict[str, str], *descriptors: int) -> Iterator[subprocess.P
     """A server process that answers; its standard error can be read."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, number = listener.getsockname()[1], listener.fileno()
-        environ = os.environ | environ | {"WINDTUNNEL_SOCKETS": json.dumps({"toxiproxy": number})}
+        environ = os.environ | environ | {"WIREFAULT_SOCKETS": json.dumps({"toxiproxy": number})}
         with running(
             EMBEDDED,
             f"http://127.0.0.1:{port}",
@@ -185,7 +185,7 @@ def process(environ: dict[str, str], *descriptors: int) -> Iterator[subprocess.P
 
 def test_it_ends_with_its_launcher() -> None:
     reading, writing = os.pipe()
-    with process({"WINDTUNNEL_LIFELINE": str(reading)}, reading) as server:
+    with process({"WIREFAULT_LIFELINE": str(reading)}, reading) as server:
         os.close(reading)
         os.close(writing)
         assert server.wait(PATIENCE_S) == 0

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.core.spans import Span
-from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.links.lab import lab_links
-from windtunnel.toxiproxy.planned import PlannedToxic, plan_toxics
-from windtunnel.toxiproxy.toxics.text_form import parse_list
+from wirefault.core.spans import Span
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.links.lab import lab_links
+from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
+from wirefault.toxiproxy.toxics.text_form import parse_list
 
 TOXICS = parse_list("timeout:400,latency:300")
 Plan = list[PlannedToxic]

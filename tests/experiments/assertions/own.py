@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windtunnel.experiments.assertions.episode_view import EpisodeView
-from windtunnel.experiments.assertions.result import AssertionResult
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.result import AssertionResult
 
 
 def speaks_of_rome(episode: EpisodeView) -> bool:

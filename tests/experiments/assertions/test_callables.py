@@ -8,7 +8,7 @@ import pytest
 
 from tests.experiments.assertions.views import result, view
 from tests.judging.oracle.histories import ended, healed
-from windtunnel.experiments.assertions.on_arm import assert_on_arm
+from wirefault.experiments.assertions.on_arm import assert_on_arm
 
 ROME = view(ended(ended_by="text", response="Rome"))
 INVALID = view(healed(invalid="disturbed"))

@@ -21,9 +21,9 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
-from windtunnel.experiments.assertions.episode_view import EpisodeView
-from windtunnel.experiments.assertions.registry import ASSERTIONS, AssertionEntry
-from windtunnel.history.events import WentPastLab
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.registry import ASSERTIONS, AssertionEntry
+from wirefault.history.events import WentPastLab
 
 ROME = view(ended(ended_by="text", response="It is Rome"))
 REPORT = view(ended("done", answer="It is Rome"))

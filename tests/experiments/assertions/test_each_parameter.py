@@ -19,8 +19,8 @@ from tests.experiments.assertions.test_each import (
     sent,
 )
 from tests.experiments.assertions.views import result
-from windtunnel.experiments.assertions.episode_view import EpisodeView
-from windtunnel.experiments.assertions.registry import ASSERTIONS
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.registry import ASSERTIONS
 
 EVEN = opaque(sent(103, 503), sent(104, 503), sent(105))
 # what tests/experiments/assertions/test_turns.py and test_on_arm.py are about

@@ -10,7 +10,7 @@ import pytest
 
 from tests import commands
 from tests.lab.demos import environ_in
-from windtunnel.history.reader import read_history
+from wirefault.history.reader import read_history
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ subject: {python: "my_agent:talk"}
 """
 EXPERIMENT = """
 title: Turns are asserted
-wiring: windtunnel.yaml
+wiring: wirefault.yaml
 prompts:
   - {id: one, turns: [Hello, Goodbye], expect: {answer: Goodbye}}
   - {id: two, turns: [Good morning, Goodbye], expect: {answer: Goodbye}}
@@ -71,22 +71,22 @@ VERDICTS = {
 }
 
 
-def windtunnel(folder: Path, *words: str) -> dict[str, Any]:
-    done = commands.windtunnel(folder, environ_in(folder), *words, "--json")
+def wirefault(folder: Path, *words: str) -> dict[str, Any]:
+    done = commands.wirefault(folder, environ_in(folder), *words, "--json")
     assert done.returncode == 1, done.stderr
     shown: dict[str, Any] = json.loads(done.stdout)
     return shown
 
 
 def test_each_comes_to_its_verdict_and_again_from_the_history(tmp_path: Path) -> None:
-    files = {"my_agent.py": AGENT, "windtunnel.yaml": WIRING, "e.yaml": EXPERIMENT, "own.py": OWN}
+    files = {"my_agent.py": AGENT, "wirefault.yaml": WIRING, "e.yaml": EXPERIMENT, "own.py": OWN}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    shown = windtunnel(tmp_path, "run", "e.yaml", "--workers", "2", "--toxiproxy", "embedded")
+    shown = wirefault(tmp_path, "run", "e.yaml", "--workers", "2", "--toxiproxy", "embedded")
     checks = {check["assertion"]: check for check in shown["checks"] if check["assertion"]}
     assert {name: check["verdict"] for name, check in checks.items()} == VERDICTS, checks
     assert [check["verdict"] for check in shown["checks"] if not check["assertion"]] == ["held"] * 6
-    assert windtunnel(tmp_path, "report", "latest")["checks"] == shown["checks"]
+    assert wirefault(tmp_path, "report", "latest")["checks"] == shown["checks"]
     wrong = checks["answer_contains"]
     assert wrong["episodes"] == ["two"] and wrong["results"]["two"]["measured"] == "You said Good morning"
     run_id, _, event = wrong["evidence"][0].partition("/")

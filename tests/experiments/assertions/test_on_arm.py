@@ -9,9 +9,9 @@ import pytest
 
 from tests.experiments.assertions.views import asked, view
 from tests.judging.oracle.histories import ended, exchange, healed, met, tried
-from windtunnel.experiments.assertions.episode_view import EpisodeView
-from windtunnel.experiments.assertions.on_arm import Asserted, assert_on_arm, assert_on_episode
-from windtunnel.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, assert_on_episode
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 
 ROME = view(ended(ended_by="text", response="Rome"))
 PARIS = view(ended(ended_by="text", response="Paris"))

@@ -11,18 +11,18 @@ from click.testing import CliRunner
 
 from tests.experiments.assertions.own import speaks_of_rome
 from tests.support import ROOT
-from windtunnel.cli.main import main
-from windtunnel.core.strict_yaml import read_yaml
-from windtunnel.core.user_errors import InputError
-from windtunnel.experiments.arms import plan_experiment
-from windtunnel.experiments.assertions.completion import CompletesWithin
-from windtunnel.experiments.assertions.names import names_of
-from windtunnel.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
-from windtunnel.experiments.assertions.tool_calls import ToolWasCalled
-from windtunnel.experiments.experiment import Arm, Experiment
-from windtunnel.experiments.experiment_file import load_experiment
-from windtunnel.links.links import Links
-from windtunnel.links.wiring import Wiring, lab_wiring
+from wirefault.cli.main import main
+from wirefault.core.strict_yaml import read_yaml
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import plan_experiment
+from wirefault.experiments.assertions.completion import CompletesWithin
+from wirefault.experiments.assertions.names import names_of
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
+from wirefault.experiments.assertions.tool_calls import ToolWasCalled
+from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.links.links import Links
+from wirefault.links.wiring import Wiring, lab_wiring
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from tests.experiments.assertions.views import asked, conversation, result, view
 from tests.judging.oracle.histories import called, ended
-from windtunnel.experiments.assertions.episode_view import EpisodeView
-from windtunnel.experiments.assertions.registry import AssertionEntry
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.registry import AssertionEntry
 
 TURNS = ("Where?", "And then?")
 # from 103 to 105 the first turn, to 108 the second; a request in the first, two in the second

@@ -12,18 +12,18 @@ from tests.experiments.assertions.views import asked
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, STRUCK, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
-from windtunnel.experiments.arms import plan_experiment
-from windtunnel.experiments.assertions.registry import AssertionEntry
-from windtunnel.experiments.experiment import Arm, Experiment
-from windtunnel.experiments.experiment_file import ExperimentFile
-from windtunnel.experiments.flying import FlownExperiment
-from windtunnel.experiments.saved import SavedExperiment, load_saved, save
-from windtunnel.experiments.verdict import judge_experiment
-from windtunnel.history.events import Event
-from windtunnel.history.reader import read_history
-from windtunnel.judging.judge import judge_episode
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.report.junit import junit
+from wirefault.experiments.arms import plan_experiment
+from wirefault.experiments.assertions.registry import AssertionEntry
+from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.saved import SavedExperiment, load_saved, save
+from wirefault.experiments.verdict import judge_experiment
+from wirefault.history.events import Event
+from wirefault.history.reader import read_history
+from wirefault.judging.judge import judge_episode
+from wirefault.links.spec_file import SpecFile
+from wirefault.report.junit import junit
 
 
 def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:

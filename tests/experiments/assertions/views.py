@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
-from windtunnel.experiments.assertions.episode_view import EpisodeView, views_of
-from windtunnel.experiments.assertions.on_arm import check_episode
-from windtunnel.experiments.assertions.registry import AssertionEntry, parse_assertion
-from windtunnel.experiments.assertions.result import AssertionResult
-from windtunnel.history.event_ids import with_ids
-from windtunnel.history.events import AttemptEnded, EpisodeStarted, Exchange
-from windtunnel.judging.judge import judge_run
+from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
+from wirefault.experiments.assertions.on_arm import check_episode
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.assertions.result import AssertionResult
+from wirefault.history.event_ids import with_ids
+from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
+from wirefault.judging.judge import judge_run
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.core.digest import digest
-from windtunnel.faults.matching.draws import Draws, bound_of, chance_of
+from wirefault.core.digest import digest
+from wirefault.faults.matching.draws import Draws, bound_of, chance_of
 
 TRIES = 10_000
 NUMBERS = [int.from_bytes(digest(1, number), "big") for number in range(TRIES)]

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from tests.faults.matching.test_draws import draw
 from tests.faults.tries import eligible
 from tests.support import examples
-from windtunnel.core.digest import digest
-from windtunnel.core.draws import draw as keyed_draw
-from windtunnel.dialects.http import Request
-from windtunnel.faults.matching.draws import chance_of
-from windtunnel.faults.matching.matcher import FaultMatcher, IncomingTry
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import build_set
-from windtunnel.faults.sets.triggers import When
-from windtunnel.links.lab import lab_links
+from wirefault.core.digest import digest
+from wirefault.core.draws import draw as keyed_draw
+from wirefault.dialects.http import Request
+from wirefault.faults.matching.draws import chance_of
+from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.faults.sets.triggers import When
+from wirefault.links.lab import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
 HEADERS = st.sampled_from(["X-User", "x-user", "X-Other", "X-Seldom"])

@@ -8,12 +8,12 @@ import random
 import pytest
 
 from tests.faults.planned_errors import plan_error
-from windtunnel.dialects.http import Reply, Request
-from windtunnel.faults.catalogue.http.http_error import HttpError
-from windtunnel.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import Entry, build_set
-from windtunnel.links.lab import lab_links
+from wirefault.dialects.http import Reply, Request
+from wirefault.faults.catalogue.http.http_error import HttpError
+from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import Entry, build_set
+from wirefault.links.lab import lab_links
 
 
 def matcher(*entries, seed=1):

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from tests.support import ROOT
-from windtunnel.faults.sets.canonical import canonical_text, read_canonical
-from windtunnel.faults.sets.fault_set import FaultSet, FaultSetError
-from windtunnel.faults.sets.presets import find_set, preset
-from windtunnel.links.lab import lab_links
-from windtunnel.settings.settings import Settings
+from wirefault.faults.sets.canonical import canonical_text, read_canonical
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
+from wirefault.faults.sets.presets import find_set, preset
+from wirefault.links.lab import lab_links
+from wirefault.settings.settings import Settings
 
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
 
@@ -41,7 +41,7 @@ def test_what_is_no_set_is_left_to_the_settings_to_refuse(given):
 
 @pytest.mark.slow
 def test_settings_from_a_runs_row_load_no_catalogue():
-    code = "import sys; from windtunnel.settings.settings import load_frozen; load_frozen(sys.argv[1])"
+    code = "import sys; from wirefault.settings.settings import load_frozen; load_frozen(sys.argv[1])"
     code += "; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code, FROZEN], capture_output=True, text=True, cwd=ROOT)
-    assert out.returncode == 0 and "windtunnel.faults.catalogue" not in out.stdout.split()
+    assert out.returncode == 0 and "wirefault.faults.catalogue" not in out.stdout.split()

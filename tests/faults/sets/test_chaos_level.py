@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.chaos_level import scaled
-from windtunnel.faults.sets.fault_set import FaultSet, build_set
-from windtunnel.links.lab import lab_links
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.chaos_level import scaled
+from wirefault.faults.sets.fault_set import FaultSet, build_set
+from wirefault.links.lab import lab_links
 
 WHOLE = {
     "faults": [{"fault": "empty", "links": "search", "when": {"probability": 0.4}}],

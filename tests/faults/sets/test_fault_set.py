@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
-from windtunnel.core.spans import Span
-from windtunnel.faults.base import Fault
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.fault_set import FaultSetError, build_set, load_set
-from windtunnel.faults.sets.triggers import Window
-from windtunnel.links.lab import lab_links
+from wirefault.core.spans import Span
+from wirefault.faults.base import Fault
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSetError, build_set, load_set
+from wirefault.faults.sets.triggers import Window
+from wirefault.links.lab import lab_links
 
 ALL = tuple(link.name for link in lab_links())
 TOOL_NAMES = tuple(link.name for link in lab_links().tools)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.faults.registry import REGISTRY
-from windtunnel.faults.sets.canonical import read_canonical
-from windtunnel.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
-from windtunnel.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
-from windtunnel.links.lab import lab_links
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.settings.settings import Settings, SettingsError
-from windtunnel.toxiproxy.toxics.text_form import parse_list
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
+from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from wirefault.links.lab import lab_links
+from wirefault.links.link import Link
+from wirefault.links.links import Links
+from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.toxiproxy.toxics.text_form import parse_list
 
 NAMES = [
     "bad-network",

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.faults.tries import eligible
-from windtunnel.dialects.http import Request
-from windtunnel.faults.sets.selectors import Only
+from wirefault.dialects.http import Request
+from wirefault.faults.sets.selectors import Only
 
 BODY = {"to": "Bob", "options": {"priority": 2, "tags": ["a"]}, "n": None}
 REQUEST = Request((("X-Team", "blue"), ("X-Empty", "")), json.dumps(BODY).encode(), "POST", "/message?x=1")

@@ -11,7 +11,7 @@ from typing import cast
 from tests.gateway.lab import dial
 from tests.support import until
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
+from wirefault.core.sockets import address_of, bind
 
 
 class Received(asyncio.Protocol):

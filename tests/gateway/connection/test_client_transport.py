@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.gateway.connection.sockets import accepted, eventually
-from windtunnel.gateway.connection.client_transport import ClientTransport, PauseReason
+from wirefault.gateway.connection.client_transport import ClientTransport, PauseReason
 
 
 def test_it_reads_only_while_no_reason_to_pause_is_left() -> None:

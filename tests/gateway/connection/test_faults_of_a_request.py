@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from windtunnel.core.sockets import Address
-from windtunnel.dialects.http import Request, json_reply
-from windtunnel.faults.base import Act, Changed
-from windtunnel.faults.catalogue.http.body import Truncate
-from windtunnel.faults.plan import MetFault, Plan
-from windtunnel.gateway.connection.request_faults import FaultDelay, RequestCopies
-from windtunnel.gateway.connection.request_in_progress import RequestInProgress
-from windtunnel.gateway.connection.upstream_link import message_for
-from windtunnel.gateway.endpoint import lab_endpoint
-from windtunnel.gateway.http1.heads import RequestHead, read_request
+from wirefault.core.sockets import Address
+from wirefault.dialects.http import Request, json_reply
+from wirefault.faults.base import Act, Changed
+from wirefault.faults.catalogue.http.body import Truncate
+from wirefault.faults.plan import MetFault, Plan
+from wirefault.gateway.connection.request_faults import FaultDelay, RequestCopies
+from wirefault.gateway.connection.request_in_progress import RequestInProgress
+from wirefault.gateway.connection.upstream_link import message_for
+from wirefault.gateway.endpoint import lab_endpoint
+from wirefault.gateway.http1.heads import RequestHead, read_request
 
 ENDPOINT = lab_endpoint(Address("127.0.0.1", 80))
 

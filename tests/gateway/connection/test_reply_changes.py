@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.core.digest import body_digest
-from windtunnel.dialects.http import Reply, Request, Step, chunk
-from windtunnel.faults.base import Act, Changed, Miss
-from windtunnel.faults.catalogue.http.body import Truncate
-from windtunnel.faults.plan import MetFault
-from windtunnel.gateway.connection.exchange_record import fault_met
-from windtunnel.gateway.connection.reply_changes import ReplyChanges
-from windtunnel.gateway.connection.reply_treatments import EventSplitter
-from windtunnel.gateway.connection.reply_writer import SentReply
-from windtunnel.gateway.http1.heads import read_request
-from windtunnel.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
-from windtunnel.history.events import Exchange, FaultMet
-from windtunnel.history.reader import parse_line
-from windtunnel.history.writer import dump_line
+from wirefault.core.digest import body_digest
+from wirefault.dialects.http import Reply, Request, Step, chunk
+from wirefault.faults.base import Act, Changed, Miss
+from wirefault.faults.catalogue.http.body import Truncate
+from wirefault.faults.plan import MetFault
+from wirefault.gateway.connection.exchange_record import fault_met
+from wirefault.gateway.connection.reply_changes import ReplyChanges
+from wirefault.gateway.connection.reply_treatments import EventSplitter
+from wirefault.gateway.connection.reply_writer import SentReply
+from wirefault.gateway.http1.heads import read_request
+from wirefault.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
+from wirefault.history.events import Exchange, FaultMet
+from wirefault.history.reader import parse_line
+from wirefault.history.writer import dump_line
 
 BODY = st.binary(max_size=300)
 HEAD = read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept:  */* \r\n\r\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tests.gateway.connection.sockets import eventually
-from windtunnel.dialects.http import Ending
-from windtunnel.gateway.connection.reply_writer import ReplyWriter, SentReply
+from wirefault.dialects.http import Ending
+from wirefault.gateway.connection.reply_writer import ReplyWriter, SentReply
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 

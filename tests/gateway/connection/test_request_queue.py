@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.gateway.connection.request_queue import RequestQueue
-from windtunnel.gateway.http1.heads import BadHead
+from wirefault.gateway.connection.request_queue import RequestQueue
+from wirefault.gateway.http1.heads import BadHead
 
 
 def queue(*pieces: bytes) -> RequestQueue:

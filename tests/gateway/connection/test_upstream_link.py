@@ -7,9 +7,9 @@ import asyncio
 from tests.gateway.connection.sockets import eventually
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.gateway.connection.upstream_link import UpstreamLink
-from windtunnel.gateway.endpoint import lab_endpoint
+from wirefault.core.sockets import address_of, bind
+from wirefault.gateway.connection.upstream_link import UpstreamLink
+from wirefault.gateway.endpoint import lab_endpoint
 
 
 class Events:

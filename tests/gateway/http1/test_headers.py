@@ -12,12 +12,12 @@ import pytest
 
 from tests.gateway.lab import Lab, ask, gateway
 from tests.upstream import Upstream, read_head
-from windtunnel.core.identity import Identity
-from windtunnel.gateway.endpoint import model_endpoint, rewrite, url_endpoint
-from windtunnel.gateway.http1.heads import read_request
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
-from windtunnel.settings.settings import Settings
+from wirefault.core.identity import Identity
+from wirefault.gateway.endpoint import model_endpoint, rewrite, url_endpoint
+from wirefault.gateway.http1.heads import read_request
+from wirefault.links.link import Link
+from wirefault.links.links import Links
+from wirefault.settings.settings import Settings
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -51,22 +51,22 @@ def lab(tmp_path: Path, listening: Listening) -> Iterator[Lab]:
 
 def headers_of(lab: Lab) -> bytes:
     lines = [f"{name}: {value}" for name, value in lab.identity().items()]
-    return "".join(line + "\r\n" for line in [*lines, "Windtunnel-Note: n", "Idempotency-Key: k"]).encode()
+    return "".join(line + "\r\n" for line in [*lines, "Wirefault-Note: n", "Idempotency-Key: k"]).encode()
 
 
 def test_tools_are_told_the_world_and_the_translator(lab: Lab, listening: Listening) -> None:
     lab.begin(translator_backend="offline")
-    sent = b"Accept: */*\r\nWINDTUNNEL-WORLD: mine\r\n" + headers_of(lab)
+    sent = b"Accept: */*\r\nWIREFAULT-WORLD: mine\r\n" + headers_of(lab)
     ask(lab.address("message"), b"POST /message?a=%20b HTTP/1.1\r\nHost: tool:1\r\n" + sent + b"\r\n")
     assert listening.heads == [
         b"POST /message?a=%20b HTTP/1.1\r\nHost: " + listening.authority + b"\r\nAccept: */*\r\n"
         + headers_of(lab)
-        + b"Windtunnel-World: " + lab.run_id.encode() + b"/e1\r\nWindtunnel-Translator: offline\r\n\r\n"
+        + b"Wirefault-World: " + lab.run_id.encode() + b"/e1\r\nWirefault-Translator: offline\r\n\r\n"
     ]  # fmt: skip
 
 
 def test_outside_an_attempt_only_the_host_changes(lab: Lab, listening: Listening) -> None:
-    rest = b"\r\nWindtunnel-World: mine\r\nbaggage: a=b\r\n\r\n"
+    rest = b"\r\nWirefault-World: mine\r\nbaggage: a=b\r\n\r\n"
     ask(lab.address("message"), b"GET / HTTP/1.1\r\nhost:x" + rest)
     assert listening.heads == [b"GET / HTTP/1.1\r\nhost: " + listening.authority + rest]
 

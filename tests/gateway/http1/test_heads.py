@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import examples
-from windtunnel.gateway.http1.heads import BadHead, read_reply, read_request
+from wirefault.gateway.http1.heads import BadHead, read_reply, read_request
 
 VALUES = {
     "Connection": ["close", "keep-alive", "Keep-Alive, CLOSE", "x", "upgrade", "", "x ,close", "closed"],
     "Content-Length": ["5", "5", "6", "007", "", "+5", "5, 5", "-1", "9" * 5000, "5_0"],
     "Transfer-Encoding": ["chunked", "Chunked", "gzip, chunked", "gzip", "chunked, gzip", "xchunked", ""],
     "Expect": ["100-continue", "100-Continue", "x", "x, 100-continue", ""],
-    "Baggage": ["a=b", "windtunnel.run=r", "", "a=b,c=d"],
+    "Baggage": ["a=b", "wirefault.run=r", "", "a=b,c=d"],
     "Host": ["x", ""],
     "Upgrade": ["websocket"],
-    "Windtunnel-World": ["w"],
-    "Windtunnel-": [""],
-    "Windtunnel": ["no"],
+    "Wirefault-World": ["w"],
+    "Wirefault-": [""],
+    "Wirefault": ["no"],
     "Traceparent": ["00-1"],
     "X-Connection": ["close"],
 }
@@ -91,7 +91,7 @@ def plain_request(block: bytes) -> dict[str, Any] | None:
         "upgrade": new and "upgrade" in names and "upgrade" in members(found, "connection"),
         "host_at": names.index("host") + 1 if "host" in names else 0,
         "baggage_at": tuple(at for at, name in enumerate(names, 1) if name == "baggage"),
-        "lab_at": tuple(at for at, name in enumerate(names, 1) if name.startswith("windtunnel-")),
+        "lab_at": tuple(at for at, name in enumerate(names, 1) if name.startswith("wirefault-")),
     }
 
 

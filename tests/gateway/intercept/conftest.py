@@ -8,7 +8,7 @@ import pytest
 from tests.gateway.intercept.front_lab import FrontLab, front_lab
 from tests.gateway.intercept.servers import serve_anything
 from tests.upstream import Upstream
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 _RUNS = itertools.count(1)
 

@@ -15,19 +15,19 @@ import requests
 from tests.gateway.lab import dial
 from tests.support import PATIENCE_S
 from tests.upstream import read_head
-from windtunnel.core.sockets import Address
-from windtunnel.history.events import ConnectionEnded, Exchange
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
-from windtunnel.lab.launcher import Lab
-from windtunnel.lab.toxiproxy import Choice
-from windtunnel.links.spec_file import SpecFile
-from windtunnel.links.wiring import build_wiring
-from windtunnel.runner.manager_client import ManagerClient
-from windtunnel.settings.configuration import load_configuration
-from windtunnel.settings.settings import Settings
-from windtunnel.state.state import State
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.sockets import Address
+from wirefault.history.events import ConnectionEnded, Exchange
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.links.spec_file import SpecFile
+from wirefault.links.wiring import build_wiring
+from wirefault.runner.manager_client import ManagerClient
+from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings
+from wirefault.state.state import State
+from wirefault.toxiproxy.planned import PlannedToxic
 
 
 class FrontLab:

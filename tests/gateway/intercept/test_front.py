@@ -23,9 +23,9 @@ from tests.gateway.intercept.servers import EVENTS, serve_anything
 from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
-from windtunnel.core.sockets import Address
-from windtunnel.lab.lab_processes import LabError
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.core.sockets import Address
+from wirefault.lab.lab_processes import LabError
+from wirefault.toxiproxy.planned import PlannedToxic
 
 pytestmark = pytest.mark.slow
 

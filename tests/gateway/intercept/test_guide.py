@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.support import PATIENCE_S
-from windtunnel.gateway.intercept.arrival import Arrival
-from windtunnel.gateway.intercept.guide import Guide, Refused
-from windtunnel.gateway.intercept.lane_state import LaneState
-from windtunnel.gateway.intercept.policy import Policy
-from windtunnel.gateway.intercept.proxy_requests import Asked
-from windtunnel.gateway.intercept.routes import Routes
-from windtunnel.links.links import Links
-from windtunnel.links.topology import default_topology
-from windtunnel.state.state import State
+from wirefault.gateway.intercept.arrival import Arrival
+from wirefault.gateway.intercept.guide import Guide, Refused
+from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.policy import Policy
+from wirefault.gateway.intercept.proxy_requests import Asked
+from wirefault.gateway.intercept.routes import Routes
+from wirefault.links.links import Links
+from wirefault.links.topology import default_topology
+from wirefault.state.state import State
 
 NOTHING_WIRED = default_topology("lab", links=Links((), grows=True))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.gateway.intercept.policy import Policy, Treatment, names
+from wirefault.gateway.intercept.policy import Policy, Treatment, names
 
 
 def wired(host: str, port: int) -> bool:

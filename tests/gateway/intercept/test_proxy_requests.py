@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from windtunnel.core.sockets import Address
-from windtunnel.gateway.http1.heads import BadHead
-from windtunnel.gateway.intercept.proxy_requests import Asked, RequestRewriter, read_proxy_request
+from wirefault.core.sockets import Address
+from wirefault.gateway.http1.heads import BadHead
+from wirefault.gateway.intercept.proxy_requests import Asked, RequestRewriter, read_proxy_request
 
 
 def asked(block: bytes):

@@ -13,8 +13,8 @@ import uvloop
 
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.gateway.intercept.splice import Carried, Splice
+from wirefault.core.sockets import address_of, bind
+from wirefault.gateway.intercept.splice import Carried, Splice
 
 Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Carried]"], Awaitable[object]]
 

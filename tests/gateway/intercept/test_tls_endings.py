@@ -16,7 +16,7 @@ from tests.gateway.scripted import GET, ScriptedUpstream, armed, sized
 from tests.gateway.secure_socket import SecureSocket, trusting
 from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 
 CLOSES = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
 pytestmark = pytest.mark.usefixtures("scripted_faults")

@@ -21,10 +21,10 @@ import requests
 from tests.gateway.lab import Lab, dial, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head, requests_of
-from windtunnel.gateway.intercept import authority as authority_module
-from windtunnel.gateway.intercept.authority import Authority
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.gateway.intercept import authority as authority_module
+from wirefault.gateway.intercept.authority import Authority
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PARALLEL = 50

@@ -10,14 +10,14 @@ from typing import cast
 
 import pytest
 
-from windtunnel.gateway.intercept.arrival import Arrival
-from windtunnel.gateway.intercept.front import Front
-from windtunnel.gateway.intercept.front_history import FrontHistory
-from windtunnel.gateway.intercept.guide import Guide, Refused, Road
-from windtunnel.gateway.intercept.lane_state import ArmedAttempt, LaneState
-from windtunnel.history.events import ConnectionEnded
-from windtunnel.history.reader import read_file
-from windtunnel.history.writer import history_file
+from wirefault.gateway.intercept.arrival import Arrival
+from wirefault.gateway.intercept.front import Front
+from wirefault.gateway.intercept.front_history import FrontHistory
+from wirefault.gateway.intercept.guide import Guide, Refused, Road
+from wirefault.gateway.intercept.lane_state import ArmedAttempt, LaneState
+from wirefault.history.events import ConnectionEnded
+from wirefault.history.reader import read_file
+from wirefault.history.writer import history_file
 
 
 class SlowState:

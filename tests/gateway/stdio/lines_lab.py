@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.gateway.lab import Lab, dial, gateway
-from windtunnel.links.link import STDIO, Link
-from windtunnel.links.links import Links
+from wirefault.links.link import STDIO, Link
+from wirefault.links.links import Links
 
 FILES = Links([Link("files", STDIO, "mcp", ("FILES_MCP",))])
 
@@ -29,7 +29,7 @@ class Ends:
         assert json.loads(read(self.server)) == {}
 
     def end_of_client(self, size: int) -> None:
-        """What ``windtunnel mcp`` says when the client has closed its stream after that many bytes."""
+        """What ``wirefault mcp`` says when the client has closed its stream after that many bytes."""
         with dial(self.lab.address("files")) as connection:
             assert say(connection, {**self.hello, "bytes": size}) == {}
 

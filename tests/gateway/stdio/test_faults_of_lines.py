@@ -13,10 +13,10 @@ from tests.gateway.lab import Lab
 from tests.gateway.scripted import DOES
 from tests.gateway.stdio.lines_lab import Ends, answer, call, faults, message, read, stdio_lab
 from tests.support import PATIENCE_S
-from windtunnel.dialects.http import RawReply, json_reply, whole
-from windtunnel.faults.base import Act, Changed
-from windtunnel.history.events import Exchange
-from windtunnel.judging.oracle.wire_duplicates import proven_duplicates
+from wirefault.dialects.http import RawReply, json_reply, whole
+from wirefault.faults.base import Act, Changed
+from wirefault.history.events import Exchange
+from wirefault.judging.oracle.wire_duplicates import proven_duplicates
 
 OWN = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 LINE = json.dumps(OWN).encode()

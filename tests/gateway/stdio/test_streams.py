@@ -159,9 +159,9 @@ def test_a_client_that_leaves_ends_the_servers_input(lab: Lab, ends: Ends):
 
 
 WRONG = (
-    (b"GET / HTTP/1.1\n", "only windtunnel mcp"),
+    (b"GET / HTTP/1.1\n", "only wirefault mcp"),
     (b'{"lab_id": "other", "token": "0123456789abcdef"}\n', "this is lab lab, not other"),
-    (b'{"lab_id": "lab", "token": "short"}\n', "only windtunnel mcp"),
+    (b'{"lab_id": "lab", "token": "short"}\n', "only wirefault mcp"),
     (b"x" * 5000, "a first line of JSON"),
 )
 

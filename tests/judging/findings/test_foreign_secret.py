@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, observed
-from windtunnel.judging.findings.foreign_secret import FOREIGN_SECRET
-from windtunnel.links.links import Links
+from wirefault.judging.findings.foreign_secret import FOREIGN_SECRET
+from wirefault.links.links import Links
 
 BEARER = {"credential": "9f2c"}
 TO_CRM = asked(1, link="crm", target="/contacts", **BEARER)

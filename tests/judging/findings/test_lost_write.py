@@ -6,9 +6,9 @@ import pytest
 
 from tests.judging.findings.traced import CRM, asked, found, lost, observed
 from tests.judging.oracle.histories import armed, exchange, latency, met, timeout, tried
-from windtunnel.judging.findings.lost_write import WRITE_REPEATED
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.judging.findings.lost_write import WRITE_REPEATED
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 GAVE = {"upstream_status": 201}
 AGAIN = asked(0.4, status=201)

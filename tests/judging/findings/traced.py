@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.judging.oracle.histories import exchange, run_started
-from windtunnel.judging.findings.rules import findings_in
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.judging.findings.rules import findings_in
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 SHOP = Link("shop", "http://127.0.0.1:9000", env=("SHOP_URL",), writes=("POST /orders", "DELETE /orders/*"))
 CRM = Link("crm", "https://crm.example.net", env=("CRM_URL",))

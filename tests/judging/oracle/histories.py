@@ -1,6 +1,6 @@
 """Hand-written histories: events with everything filled in that a test does not speak of."""
 
-from windtunnel.history.events import (
+from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
@@ -15,7 +15,7 @@ from windtunnel.history.events import (
     ToolTry,
     WorldRead,
 )
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.planned import PlannedToxic
 
 EPISODE = "001"
 SETTINGS = {"model": "scripted", "tool_timeout": 1.0, "attempt_time": 30.0}

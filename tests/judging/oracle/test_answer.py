@@ -2,8 +2,8 @@
 
 import pytest
 
-from windtunnel.judging.oracle.answer import judge_answer
-from windtunnel.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.answer import judge_answer
+from wirefault.judging.oracle.expect import parse_expect
 
 TEMPERATURE = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 OBJECT = {"json": {"city": "Paris", "temperature": 8.4, "rain": False, "days": [1, {"of": 3}], "wind": None}}

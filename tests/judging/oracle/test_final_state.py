@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from tests.judging.oracle.histories import created, deleted, sent
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.world import judge_world
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.world import judge_world
 
 LUNCH = {"kind": "event_created", "fields": {"title": "Lunch", "date": "2026-03-12", "time": "12:00"}}
 CLEARED = {"kind": "events_deleted", "fields": {"date": "2026-03-12", "count": 2}}

@@ -1,10 +1,10 @@
 import pytest
 
 from tests.judging.oracle.histories import called, sent, tried
-from windtunnel.judging.evidence.told import told_by_tools
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.flags import is_late, is_ungrounded
-from windtunnel.judging.oracle.value import judge_value
+from wirefault.judging.evidence.told import told_by_tools
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.flags import is_late, is_ungrounded
+from wirefault.judging.oracle.value import judge_value
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
 PARIS = {"number": 11.3, "unit": "celsius", "tolerance": 0.1}

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.judging.oracle.histories import called, created, exchange, met, sent
-from windtunnel.judging.evidence.told import told_by_tools
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.misled import Results, is_misled
-from windtunnel.judging.oracle.value import judge_value
-from windtunnel.judging.oracle.world import judge_world
+from wirefault.judging.evidence.told import told_by_tools
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.misled import Results, is_misled
+from wirefault.judging.oracle.value import judge_value
+from wirefault.judging.oracle.world import judge_world
 
 PARIS = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 TELL_BOB = {"kind": "message_sent", "fields": {"to": "Bob", "body": PARIS}}

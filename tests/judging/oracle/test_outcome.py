@@ -5,10 +5,10 @@ from typing import get_args
 import pytest
 
 from tests.support import ROOT
-from windtunnel.judging.oracle.claim import Claim
-from windtunnel.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, outcome_of
-from windtunnel.judging.oracle.value import ValueAxis
-from windtunnel.judging.oracle.world import World
+from wirefault.judging.oracle.claim import Claim
+from wirefault.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, outcome_of
+from wirefault.judging.oracle.value import ValueAxis
+from wirefault.judging.oracle.world import World
 
 FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
 BAD = [

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, healed
-from windtunnel.history.events import WorldProbed
-from windtunnel.judging.judge import judge_episode
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.state_world import judge_state
+from wirefault.history.events import WorldProbed
+from wirefault.judging.judge import judge_episode
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.state_world import judge_state
 
 TEA, COFFEE, MILK = {"item": "tea", "id": 1}, {"item": "coffee", "id": 2}, {"item": "milk", "id": 3}
 

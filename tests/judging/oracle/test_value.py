@@ -1,7 +1,7 @@
 import pytest
 
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.value import judge_value
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.value import judge_value
 
 PARIS = {"number": 11.3, "unit": "celsius", "tolerance": 0.1}
 

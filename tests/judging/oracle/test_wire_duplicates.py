@@ -13,8 +13,8 @@ from tests.judging.oracle.histories import (
     timeout,
     world,
 )
-from windtunnel.judging.judge import judge_episode
-from windtunnel.toxiproxy.planned import PlannedToxic
+from wirefault.judging.judge import judge_episode
+from wirefault.toxiproxy.planned import PlannedToxic
 
 LOST = {"status": None, "upstream_status": 201, "complete": (True, False)}
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.oracle.histories import exchange, met
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.wire_world import judge_requests
-from windtunnel.judging.oracle.wire_writes import fate_of, world_writes
-from windtunnel.links.link import Link
-from windtunnel.links.links import Links
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.wire_world import judge_requests
+from wirefault.judging.oracle.wire_writes import fate_of, world_writes
+from wirefault.links.link import Link
+from wirefault.links.links import Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}}
 LINKS = Links([Link("shop", writes=("POST /orders", "DELETE /orders/*")), Link("news")])

@@ -1,10 +1,10 @@
 import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, sent
-from windtunnel.judging.oracle.expect import parse_expect
-from windtunnel.judging.oracle.field import field_matches
-from windtunnel.judging.oracle.slots import Matcher
-from windtunnel.judging.oracle.world import judge_world
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.field import field_matches
+from wirefault.judging.oracle.slots import Matcher
+from wirefault.judging.oracle.world import judge_world
 
 TO_ANN = {"kind": "message_sent", "fields": {"to": "Ann"}}
 TO_ANYONE = {"kind": "message_sent", "fields": {"body": {"contains": "hi"}}}

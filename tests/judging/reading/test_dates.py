@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.judging.reading.dates import days_in, normalised_clock, normalised_day, times_in
+from wirefault.judging.reading.dates import days_in, normalised_clock, normalised_day, times_in
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from tests.support import PATIENCE_S, examples
-from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.reading.stated import Stated, stated
+from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.reading.stated import Stated, stated
 
 SIZE = examples(30_000)
 PIECES = (
@@ -91,8 +91,8 @@ def test_texts_that_grow_cost_no_more_than_their_growth():
 @pytest.mark.slow
 def test_a_start_loads_neither_pint_nor_babel():
     code = (
-        "import sys, windtunnel.judging.judge\n"
-        "from windtunnel.judging.oracle.expect import parse_expect\n"
+        "import sys, wirefault.judging.judge\n"
+        "from wirefault.judging.oracle.expect import parse_expect\n"
         "parse_expect({'values': [{'number': 1, 'unit': 'celsius'}]})\n"
         "assert not {'pint', 'babel'} & sys.modules.keys()"
     )

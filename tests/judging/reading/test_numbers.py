@@ -1,7 +1,7 @@
 import pytest
 
-from windtunnel.judging.reading.number_words import written_numbers
-from windtunnel.judging.reading.numerals import numerals
+from wirefault.judging.reading.number_words import written_numbers
+from wirefault.judging.reading.numerals import numerals
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from windtunnel.judging.oracle.slots import Slot
-from windtunnel.judging.reading.stated import stated
+from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.reading.stated import stated
 
 DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 PRICE = {"number": 1299, "unit": "EUR"}

@@ -1,7 +1,7 @@
 import pytest
 
-from windtunnel.judging.reading.text import bare, close, folded, numbers
-from windtunnel.judging.reading.units import convert
+from wirefault.judging.reading.text import bare, close, folded, numbers
+from wirefault.judging.reading.units import convert
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from windtunnel.judging.reading.units import convert, siblings, unit_after, units_of
+from wirefault.judging.reading.units import convert, siblings, unit_after, units_of
 
 
 @pytest.mark.parametrize(

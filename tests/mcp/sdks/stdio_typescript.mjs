@@ -11,7 +11,7 @@ const { Client, StdioClientTransport } =
     : { ...(await import('@modelcontextprotocol/client')), ...(await import('@modelcontextprotocol/client/stdio')) };
 
 async function follow({ limit_s, words: [command, ...args] }) {
-  const client = new Client({ name: 'windtunnel', version: '1' });
+  const client = new Client({ name: 'wirefault', version: '1' });
   await client.connect(new StdioClientTransport({ command, args, stderr: 'ignore' }));
   for (let call = 0; call < 2; call++) {
     const given = { timeout: limit_s * 1000 };

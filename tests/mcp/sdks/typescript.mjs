@@ -33,7 +33,7 @@ async function taken(client, step, limitMs) {
 }
 
 async function follow({ url, limit_s, steps }) {
-  const client = new Client({ name: 'windtunnel', version: '1' }, options);
+  const client = new Client({ name: 'wirefault', version: '1' }, options);
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
   for (const step of steps) {
     try {

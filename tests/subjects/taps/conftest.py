@@ -8,7 +8,7 @@ import pytest
 from tests.subjects.taps.front import AnsweringFront, answering_front
 from tests.subjects.taps.tapped import opened
 from tests.support import required
-from windtunnel.settings.settings import SettingsError
+from wirefault.settings.settings import SettingsError
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.upstream import Upstream, requests_of
-from windtunnel.gateway.intercept.authority import Authority
-from windtunnel.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
+from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
 
 _TLS_HANDSHAKE = 0x16
 

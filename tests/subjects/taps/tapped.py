@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.wired import Wired
-from windtunnel.core.lifeline import TOPOLOGY_VARIABLE
-from windtunnel.core.sockets import Address
-from windtunnel.links.intercept_spec import InterceptSpec
-from windtunnel.links.wiring import NO_WIRING
-from windtunnel.subjects.process_group import ProcessGroup
-from windtunnel.subjects.taps.opening import open_tap
-from windtunnel.subjects.taps.tap import Tap
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.sockets import Address
+from wirefault.links.intercept_spec import InterceptSpec
+from wirefault.links.wiring import NO_WIRING
+from wirefault.subjects.process_group import ProcessGroup
+from wirefault.subjects.taps.opening import open_tap
+from wirefault.subjects.taps.tap import Tap
 
 _BOUND_S = 60
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.subjects.wired import alive
 from tests.support import PATIENCE_S, until
-from windtunnel.subjects.taps import helper
+from wirefault.subjects.taps import helper
 
 pytestmark = pytest.mark.slow
 

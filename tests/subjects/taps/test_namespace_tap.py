@@ -11,8 +11,8 @@ import pytest
 
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import opened, places, run
-from windtunnel.subjects.taps.namespace import with_bundle
-from windtunnel.subjects.taps.tap import Tap
+from wirefault.subjects.taps.namespace import with_bundle
+from wirefault.subjects.taps.tap import Tap
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("namespaces")]
 

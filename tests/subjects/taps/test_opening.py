@@ -11,14 +11,14 @@ import pytest
 
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import behind, opened
-from windtunnel.core.private_files import private_folder
-from windtunnel.core.sockets import Address
-from windtunnel.links.intercept_spec import InterceptSpec
-from windtunnel.links.wiring import NO_WIRING
-from windtunnel.settings.settings import SettingsError
-from windtunnel.subjects.taps.opening import open_tap
-from windtunnel.subjects.taps.tap import NO_TAP
-from windtunnel.subjects.taps.trust import write_trust
+from wirefault.core.private_files import private_folder
+from wirefault.core.sockets import Address
+from wirefault.links.intercept_spec import InterceptSpec
+from wirefault.links.wiring import NO_WIRING
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.taps.opening import open_tap
+from wirefault.subjects.taps.tap import NO_TAP
+from wirefault.subjects.taps.trust import write_trust
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import pytest
 from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import opened, places, run
 from tests.support import ROOT, RUN_PATIENCE_S
-from windtunnel.settings.settings import SettingsError
+from wirefault.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired
 from tests.upstream import FREE
-from windtunnel.core.sockets import Address, address_of, bind
-from windtunnel.history.events import Note, WentPastLab
-from windtunnel.subjects.taps.system_sockets import can_be_told
+from wirefault.core.sockets import Address, address_of, bind
+from wirefault.history.events import Note, WentPastLab
+from wirefault.subjects.taps.system_sockets import can_be_told
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,9 +16,9 @@ from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from windtunnel.core.private_files import private_folder
-from windtunnel.core.sockets import address_of, bind
-from windtunnel.subjects.subject import LabFailed
+from wirefault.core.private_files import private_folder
+from wirefault.core.sockets import address_of, bind
+from wirefault.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ RUNNER = """
 import sys
 from pathlib import Path
 from tests.subjects.taps.tapped import behind
-from windtunnel.core.sockets import Address
+from wirefault.core.sockets import Address
 folder, front, topology, yaml = sys.argv[1:]
 with behind(Address.parse(front), Path(topology), Path(folder)).opened(yaml) as subject:
     subject("", behind(Address.parse(front), Path(topology), Path(folder)).context())

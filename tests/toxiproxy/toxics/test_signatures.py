@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from windtunnel.toxiproxy.toxics import TOXICS, toxic
-from windtunnel.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics import TOXICS, toxic
+from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
 
 HEALTHY = ObservedTry(
     client_ms=12,

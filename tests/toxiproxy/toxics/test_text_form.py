@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from windtunnel.toxiproxy.toxics import TOXICS, toxic
-from windtunnel.toxiproxy.toxics.base import STREAMS
-from windtunnel.toxiproxy.toxics.text_form import ToxicSpec, parse, parse_list
+from wirefault.toxiproxy.toxics import TOXICS, toxic
+from wirefault.toxiproxy.toxics.base import STREAMS
+from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse, parse_list
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from tests.faults.catalogue.clients.seen import EXECUTED, SEEN, executed, row_of
 from tests.faults.catalogue.clients.upstream import answering
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
-from windtunnel.dialects.http import json_reply
-from windtunnel.faults.catalogue.http import HTTP_FAULTS
+from wirefault.dialects.http import json_reply
+from wirefault.faults.catalogue.http import HTTP_FAULTS
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.catalogue.clients.seen import FILE, Seen, dumped, fault_of, row_of, saw
-from windtunnel.faults.registry import REGISTRY
+from wirefault.faults.registry import REGISTRY
 
 
 def test_a_row_is_written_once_and_compared_from_then_on(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.upstream import Upstream, requests_of
-from windtunnel.dialects.http import Reply, whole
+from wirefault.dialects.http import Reply, whole
 
 
 class Answering:

@@ -15,7 +15,7 @@ from tests.faults.catalogue.clients.seen import SEEN
 from tests.faults.catalogue.context.test_context import CONVERSATIONS, accepted
 from tests.gateway.lab import Lab, gateway
 from tests.support import paired
-from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
+from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 
 
 @pytest.fixture(scope="module")

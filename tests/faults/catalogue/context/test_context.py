@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.core.draws import draw
-from windtunnel.dialects import Dialect
-from windtunnel.dialects.conversation import text_of
-from windtunnel.dialects.http import JSON_TYPE, Request
-from windtunnel.faults.base import Act, Fault, Miss, Try
-from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
+from wirefault.core.draws import draw
+from wirefault.dialects import Dialect
+from wirefault.dialects.conversation import text_of
+from wirefault.dialects.http import JSON_TYPE, Request
+from wirefault.faults.base import Act, Fault, Miss, Try
+from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 
 
 def call(name: str, number: int) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.faults.tries import a_try, keyed
 from tests.support import examples
-from windtunnel.dialects.http import RawReply, Reply, Request, json_reply, whole
-from windtunnel.dialects.registry import DIALECTS
-from windtunnel.faults.base import Act, Changed, Fault, Miss
-from windtunnel.faults.catalogue.http import HTTP_FAULTS
-from windtunnel.faults.catalogue.http.body import Empty
-from windtunnel.faults.catalogue.http.partial import Partial
-from windtunnel.faults.catalogue.http.schema_drift import SchemaDrift
-from windtunnel.faults.catalogue.http.stale import Stale
+from wirefault.dialects.http import RawReply, Reply, Request, json_reply, whole
+from wirefault.dialects.registry import DIALECTS
+from wirefault.faults.base import Act, Changed, Fault, Miss
+from wirefault.faults.catalogue.http import HTTP_FAULTS
+from wirefault.faults.catalogue.http.body import Empty
+from wirefault.faults.catalogue.http.partial import Partial
+from wirefault.faults.catalogue.http.schema_drift import SchemaDrift
+from wirefault.faults.catalogue.http.stale import Stale
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -6,11 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, changed, done_to, why_not
-from windtunnel.dialects.http import RawReply, Reply, Request
-from windtunnel.faults.base import Changed
-from windtunnel.faults.catalogue.http.body import Truncate
-from windtunnel.faults.catalogue.http.broken_off import Hang, LoseReply, LoseRequest, Reset
-from windtunnel.faults.catalogue.http.duplicate import DuplicateRequest
+from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.faults.base import Changed
+from wirefault.faults.catalogue.http.body import Truncate
+from wirefault.faults.catalogue.http.broken_off import Hang, LoseReply, LoseRequest, Reset
+from wirefault.faults.catalogue.http.duplicate import DuplicateRequest
 
 REPLY = Reply(body=b"0123456789")
 

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from tests.faults.tries import a_try, always, changed, keyed, why_not
-from windtunnel.dialects.http import JSON_TYPE, Reply, json_reply
-from windtunnel.faults.base import MAX_EVIDENCE, Miss
-from windtunnel.faults.catalogue.http.body import Empty
-from windtunnel.faults.catalogue.http.malformed import KINDS, Malformed
-from windtunnel.faults.catalogue.http.partial import Partial
-from windtunnel.faults.catalogue.http.schema_drift import SchemaDrift
-from windtunnel.faults.catalogue.http.stale import Stale
+from wirefault.dialects.http import JSON_TYPE, Reply, json_reply
+from wirefault.faults.base import MAX_EVIDENCE, Miss
+from wirefault.faults.catalogue.http.body import Empty
+from wirefault.faults.catalogue.http.malformed import KINDS, Malformed
+from wirefault.faults.catalogue.http.partial import Partial
+from wirefault.faults.catalogue.http.schema_drift import SchemaDrift
+from wirefault.faults.catalogue.http.stale import Stale
 
 WEATHER = {"city": "Zürich", "main": {"max_temp": 12.5}, "days": [{"max_temp": 1}, {"max_temp": 2}]}
 

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
-from windtunnel.dialects.http import RawReply, Reply, Request
-from windtunnel.faults.base import Changed, Miss
-from windtunnel.faults.catalogue.http.body import SlowBody
-from windtunnel.faults.catalogue.http.delay import PRESETS, Delay
-from windtunnel.faults.catalogue.http.flap import Flap
+from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.faults.base import Changed, Miss
+from wirefault.faults.catalogue.http.body import SlowBody
+from wirefault.faults.catalogue.http.delay import PRESETS, Delay
+from wirefault.faults.catalogue.http.flap import Flap
 
 
 def delays(fault: Delay, count: int = 2000) -> list[float]:

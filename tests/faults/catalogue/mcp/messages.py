@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.faults.tries import a_try
-from windtunnel.dialects.event_stream import data_of, split_events, write_event
-from windtunnel.dialects.http import RawReply, Reply, Request, Step, json_reply
-from windtunnel.faults.base import Act, Changed, Miss, Try
-from windtunnel.faults.mcp_view import act_of
-from windtunnel.faults.registry import REGISTRY
+from wirefault.dialects.event_stream import data_of, split_events, write_event
+from wirefault.dialects.http import RawReply, Reply, Request, Step, json_reply
+from wirefault.faults.base import Act, Changed, Miss, Try
+from wirefault.faults.mcp_view import act_of
+from wirefault.faults.registry import REGISTRY
 
 STATELESS = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 7}}

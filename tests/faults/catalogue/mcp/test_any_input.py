@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.faults.catalogue.mcp.messages import LISTED, RESULT, asked, mcp_try, stream
 from tests.faults.tries import keyed
 from tests.support import examples
-from windtunnel.dialects.http import RawReply, Reply, Request, json_reply
-from windtunnel.faults.base import Act, Changed
-from windtunnel.faults.catalogue import FAULTS
-from windtunnel.faults.mcp_view import act_of
+from wirefault.dialects.http import RawReply, Reply, Request, json_reply
+from wirefault.faults.base import Act, Changed
+from wirefault.faults.catalogue import FAULTS
+from wirefault.faults.mcp_view import act_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -18,9 +18,9 @@ from tests.faults.catalogue.mcp.messages import (
     mcp_try,
     messages_in,
 )
-from windtunnel.dialects.event_stream import write_event
-from windtunnel.dialects.http import Reply, Request
-from windtunnel.faults.base import Miss
+from wirefault.dialects.event_stream import write_event
+from wirefault.dialects.http import Reply, Request
+from wirefault.faults.base import Miss
 
 ACCEPTED = Reply(status=202)
 

@@ -17,9 +17,9 @@ from tests.faults.catalogue.mcp.messages import (
     messages_of,
     stream,
 )
-from windtunnel.dialects.event_stream import write_event
-from windtunnel.dialects.http import RawReply, Reply
-from windtunnel.faults.base import Act, Miss
+from wirefault.dialects.event_stream import write_event
+from wirefault.dialects.http import RawReply, Reply
+from wirefault.faults.base import Act, Miss
 
 SESSION = {"Mcp-Session-Id": "s1"}
 
@@ -97,7 +97,7 @@ def test_a_stream_ends_before_the_response(ending):
 
 def test_a_stream_ends_after_an_event_id():
     ended = made_of(act("ended_stream", at="after_id"))
-    assert isinstance(ended, RawReply) and any(b"id: windtunnel-1\n" in s for s in ended.steps[1:2])  # type: ignore[operator]
+    assert isinstance(ended, RawReply) and any(b"id: wirefault-1\n" in s for s in ended.steps[1:2])  # type: ignore[operator]
     assert ended.steps[-1] == b"0\r\n\r\n"
 
 

@@ -13,8 +13,8 @@ from tests.faults.catalogue.clients.seen import EXECUTED, SEEN, executed, saw
 from tests.faults.catalogue.clients.upstream import answering
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
-from windtunnel.dialects.http import json_reply
-from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
+from wirefault.dialects.http import json_reply
+from wirefault.faults.catalogue.meaning import MEANING_FAULTS
 
 RESULT = {
     "name": "Zürich",

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_tools.app import create_service
-from windtunnel.core.draws import draw
-from windtunnel.dialects.http import JSON_TYPE, Reply, Request
-from windtunnel.faults.base import Changed, Fault, Miss, Try
-from windtunnel.faults.catalogue.meaning import MEANING_FAULTS
+from wirefault.core.draws import draw
+from wirefault.dialects.http import JSON_TYPE, Reply, Request
+from wirefault.faults.base import Changed, Fault, Miss, Try
+from wirefault.faults.catalogue.meaning import MEANING_FAULTS
 
 BY_NAME = {kind.name: kind for kind in MEANING_FAULTS}
 SEVERITIES = (0.0, 0.3, 0.5, 0.9, 1.0)
@@ -49,7 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Request
 def result(link: str, path: Any) -> tuple[Request, Reply]:
     method, target, body = ASKED[link]
     client = create_service(link, path).test_client()
-    headers = {"Windtunnel-World": "run/e1", "Windtunnel-Translator": "offline"}
+    headers = {"Wirefault-World": "run/e1", "Wirefault-Translator": "offline"}
     answer = client.open(target, method=method, json=body, headers=headers)
     assert answer.status_code < 300, answer.text
     request = Request(JSON_TYPE, json.dumps(body).encode() if body else b"", method, target)

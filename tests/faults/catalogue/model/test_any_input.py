@@ -14,15 +14,15 @@ from tests.faults.catalogue.http.test_any_input import BODIES, JSON
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
 from tests.support import examples
-from windtunnel.dialects.event_stream import split_events, write_event
-from windtunnel.dialects.http import RawReply, Reply, Request
-from windtunnel.dialects.json_values import is_json
-from windtunnel.dialects.model_messages import ModelReply, ToolCall
-from windtunnel.dialects.registry import DIALECTS
-from windtunnel.faults.base import MAX_EVIDENCE, Act, Changed, Miss
-from windtunnel.faults.catalogue.model import MODEL_FAULTS
-from windtunnel.faults.catalogue.model.content import ContentFault
-from windtunnel.faults.catalogue.model.provider import ContentFilter
+from wirefault.dialects.event_stream import split_events, write_event
+from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.dialects.json_values import is_json
+from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.registry import DIALECTS
+from wirefault.faults.base import MAX_EVIDENCE, Act, Changed, Miss
+from wirefault.faults.catalogue.model import MODEL_FAULTS
+from wirefault.faults.catalogue.model.content import ContentFault
+from wirefault.faults.catalogue.model.provider import ContentFilter
 
 pytestmark = pytest.mark.slow
 

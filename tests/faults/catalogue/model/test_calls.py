@@ -6,8 +6,8 @@ import pytest
 
 from tests.dialects.forms import BERN, CALL, CALLS, FINAL, FORMS, TEXT, ZURICH
 from tests.faults.tries import always, changed, model_try, why_not
-from windtunnel.dialects.json_values import is_json
-from windtunnel.faults.catalogue.model.calls import (
+from wirefault.dialects.json_values import is_json
+from wirefault.faults.catalogue.model.calls import (
     InfiniteLoop,
     MalformedToolCall,
     RepeatedToolCall,

@@ -17,9 +17,9 @@ from tests.faults.catalogue.model.subject import script, subject
 from tests.faults.catalogue.model.variants import VARIANTS
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S, paired
-from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.dialects.tool import TOOL
-from windtunnel.faults.catalogue.model import MODEL_FAULTS
+from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.tool import TOOL
+from wirefault.faults.catalogue.model import MODEL_FAULTS
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

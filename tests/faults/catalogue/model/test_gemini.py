@@ -10,16 +10,16 @@ import pytest
 from tests.dialects.forms import CALLS, TEXT, TOOLS, USER, ZURICH
 from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from tests.faults.tries import a_try, act_of
-from windtunnel.dialects.event_stream import value_of, write_event
-from windtunnel.dialects.gemini import GEMINI
-from windtunnel.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.faults.base import Changed, Fault, Miss, Try
-from windtunnel.faults.catalogue.context.words import InjectMessage
-from windtunnel.faults.catalogue.http.named import NotFoundError
-from windtunnel.faults.catalogue.model.calls import MalformedToolCall
-from windtunnel.faults.catalogue.model.provider import ContentFilter
-from windtunnel.faults.catalogue.model.streams import EarlyEnd, SlowFirstToken, StreamCut
+from wirefault.dialects.event_stream import value_of, write_event
+from wirefault.dialects.gemini import GEMINI
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
+from wirefault.dialects.model_messages import ModelReply
+from wirefault.faults.base import Changed, Fault, Miss, Try
+from wirefault.faults.catalogue.context.words import InjectMessage
+from wirefault.faults.catalogue.http.named import NotFoundError
+from wirefault.faults.catalogue.model.calls import MalformedToolCall
+from wirefault.faults.catalogue.model.provider import ContentFilter
+from wirefault.faults.catalogue.model.streams import EarlyEnd, SlowFirstToken, StreamCut
 
 
 def asking(**more: Any) -> Try:

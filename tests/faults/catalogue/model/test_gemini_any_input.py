@@ -12,10 +12,10 @@ from tests.faults.catalogue.model.test_any_input import check_events, check_repl
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, keyed
 from tests.support import examples
-from windtunnel.dialects.event_stream import write_event
-from windtunnel.dialects.http import Reply, Request
-from windtunnel.faults.base import Act
-from windtunnel.faults.catalogue.context import CONTEXT_FAULTS
+from wirefault.dialects.event_stream import write_event
+from wirefault.dialects.http import Reply, Request
+from wirefault.faults.base import Act
+from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 
 pytestmark = pytest.mark.slow
 

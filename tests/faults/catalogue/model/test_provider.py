@@ -6,8 +6,8 @@ import pytest
 
 from tests.dialects.forms import CALL, CALLS, FORMS, TEXT, Form
 from tests.faults.tries import act_of, always, changed, model_try, why_not
-from windtunnel.dialects.http import RawReply, Reply
-from windtunnel.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
+from wirefault.dialects.http import RawReply, Reply
+from wirefault.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
 CHAT, MESSAGES = Form("openai_chat", False), Form("anthropic", False)

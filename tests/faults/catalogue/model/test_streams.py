@@ -8,13 +8,13 @@ import pytest
 
 from tests.dialects.forms import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
 from tests.faults.tries import act_of, always, model_try
-from windtunnel.dialects.event_stream import value_of, write_event
-from windtunnel.dialects.http import RawReply
-from windtunnel.dialects.json_values import is_json
-from windtunnel.dialects.model_messages import ModelReply
-from windtunnel.faults.base import Changed, Fault
-from windtunnel.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
-from windtunnel.faults.catalogue.model.streams import (
+from wirefault.dialects.event_stream import value_of, write_event
+from wirefault.dialects.http import RawReply
+from wirefault.dialects.json_values import is_json
+from wirefault.dialects.model_messages import ModelReply
+from wirefault.faults.base import Changed, Fault
+from wirefault.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
+from wirefault.faults.catalogue.model.streams import (
     EarlyEnd,
     SlowFirstToken,
     SlowTokens,

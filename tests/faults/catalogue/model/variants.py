@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from windtunnel.faults.catalogue.model import MODEL_FAULTS
-from windtunnel.faults.registry import REGISTRY
+from wirefault.faults.catalogue.model import MODEL_FAULTS
+from wirefault.faults.registry import REGISTRY
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("content_filter", {"form": "error"}),

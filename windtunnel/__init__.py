@@ -1,1 +1,0 @@
-"""Windtunnel: a chaos lab for AI agents."""

@@ -1,4 +1,0 @@
-"""An embedded Toxiproxy server: the HTTP API of 2.12 and its behaviour on the wire, on asyncio.
-
-``python -m windtunnel.toxiproxy.embedded``. One conformance suite holds it to the real server.
-"""

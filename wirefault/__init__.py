@@ -1,0 +1,1 @@
+"""Wirefault: a chaos lab for AI agents."""

@@ -1,0 +1,103 @@
+"""Cassettes on disk: one JSON file for each request, with the replies to it in the order of asking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from wirefault.cassettes.canonical_request import canonical_request, request_key
+from wirefault.core.strict_json import unique
+from wirefault.core.whole_files import write_whole
+from wirefault.dialects.http import Reply, Request
+from wirefault.settings.settings import Settings, SettingsError
+
+
+def check_cassettes(settings: Settings) -> None:
+    """Raises ``SettingsError`` where nothing could be replayed, or where a recording could have no folder."""
+    folder = Path(settings.cassettes)
+    if settings.model == "replay":
+        CassettePlayer(folder)
+    elif settings.model == "record":
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"CASSETTES={folder}: no folder to record into: {error.strerror}") from None
+
+
+class CassettePlayer:
+    """Gives one run the recorded replies. Raises ``SettingsError`` without any, and for a broken file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._replies: dict[str, Iterator[Reply]] = {}
+        for path in sorted(folder.glob("*.json")):
+            key, replies = _read(path)
+            if key in self._replies:
+                raise SettingsError(f"{path}: another file of that folder has replies to the same request")
+            self._replies[key] = iter(replies)
+        if not self._replies:
+            raise SettingsError(
+                f"MODEL=replay: {folder} (CASSETTES) has no cassettes: record some first, with MODEL=record"
+            )
+
+    def next_reply(self, request: Request) -> Reply | None:
+        """The reply to this request that was recorded the nth time, when asked the nth time; None without."""
+        return next(self._replies.get(request_key(canonical_request(request)), iter(())), None)
+
+
+class CassetteRecorder:
+    """Keeps the replies that one run gets. Those of an earlier run to the same request are replaced.
+
+    ``failure`` says why a reply could not be kept; empty if all were.
+    """
+
+    failure = ""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._replies: dict[str, list[Reply | None]] = {}
+
+    def ask(self, request: Request) -> Callable[[Reply], None]:
+        """The request goes to the model now; the result takes the reply, and may raise ``OSError``."""
+        canonical = canonical_request(request)
+        replies = self._replies.setdefault(request_key(canonical), [])
+        replies.append(None)  # its place is by the order of asking, whichever reply comes first
+        return partial(self._keep, canonical, replies, len(replies) - 1)
+
+    def _keep(self, canonical: dict[str, Any], replies: list[Reply | None], place: int, reply: Reply) -> None:
+        replies[place] = reply
+        content = {"request": canonical, "replies": [_stored(kept) for kept in replies if kept]}
+        try:
+            data = json.dumps(content, indent=1, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # what is no UTF-8 has to be escaped
+            data = json.dumps(content, indent=1).encode()
+        path = self._folder / f"{request_key(canonical)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, data + b"\n")
+
+
+def _stored(reply: Reply) -> dict[str, Any]:
+    """As JSON; the body by lines, so that another event of a stream is another line in a diff."""
+    lines = reply.body.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    return {"status": reply.status, "content_type": reply.header("content-type"), "body": lines}
+
+
+def _read(path: Path) -> tuple[str, list[Reply]]:
+    """The request's key, and its replies. Raises ``SettingsError``."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+        return request_key(content["request"]), [_reply(stored) for stored in content["replies"]]
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except KeyError as error:
+        raise SettingsError(f"{path}: no cassette: {error} is missing") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise SettingsError(f"{path}: no cassette: {error}") from None
+
+
+def _reply(stored: dict[str, Any]) -> Reply:
+    body = "".join(stored["body"]).encode("utf-8", "surrogateescape")
+    return Reply((("Content-Type", str(stored["content_type"])),), body, HTTPStatus(stored["status"]))

@@ -1,0 +1,258 @@
+"""The reference pages, made from the code that they describe: ``python -m wirefault.cli.reference``.
+
+A test holds the files to this, so that they cannot go stale.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from wirefault.experiments.assertions.reference import assertion_rows
+from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.measures import measure_rows
+from wirefault.links.spec import Spec
+from wirefault.links.wiring import WiringSpec
+from wirefault.report.fault_catalogue import causes_shown, faults_page, read_seen
+from wirefault.report.fields import default_of, range_of
+from wirefault.report.findings import findings_page
+from wirefault.report.history_fields import history_rows
+from wirefault.report.mcp_table import mcp_page
+from wirefault.settings.settings import NAMES, Settings
+from wirefault.toxiproxy.toxics import TOXICS
+
+MADE = "made by `make docs`; do not edit"
+
+
+def settings_page() -> str:
+    """``docs/settings.md``."""
+    rows = ["| setting | default | range | meaning |", "|---|---|---|---|"]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
+    intro = (
+        "Each is an environment variable, a line in `.env`, a key of `settings` in"
+        " [`agent/config.json`](files.md#agentconfigjson) (in lower case) and an option of `wirefault demo`"
+        " (`TOXIC_PROB` is `--toxic-prob`). The first of command line, environment, `.env`, `config.json` and"
+        " default counts. Something unknown or out of range is an error that names it, before anything"
+        " starts; of names in `.env`, which may be another program's, too, only those that are one of these"
+        " but for a slip, and a warning lists the others. The defaults are the same for `make run`,"
+        " `wirefault demo`, `wirefault run` and Compose,"
+        " with `FAULTS` too: the set's faults alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
+    )
+    return _page("Settings", intro, *rows)
+
+
+def _default(name: str) -> str:
+    if name == "seed":
+        return "drawn"
+    if name == "model":
+        return "`scripted`, with `GROQ_API_KEY` `groq`"
+    return default_of(Settings.model_fields[name])
+
+
+def toxics_page() -> str:
+    """``docs/toxics.md``."""
+    parts = []
+    for toxic in TOXICS:
+        parts.append(f"## {toxic.kind}\n\n{toxic.meaning[0].upper()}{toxic.meaning[1:]}.")
+        if toxic.attributes:
+            rows = ["| attribute | unit | default | range | meaning |", "|---|---|---|---|---|"]
+            rows += [
+                f"| `{a.name}`{' (main)' if a.name == toxic.main else ''} | {a.unit} | {a.default} |"
+                f" {a.minimum} to {a.maximum} | {a.meaning} |"
+                for a in toxic.attributes
+            ]
+            parts.append("\n".join(rows))
+        signature = " ".join((type(toxic).observed.__doc__ or "").split())
+        parts.append(f"Counts as observed when: {signature}")
+        parts.append(f"Errors of a try that it can cause: {causes_shown(toxic.can_cause)}.")
+    intro = (
+        "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
+        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
+        " main. Without a stream, `upstream` and `downstream` are both drawn from. `TOXIC_SCOPE` and"
+        " `TOXIC_SECONDS` say [on how many links at once and for how long](how-it-works.md#the-draws). A page"
+        " tells how to [add one](adding-a-toxic.md)."
+    )
+    return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
+
+
+def faults_reference() -> str:
+    """``docs/faults.md``."""
+    intro = (
+        "What a fault set may name: `wirefault demo --faults FILE|PRESET`, or `wirefault faults set` on a"
+        " lab that is up. `wirefault faults show NAME` shows one of them, or a preset with its true rates."
+        " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
+        " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
+        " factor on every probability of the set: 1 is as written, 0 is none. Those of an event stream strike"
+        " only a client that asks its model for streams: the lab's own does with `STREAM=on`. How faults"
+        " strike [MCP](mcp.md), and what its clients make of each, has a page of its own."
+    )
+    return _page("Faults", intro, *faults_page(read_seen()).splitlines())
+
+
+def findings_reference() -> str:
+    """``docs/findings-rules.md``."""
+    intro = (
+        "After each run its summary says in words how the subject dealt with what went wrong, also for"
+        " prompts without an oracle. Findings change no outcome, and no exit code but that of"
+        " `wirefault exec`. Each names the events that show it by file and line:"
+        " `wirefault judge RUN --event gateway-0:17` prints one, as does"
+        " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
+        " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
+        " the history, so that `wirefault judge RUN` gives them again. What a rule cannot know it does not"
+        " say: of a subject that keeps no record of its calls the gateway's record speaks alone. A rule is a"
+        " file in `wirefault/judging/findings/`, which this page is made of, and a line in its `rules.py`."
+    )
+    return _page("Rules of the findings", intro, *findings_page())
+
+
+def commands_page() -> str:
+    """``docs/commands.md``, from the command line's own help."""
+    from wirefault.cli.main import main
+
+    parts = []
+    for name, command in _commands("wirefault", main):
+        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+    return _page("Commands", _COMMANDS_INTRO, *"\n\n".join(parts).splitlines())
+
+
+_COMMANDS_INTRO = (
+    "`wirefault COMMAND --help` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
+    " command that was asked to judge by them), 2 unknown, aborted or altered evidence, 64 usage, 70 the lab"
+    " failed, 130 Ctrl-C."
+)
+
+
+def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
+    """The command if it can be called, and those below it, each with its full name."""
+    context = click.Context(click.Command(name))
+    if command and (not isinstance(command, click.Group) or command.invoke_without_command):
+        yield name, command
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            yield from _commands(f"{name} {word}", command.get_command(context, word))
+
+
+def dotenv_example() -> str:
+    """``.env.example``: every knob, commented out."""
+    lines = [
+        "# Wirefault's settings. Copy to .env and take out the # before those you change;",
+        "# everything works without any. What is not here is an error.",
+        "",
+    ]
+    for name in NAMES:
+        field = Settings.model_fields[name]
+        limits = range_of(field).replace("`", "")
+        default = "" if name in ("seed", "model") else _default(name).strip("`")
+        lines += [
+            f"# {field.description}" + (f" ({limits})" if limits else ""),
+            f"#{name.upper()}={default}",
+            "",
+        ]
+    lines += [
+        "# the key for MODEL=groq, and the one for MODEL=compatible; neither reaches a log",
+        "#GROQ_API_KEY=",
+        "#MODEL_API_KEY=",
+        "",
+        "# other files for the prompts, the overrides and the movies (in Compose: below this folder);",
+        "# a LibreTranslate server",
+        "#PROMPTS_FILE=agent/prompts.json",
+        "#CONFIG_FILE=agent/config.json",
+        "#MOVIES_FILE=flask_tools/movies.json",
+        "#LIBRE_URL=",
+        "# playbooks of your own for the scripted model (docs/scripted-model.md)",
+        "#PLAYBOOKS=",
+        "",
+        "# without Compose: a Toxiproxy that runs already; else one on PATH, else the embedded one",
+        "#TOXIPROXY_URL=http://127.0.0.1:8474",
+        "",
+        "# in Compose: the port of the lab's status on this machine, the name of the image",
+        "#STATUS_PORT=8000",
+        "#WIREFAULT_IMAGE=wirefault",
+        "",
+        "# with compose.subject.yaml (docs/compose.md): the folder of wirefault.yaml and subject.env, below",
+        "# this one; the image of your agent, and what runs in it",
+        "#SUBJECT_FOLDER=examples/compose",
+        "#SUBJECT_IMAGE=wirefault",
+        "#SUBJECT_COMMAND=python /subject/agent.py",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def measures_page() -> str:
+    """``docs/measures.md``."""
+    rows = ["| measure | meaning |", "|---|---|"]
+    rows += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
+    intro = (
+        "What hypothesis and steady state of an [experiment](experiments.md) may speak of;"
+        " each is of one arm."
+    )
+    return _page("Measures", intro, *rows)
+
+
+def history_page() -> str:
+    """``docs/history.md``."""
+    intro = (
+        "The lines of [a run's history](how-it-works.md#the-history). What a field nearly always has is left"
+        " out of a line, so that a line says what is its own; `wirefault.history.reader` gives all fields"
+        " again, and whoever reads the JSON by other means takes them from this table:"
+        ' `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`, `n` and'
+        " `prev`. Lines of earlier versions, which have all fields, are read as ever."
+    )
+    return _page("Fields of the history", intro, *history_rows())
+
+
+def assertions_page() -> str:
+    """``docs/assertions.md``."""
+    return _page("Assertions", _ASSERTIONS_INTRO, *assertion_rows())
+
+
+_ASSERTIONS_INTRO = (
+    "What `assertions` of an [experiment](experiments.md#what-episodes-must-show), or of one of its arms, may"
+    " demand. Each is judged from the history, episode by episode; what the history does not have is unknown,"
+    " and never passes. A lone value stands for the parameter marked main. All take `turn` (a user turn,"
+    " counted from 1, or `each`) and `episodes` (the share of the episodes in which it must pass, 100 % if"
+    " nothing is said); those with `over: arm` can be of all episodes of an arm together."
+)
+
+
+def schema_of(kind: type[Spec]) -> str:
+    """A JSON Schema of such a file, for editors."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
+    return json.dumps(schema | kind.model_json_schema(), indent=1) + "\n"
+
+
+def _page(title: str, intro: str, *lines: str) -> str:
+    return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings_page,
+    "docs/toxics.md": toxics_page,
+    "docs/faults.md": faults_reference,
+    "docs/mcp.md": mcp_page,
+    "docs/findings-rules.md": findings_reference,
+    "docs/commands.md": commands_page,
+    "docs/measures.md": measures_page,
+    "docs/assertions.md": assertions_page,
+    "docs/history.md": history_page,
+    "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
+    "docs/experiment.schema.json": lambda: schema_of(Experiment),
+    ".env.example": dotenv_example,
+}
+
+
+def main() -> None:
+    for name, make in PAGES.items():
+        Path(name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()

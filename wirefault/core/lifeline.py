@@ -1,0 +1,63 @@
+"""The pipe that ends the launcher's processes when the launcher ends, and the reason if it ends one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+LIFELINE_VARIABLE = "WIREFAULT_LIFELINE"
+TOPOLOGY_VARIABLE = "WIREFAULT_TOPOLOGY"
+
+
+def watch(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
+    """Calls ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
+
+    ``WIREFAULT_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched.
+    """
+    descriptor = environ.get(LIFELINE_VARIABLE)
+    if not descriptor:
+        return
+    lifeline = int(descriptor)
+
+    def wait_for_end() -> None:
+        with suppress(OSError):  # a descriptor that cannot be read counts as closed
+            while os.read(lifeline, 64):
+                pass  # the launcher writes nothing
+        on_close()
+
+    threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()
+
+
+def reason_file(topology: Path) -> Path:
+    """The file beside the lab's topology in which the launcher names the part of the lab that it lost."""
+    return topology.with_suffix(".lost")
+
+
+def stop_file(topology: Path) -> Path:
+    """The file beside the lane's topology in which the launcher says why no other episode is to begin."""
+    return topology.with_suffix(".stop")
+
+
+def front_file(topology: Path) -> Path:
+    """The Unix socket beside the lane's topology at which its front takes what namespace taps offer."""
+    return topology.with_suffix(".front")
+
+
+def reason_to_end(environ: Mapping[str, str]) -> str:
+    """Why the launcher ends this process; empty if it gave no reason, as when a person ended the lab."""
+    return _said_in(reason_file, environ)
+
+
+def reason_to_stop(environ: Mapping[str, str]) -> str:
+    """Why the launcher wants no other episode to begin; empty as long as it has nothing against it."""
+    return _said_in(stop_file, environ)
+
+
+def _said_in(file_of: Callable[[Path], Path], environ: Mapping[str, str]) -> str:
+    topology = environ.get(TOPOLOGY_VARIABLE)
+    with suppress(OSError):
+        return file_of(Path(topology)).read_text(encoding="utf-8") if topology else ""
+    return ""

@@ -1,0 +1,106 @@
+"""What installed packages bring: found by their entry points, loaded when it is asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from wirefault.core.user_errors import InputError
+
+_T = TypeVar("_T")
+
+
+class PluginError(InputError):
+    """An entry point that cannot be used; the message names its package and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An entry point: ``package`` is name and version of the distribution that brings it."""
+
+    name: str
+    package: str
+    entry_point: EntryPoint
+
+    def load(self) -> object:
+        """Imports what it points to. Raises ``PluginError``."""
+        try:
+            return self.entry_point.load()
+        except Exception as error:  # somebody else's module may raise anything
+            raise self.error(f"cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def error(self, problem: str) -> PluginError:
+        """``problem`` said of this entry point, with its package."""
+        where = f"{self.entry_point.group}: {self.name} = {self.entry_point.value}"
+        return PluginError(f"{self.package} ({where}) {problem}; mend or uninstall that package")
+
+
+def find_plugins(group: str, own: Mapping[str, object] | None = None) -> Mapping[str, Plugin]:
+    """The entry points of that group by name. Imports none of them.
+
+    Raises ``PluginError`` for a name that is in ``own``, or that two packages bring.
+    """
+    found: dict[str, Plugin] = {}
+    for entry_point in entry_points(group=group):
+        distribution = entry_point.dist
+        package = f"package {distribution.name} {distribution.version}" if distribution else "a package"
+        plugin = Plugin(entry_point.name, package, entry_point)
+        if own is not None and plugin.name in own:
+            raise plugin.error("has the name of one of Wirefault's own")
+        if plugin.name in found and found[plugin.name] != plugin:
+            raise plugin.error(f"has the name of one of {found[plugin.name].package}")
+        found[plugin.name] = plugin
+    return found
+
+
+class WithPlugins(Mapping[str, _T], Generic[_T]):
+    """Wirefault's ``own`` things by name, in their order, and after them those of installed packages.
+
+    ``load_own`` is called once, by the first access. ``checked`` returns what an entry point of that name
+    has loaded if it is of the right kind, and raises ``TypeError`` that says what it must be. Every access
+    may raise ``PluginError``.
+    """
+
+    def __init__(
+        self, group: str, load_own: Callable[[], Mapping[str, _T]], checked: Callable[[str, object], _T]
+    ) -> None:
+        self._group = group
+        self._load_own = load_own
+        self._checked = checked
+        self._loaded: dict[str, _T] = {}
+
+    @cached_property
+    def own(self) -> dict[str, _T]:
+        return dict(self._load_own())
+
+    @cached_property
+    def _plugins(self) -> Mapping[str, Plugin]:
+        return find_plugins(self._group, self.own)
+
+    def package_of(self, name: str) -> str:
+        """The package that brings that name; empty for Wirefault's own."""
+        return self._plugins[name].package if name in self._plugins else ""
+
+    def __getitem__(self, name: str) -> _T:
+        plugin = self._plugins.get(name)
+        if plugin is None:
+            return self.own[name]
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = self._checked(name, plugin.load())
+            except TypeError as error:
+                raise plugin.error(str(error)) from None
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins or name in self.own  # without loading it, unlike Mapping's own
+
+    def __iter__(self) -> Iterator[str]:
+        plugins = sorted(self._plugins)
+        return iter([*self.own, *plugins])
+
+    def __len__(self) -> int:
+        return len(self._plugins) + len(self.own)

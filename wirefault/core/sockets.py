@@ -1,0 +1,91 @@
+"""Addresses, and listening sockets: bound here, or handed over by the launcher that bound them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+LOOPBACK = "127.0.0.1"
+SOCKETS_VARIABLE = "WIREFAULT_SOCKETS"
+
+_HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host and a TCP port; ``str`` gives ``host:port``, ``url`` gives ``http://host:port``."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"http://{self}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """``host:port`` to an address; raises ``ValueError`` for anything else."""
+        match = _HOST_PORT.fullmatch(text.strip())
+        if not match or int(match["port"]) > 65535:
+            raise ValueError(f"{text!r} is not host:port")
+        return cls(match["host"].strip("[]"), int(match["port"]))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by its usual name or as an address; no name is looked up."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def listen(name: str, address: Address, environ: Mapping[str, str] | None = None) -> socket.socket:
+    """A listening TCP socket for the server called ``name``.
+
+    The launcher binds its children's sockets itself, so that two labs which start at once cannot race
+    for a port, and hands them over: ``WIREFAULT_SOCKETS`` maps names to file descriptors. Without one
+    the address is bound here (``LISTEN_HOST`` overrides the host, for containers). Raises ``OSError``.
+    """
+    environ = os.environ if environ is None else environ
+    handed_over = json.loads(environ.get(SOCKETS_VARIABLE) or "{}")
+    if name in handed_over:
+        listener = socket.socket(fileno=int(handed_over[name]))
+    else:
+        listener = bind(Address(environ.get("LISTEN_HOST") or address.host, address.port))
+    listener.setblocking(False)
+    return listener
+
+
+def bind(address: Address) -> socket.socket:
+    """Binds and listens on the address; port 0 takes any free one. Raises ``OSError``."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address.host, address.port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def bind_or_replace(address: Address) -> socket.socket:
+    """Like ``bind``, but a port that is taken is replaced by a free one."""
+    try:
+        return bind(address)
+    except OSError:
+        return bind(Address(address.host, 0))
+
+
+def address_of(listener: socket.socket) -> Address:
+    """Where the socket listens."""
+    host, port = listener.getsockname()[:2]
+    return Address(str(host), int(port))

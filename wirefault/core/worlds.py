@@ -1,0 +1,74 @@
+"""Worlds and side effects: what the tools write into ``state/effects.db`` and what the judge reads there.
+
+A world is the state of one episode, keyed ``run_id/episode``. A side effect is a change in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.sqlite import connect
+
+WORLD_HEADER = "Wirefault-World"
+TRANSLATOR_HEADER = "Wirefault-Translator"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+DEFAULT_WORLD = "default"
+
+EFFECTS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS effects (
+    id INTEGER PRIMARY KEY,
+    world TEXT NOT NULL,
+    service TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    idempotency_key TEXT,
+    at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
+"""
+_EFFECTS_OF_WORLD = """
+SELECT id, service, kind, fields, idempotency_key, at FROM effects WHERE world = ? ORDER BY id
+"""
+
+
+@dataclass(frozen=True)
+class RecordedEffect:
+    """One side effect. The row of its service in the catalog declares its ``kind`` and its ``fields``.
+
+    ``at`` is the time of the commit, in seconds since the epoch.
+    """
+
+    id: int
+    service: str
+    kind: str
+    fields: Mapping[str, Any]
+    idempotency_key: str | None
+    at: float
+
+
+def world_of(run_id: str, episode: str) -> str:
+    return f"{run_id}/{episode}"
+
+
+def read_effects(path: Path, world: str) -> list[RecordedEffect]:
+    """The side effects in that world, oldest first; none if no tool has written yet.
+
+    Raises ``sqlite3.Error`` if the file is there and cannot be read.
+    """
+    if not os.path.lexists(path):
+        return []
+    with closing(connect(path)) as database:
+        try:
+            rows = database.execute(_EFFECTS_OF_WORLD, (world,)).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+    return [RecordedEffect(**{**row, "fields": json.loads(row["fields"])}) for row in rows]

@@ -1,0 +1,214 @@
+"""Gemini's ``generateContent`` and ``streamGenerateContent``. Pure.
+
+The model's name and the wish for a stream are in the request's path. A tool call comes whole, in one event,
+and a stream ends without an event that says so. Statuses are those of its error reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wirefault.dialects import Dialect
+from wirefault.dialects.conversation import last_user_text
+from wirefault.dialects.errors import ErrorForm
+from wirefault.dialects.event_stream import value_of, with_data
+from wirefault.dialects.gemini_contents import (
+    CONTENTS,
+    ContentPart,
+    call_in,
+    named_field,
+    parts_of,
+    read_call,
+    to_messages,
+    write_call,
+)
+from wirefault.dialects.gemini_errors import GEMINI_ERRORS, gemini_error
+from wirefault.dialects.gemini_stream import break_off, collect_chunks, event_candidate, spread_candidates
+from wirefault.dialects.http import Request, dump_json
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text
+from wirefault.dialects.model_dialect import EventKind
+from wirefault.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall
+
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
+_REASONS = {finish: reason for reason, finish in _FINISH.items()} | {"tool_calls": "STOP"}
+_MALFORMED = "MALFORMED_FUNCTION_CALL"
+_Candidate = dict[str, Any]
+
+
+class Gemini:
+    """Implements ``ModelDialect``; of a reply's candidates the first is read and written."""
+
+    name: Dialect = "gemini"
+    id_header = ""
+    errors: Mapping[str, ErrorForm] = GEMINI_ERRORS
+    path_end = (":generateContent", ":streamGenerateContent")
+    id_prefix = ""
+
+    def error_body(
+        self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any
+    ) -> dict[str, Any]:
+        return gemini_error(type, message, **fields)
+
+    def read_request(self, request: Request) -> ModelRequest:
+        body = request.json_object()
+        contents = as_objects(body.get(CONTENTS))
+        calls = [call for content in contents for part in parts_of(content) if (call := call_in(part))]
+        declared = [
+            function
+            for tool in as_objects(body.get("tools"))
+            for function in as_objects(named_field(tool, "functionDeclarations"))
+        ]
+        return ModelRequest(
+            last_user_text(to_messages({CONTENTS: contents})),
+            tuple(map(read_call, calls)),
+            tuple(map(_offered, declared)),
+            model=request.path.rpartition("/")[2].partition(":")[0],
+        )
+
+    def new_reply(self, id: str, model: str, created: int) -> dict[str, Any]:
+        """A reply does not say when it was created."""
+        candidate = {"content": {"parts": [], "role": "model"}, "index": 0}
+        return {"candidates": [candidate], "modelVersion": model, "responseId": id}
+
+    def read_reply(self, body: dict[str, Any]) -> ModelReply:
+        candidate = _first(body)
+        parts = parts_of(candidate.get("content"))
+        calls = tuple(read_call(call_in(part)) for part in parts if call_in(part))
+        reason = as_text(named_field(candidate, "finishReason"))
+        finish = "tool_calls" if calls and reason == "STOP" else _FINISH.get(reason, reason)
+        return ModelReply("".join(map(_said, parts)), calls, finish)
+
+    def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
+        """Parts of other kinds stay where they are.
+
+        The API never shows a call whose arguments are no JSON object: its reply ends there, and says why.
+        """
+        candidate = _first(body)
+        same_text = reply.text == self.read_reply(body).text
+        calls, malformed = _up_to_malformed(reply.calls)
+        waiting, text = list(calls), reply.text
+        parts: list[ContentPart] = []
+        for part in parts_of(candidate.get("content")):
+            if call_in(part):
+                parts += [_written(part, waiting.pop(0))] if waiting else []
+            elif not _is_text(part) or same_text:
+                parts.append(part)
+            elif text:
+                parts.append({"text": text})
+                text = ""
+        if text and not same_text:
+            before_calls = next((at for at, part in enumerate(parts) if call_in(part)), len(parts))
+            parts.insert(before_calls, {"text": text})
+        parts += [_written({}, call) for call in waiting]
+        content = {**as_object(candidate.get("content")), "parts": parts}
+        reason = _REASONS.get(reply.finish, reply.finish) or None
+        changed = {**candidate, "content": content, "finishReason": reason}
+        if malformed is not None:
+            message = f"Malformed function call: {malformed.name}({malformed.arguments})"
+            changed |= {"finishReason": _MALFORMED, "finishMessage": message}
+        return {**body, "candidates": [changed, *as_list(body.get("candidates"))[1:]]}
+
+    def usage(self, prompt: int, completion: int) -> dict[str, int]:
+        counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}
+        return {**counts, "totalTokenCount": prompt + completion}
+
+    def collect(self, events: Iterable[bytes]) -> dict[str, Any]:
+        return collect_chunks(events)
+
+    def spread(self, body: dict[str, Any]) -> Iterator[bytes]:
+        return spread_candidates(body)
+
+    def kind_of(self, event: bytes) -> EventKind:
+        """What was said comes first: the last of it often comes with the reason for the end."""
+        candidate = event_candidate(event)
+        parts = parts_of(candidate.get("content"))
+        if any(map(call_in, parts)):
+            return "call"
+        if any(as_text(part.get("text")) for part in parts):
+            return "text"
+        return "finish" if named_field(candidate, "finishReason") else "other"
+
+    def calls_begun(self, event: bytes) -> int:
+        return sum(1 for part in parts_of(event_candidate(event).get("content")) if call_in(part))
+
+    def arguments_in(self, event: bytes) -> str:
+        parts = parts_of(event_candidate(event).get("content"))
+        return next((read_call(call).arguments for part in parts if (call := call_in(part))), "")
+
+    def with_arguments(self, event: bytes, arguments: str) -> bytes:
+        """Arguments that are no JSON object cannot be in an event that is whole: it breaks off after them."""
+        candidate = event_candidate(event)
+        parts = parts_of(candidate.get("content"))
+        at = next((at for at, part in enumerate(parts) if call_in(part)), None)
+        if at is None:
+            return event
+        call = replace(read_call(call_in(parts[at])), arguments=arguments)
+        content = {**as_object(candidate.get("content")), "parts": [*parts[:at], _written(parts[at], call)]}
+        whole = _with_candidate(event, {**_without_reason(candidate), "content": content})
+        return whole if call.values() is not None else break_off(whole, arguments)
+
+    def without_finish(self, event: bytes) -> bytes | None:
+        """The event without the reason for the end; None if it has no such reason."""
+        candidate = event_candidate(event)
+        if not named_field(candidate, "finishReason"):
+            return None
+        said = self.kind_of(event) != "finish"
+        return _with_candidate(event, _without_reason(candidate)) if said else b""
+
+
+GEMINI = Gemini()
+
+
+def _first(body: dict[str, Any]) -> _Candidate:
+    candidates = as_objects(body.get("candidates"))
+    if not candidates:
+        raise ValueError("no candidate")
+    return candidates[0]
+
+
+def _without_reason(candidate: _Candidate) -> _Candidate:
+    return {key: candidate[key] for key in ("content", "index") if key in candidate}
+
+
+def _with_candidate(event: bytes, candidate: _Candidate) -> bytes:
+    return with_data(event, dump_json({**as_object(value_of(event)), "candidates": [candidate]}))
+
+
+def _is_text(part: ContentPart) -> bool:
+    """Whether the part is what the model says; a thought is not."""
+    return "text" in part and not part.get("thought")
+
+
+def _said(part: ContentPart) -> str:
+    return as_text(part.get("text")) if _is_text(part) else ""
+
+
+def _offered(function: dict[str, Any]) -> OfferedTool:
+    """A declaration has a JSON schema, or the API's own, whose types are in capitals."""
+    schema = named_field(function, "parametersJsonSchema")
+    plain = schema if schema is not None else json_schema(function.get("parameters"))
+    return OfferedTool.read({**function, "schema": plain}, schema="schema")
+
+
+def json_schema(schema: Any, depth: int = 0) -> Any:
+    """A schema in the API's own form as JSON schema has it: the names of types are in small letters."""
+    if isinstance(schema, list):
+        return [json_schema(item, depth + 1) for item in schema]
+    if not isinstance(schema, dict) or depth > 32:
+        return schema
+    return {
+        key: value.lower() if key == "type" and isinstance(value, str) else json_schema(value, depth + 1)
+        for key, value in schema.items()
+    }
+
+
+def _up_to_malformed(calls: Sequence[ToolCall]) -> tuple[Sequence[ToolCall], ToolCall | None]:
+    """The calls before the first whose arguments are no object, and that one."""
+    at = next((at for at, call in enumerate(calls) if call.values() is None), None)
+    return (calls, None) if at is None else (calls[:at], calls[at])
+
+
+def _written(part: ContentPart, call: ToolCall) -> ContentPart:
+    return write_call(part, call, call.values() or {})

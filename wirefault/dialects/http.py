@@ -1,0 +1,135 @@
+"""HTTP requests and replies as faults see them: whole, without their framing. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Literal
+
+from wirefault.dialects.json_values import as_object, parsed
+
+Headers = tuple[tuple[str, str], ...]
+JSON_TYPE: Headers = (("Content-Type", "application/json"),)
+# The sender of a message sets the headers that frame it; a fault never does.
+FRAMING = frozenset(("content-length", "transfer-encoding", "connection", "trailer"))
+
+Step = bytes | float
+Ending = Literal["keep", "close", "reset", "hang"]
+
+
+@dataclass(frozen=True)
+class _Message:
+    headers: Headers = ()
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        """The header's value, several of them joined by a comma; empty without one."""
+        return self.find_header(name) or ""
+
+    def find_header(self, name: str) -> str | None:
+        """The same, but None without one: its value may be empty."""
+        values = [value for key, value in self.headers if key.lower() == name.lower()]
+        return ", ".join(values) if values else None
+
+    def json(self) -> Any:
+        """The body's JSON. Raises ``ValueError``, also for what is nested too deep."""
+        return parsed(self.body)
+
+    def json_object(self) -> dict[str, Any]:
+        """The body's JSON object; an empty one if the body holds none."""
+        try:
+            return as_object(self.json())
+        except ValueError:
+            return {}
+
+
+@dataclass(frozen=True)
+class Request(_Message):
+    """A whole request. ``target``: path and query, as on the request line."""
+
+    method: str = "GET"
+    target: str = "/"
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    def with_json(self, value: Any) -> Request:
+        """The same request with that JSON as its body."""
+        return replace(self, body=dump_json(value))
+
+
+@dataclass(frozen=True)
+class Reply(_Message):
+    """A whole reply. ``reason`` empty: the status's usual phrase."""
+
+    status: int = 200
+    reason: str = ""
+
+    @property
+    def is_event_stream(self) -> bool:
+        return self.header("content-type").lower().startswith("text/event-stream")
+
+    def with_body(self, body: bytes) -> Reply:
+        return replace(self, body=body)
+
+    def with_json(self, value: Any) -> Reply:
+        return replace(self, body=dump_json(value))
+
+
+def dump_json(value: Any) -> bytes:
+    """JSON in UTF-8; what UTF-8 cannot hold (a lone surrogate) stays escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
+def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """A reply of JSON."""
+    return Reply((*JSON_TYPE, *(headers or {}).items()), dump_json(value), status)
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """What the gateway does towards the client: ``steps`` in turn (bytes to write, seconds to wait), then
+    the ``ending``.
+
+    ``ending``: ``keep`` (the reply is whole, the connection goes on), ``close`` (in order: FIN), ``reset``
+    (RST), ``hang`` (nothing more, until the client leaves). ``status`` is what the steps write.
+    """
+
+    steps: tuple[Step, ...] = ()
+    ending: Ending = "close"
+    status: int | None = None
+
+
+def head_bytes(reply: Reply, length: int | None) -> bytes:
+    """The status line and header block. ``length``: the Content-Length that it claims, None for none.
+
+    Without a length the body is chunked; see ``chunk``.
+    """
+    lines = [f"HTTP/1.1 {reply.status} {reply.reason or reason_phrase(reply.status)}"]
+    lines += [f"{name}: {value}" for name, value in reply.headers if name.lower() not in FRAMING]
+    lines.append("Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def whole(reply: Reply) -> tuple[bytes, bytes]:
+    """Its header block, with the right length, and its body."""
+    return head_bytes(reply, len(reply.body)), reply.body
+
+
+def chunk(data: bytes) -> bytes:
+    """The data as one chunk of a chunked body; empty data makes the last chunk."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def reason_phrase(status: int) -> str:
+    """The status's usual phrase."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

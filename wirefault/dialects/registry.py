@@ -1,0 +1,50 @@
+"""Every dialect that a link may speak: our own, and those of installed packages (``wirefault.dialects``).
+
+A new one of our own is a module and a line here. A dialect of a package is one of a model's API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirefault.core.plugins import WithPlugins
+from wirefault.dialects import Dialect
+from wirefault.dialects.anthropic import ANTHROPIC
+from wirefault.dialects.errors import LinkDialect
+from wirefault.dialects.gemini import GEMINI
+from wirefault.dialects.mcp import MCP
+from wirefault.dialects.model_dialect import ModelDialect
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.dialects.openai_responses import OPENAI_RESPONSES
+from wirefault.dialects.tool import TOOL
+
+_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI)
+_GROUP = "wirefault.dialects"
+
+
+def _of_models() -> Mapping[str, ModelDialect]:
+    return {dialect.name: dialect for dialect in _MODEL_DIALECTS}
+
+
+def _of_all_links() -> Mapping[str, LinkDialect]:
+    return {TOOL.name: TOOL, MCP.name: MCP, **_of_models()}
+
+
+def _checked(name: str, loaded: object) -> ModelDialect:
+    if isinstance(loaded, type) or not isinstance(loaded, ModelDialect):
+        raise TypeError("is no object with all that wirefault.dialects.model_dialect.ModelDialect names")
+    if loaded.name != name:
+        raise TypeError(f"is called {loaded.name!r} itself, and must be called so by its entry point")
+    return loaded
+
+
+MODEL_DIALECTS: WithPlugins[ModelDialect] = WithPlugins(_GROUP, _of_models, _checked)
+DIALECTS: WithPlugins[LinkDialect] = WithPlugins(_GROUP, _of_all_links, _checked)
+
+
+def dialect_of(path: str, *, of_model: bool) -> Dialect:
+    """What is spoken on a link, by the path of a request; chat completions if no model API has that path."""
+    if not of_model:
+        return TOOL.name
+    named = (dialect.name for dialect in MODEL_DIALECTS.values() if path.endswith(dialect.path_end))
+    return next(named, OPENAI_CHAT.name)

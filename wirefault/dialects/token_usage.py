@@ -1,0 +1,103 @@
+"""The tokens that a model's reply says it took, in any of the dialects. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from wirefault.dialects.event_stream import value_of
+from wirefault.dialects.json_values import as_object, as_text
+
+# Most streams have no usage, or one event with it: only what has such an object is parsed.
+_HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
+_LARGEST = 2**53  # beyond, JSON's numbers are not exact
+# A line of an event holds more than a number, so that nothing of an event is taken for it.
+_CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
+# What was read and written of a cache is no part of Anthropic's input_tokens. OpenAI and Google count a
+# cache in.
+_IN = (
+    ("prompt_tokens",),
+    ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    ("promptTokenCount", "toolUsePromptTokenCount"),
+)
+_OUT = (("completion_tokens",), ("output_tokens",), ("candidatesTokenCount", "thoughtsTokenCount"))
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """``model``: its name as the reply has it. What the reply does not say is None, or empty."""
+
+    model: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+    def updated(self, later: TokenUsage) -> TokenUsage:
+        """With what a later event of the same stream says in the place of what this one says."""
+        return TokenUsage(
+            later.model or self.model,
+            self.tokens_in if later.tokens_in is None else later.tokens_in,
+            self.tokens_out if later.tokens_out is None else later.tokens_out,
+        )
+
+
+def may_have_usage(body: bytes) -> bool:
+    """Whether it is worth parsing. The framing of chunks may be in it."""
+    return b"usage" in body and _HAS_USAGE.search(_CHUNK_FRAMING.sub(b"", body)) is not None
+
+
+def read_usage(body: Any) -> TokenUsage:
+    """The usage in a reply's JSON or in that of an event. A list is Gemini's stream as one JSON array."""
+    if isinstance(body, list):
+        return _joined(map(read_usage, body))
+    value = as_object(body)
+    begun, response = as_object(value.get("message")), as_object(value.get("response"))
+    holder = response or begun or value
+    counts = _counts(holder) or as_object(as_object(value.get("x_groq")).get("usage"))
+    return TokenUsage(
+        as_text(holder.get("model")) or as_text(holder.get("modelVersion")),
+        _sum_of(counts, _IN),
+        # Anthropic's first event counts an output that has only begun
+        None if begun else _sum_of(counts, _OUT),
+    )
+
+
+def read_stream_usage(stream: bytes) -> TokenUsage:
+    """The usage in an event stream: the input may be told at its begin, the output is at its end.
+
+    No more than the lines of the first and the last usage are parsed. The framing of chunks may be in it.
+    """
+    plain = _CHUNK_FRAMING.sub(b"", stream)
+    places = [match.start() for match in _HAS_USAGE.finditer(plain)]
+    ends = [*places[:1], *places[1:][-1:]]
+    return _joined(read_usage(value_of(_line_at(plain, place))) for place in ends)
+
+
+def _line_at(stream: bytes, place: int) -> bytes:
+    end = stream.find(b"\n", place)
+    return stream[stream.rfind(b"\n", 0, place) + 1 : len(stream) if end < 0 else end]
+
+
+def _joined(usages: Iterable[TokenUsage]) -> TokenUsage:
+    joined = TokenUsage()
+    for usage in usages:
+        joined = joined.updated(usage)
+    return joined
+
+
+def _counts(holder: dict[str, Any]) -> dict[str, Any]:
+    return as_object(holder.get("usage")) or as_object(holder.get("usageMetadata"))
+
+
+def _sum_of(counts: dict[str, Any], groups: Iterable[tuple[str, ...]]) -> int | None:
+    """The first group of which any count is there, added up."""
+    for names in groups:
+        there = [count for name in names if _is_count(count := counts.get(name))]
+        if there:
+            return sum(there)
+    return None
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST

@@ -1,0 +1,115 @@
+"""The facts of an arm: those of its runs put together, each episode from the run that counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from wirefault.experiments.counting_run import RunVerdicts, Superseded, counting_runs
+from wirefault.experiments.episode_facts import EpisodeFacts, RunFacts, Usage
+from wirefault.experiments.outages import EpisodeOutages
+from wirefault.judging.rates import Rate, rate
+
+
+@dataclass(frozen=True)
+class ArmFacts:
+    """Of so many ``planned`` episodes those that came to their end.
+
+    ``problems``: why others did not, a sentence each. ``invalid_because``: what the lab did not inject though
+    it had to. ``invalid``: in how many runs those were that are invalid; ``superseded``: what was invalid and
+    counts no more, since it was flown again. ``source``: the run that each episode counts from.
+    """
+
+    planned: int
+    episodes: Sequence[EpisodeFacts]
+    problems: tuple[str, ...] = ()
+    invalid_because: tuple[str, ...] = ()
+    invalid: Mapping[str, int] = field(default_factory=dict)
+    superseded: tuple[Superseded, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> int:
+        """How many of its episodes did not come to their end."""
+        return self.planned - len(self.episodes)
+
+    @cached_property
+    def valid(self) -> ArmFacts:
+        """The same of its valid episodes; of the others, which are missing, nothing is known."""
+        return replace(self, episodes=[e for e in self.episodes if e.outcome != "invalid"])
+
+    @property
+    def failure(self) -> str:
+        """Why it shows nothing; empty if it shows something."""
+        if self.missing:
+            return f"{self.missing} episodes were not flown: {'; '.join(self.problems)}"
+        if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
+            return f"the lab failed in every episode: {self.episodes[-1].why}"
+        return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
+
+    @cached_property
+    def success(self) -> Rate:
+        """The success rate, with the bounds that episodes without an outcome leave."""
+        return rate([episode.outcome for episode in self.episodes], self.planned)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the model's replies of all episodes took."""
+        of_episodes = [episode.usage for episode in self.episodes]
+        costs = [usage.cost for usage in of_episodes if usage.cost is not None]
+        return Usage(
+            sum(usage.replies for usage in of_episodes),
+            sum(usage.told for usage in of_episodes),
+            sum(usage.tokens for usage in of_episodes),
+            sum(costs) if costs else None,
+            any(usage.unpriced for usage in of_episodes),
+        )
+
+    @cached_property
+    def outages(self) -> Mapping[str, EpisodeOutages]:
+        """Those of each episode that is valid."""
+        return {episode.episode: episode.outages for episode in self.episodes if episode.outcome != "invalid"}
+
+    @property
+    def shows_all_outages(self) -> bool:
+        """Whether each episode that was planned was flown, and shows all that failed in it."""
+        known = sum(of_episode.whole for of_episode in self.outages.values())
+        return known >= max(self.planned, len(self.episodes))
+
+    def keys(self, *outcomes: str) -> tuple[str, ...]:
+        """Of the episodes with one of these outcomes."""
+        return tuple(e.episode for e in self.episodes if e.outcome in outcomes)
+
+
+def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
+    """The facts of an arm by those of its runs, in their order."""
+    choice = counting_runs({run.run_id: _verdicts(run) for run in runs if run.is_readable})
+    of_runs = {
+        run.run_id: [e for e in run.episodes if choice.source.get(e.episode) == run.run_id] for run in runs
+    }
+    done = len(choice.source) == planned
+    problems = tuple(run.problem for run in runs if run.problem) or (() if runs else ("it has no run",))
+    return ArmFacts(
+        planned,
+        [episode for episodes in of_runs.values() for episode in episodes],
+        () if done else problems,
+        tuple(dict.fromkeys(because for run in runs for because in run.invalid_because)),
+        choice.invalid,
+        choice.superseded,
+        choice.source,
+    )
+
+
+def facts_of_one(run: RunFacts) -> ArmFacts:
+    """The facts of a run by itself, whether its episodes came to their end or not."""
+    return ArmFacts(run.prompts, run.episodes, (run.problem,) if run.problem else (), run.invalid_because)
+
+
+def _verdicts(run: RunFacts) -> RunVerdicts:
+    ended = [episode for episode in run.episodes if episode.ended]
+    return RunVerdicts(
+        whole=not run.problem,
+        outcomes={episode.episode: episode.outcome for episode in ended},
+        reasons={episode.episode: episode.invalid for episode in ended},
+    )

@@ -1,0 +1,86 @@
+"""What an assertion is: a demand that looks at an episode and says whether it is met. Pure."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.figure import Figure
+from wirefault.experiments.assertions.result import AssertionResult
+from wirefault.experiments.bounds import Truth
+from wirefault.experiments.quantities import ShareOfEpisodes
+from wirefault.links.spec import Spec
+
+Over = Literal["episode", "arm"]
+
+
+class Assertion(Spec):
+    """One kind of assertion. The docstring's first sentence is its row in the reference.
+
+    ``name`` is what an experiment calls it, ``main`` the parameter that a lone value stands for. ``needs``:
+    what must be in the history, in words. ``link_keys`` and ``tool_keys`` are the parameters that name links
+    and tools.
+    """
+
+    name: ClassVar[str]
+    main: ClassVar[str] = ""
+    needs: ClassVar[str]
+    link_keys: ClassVar[tuple[str, ...]] = ()
+    tool_keys: ClassVar[tuple[str, ...]] = ()
+
+    turn: int | Literal["each"] | None = Field(
+        None, description="of that user turn alone, counted from 1, or of each one; without it of the episode"
+    )
+    episodes: ShareOfEpisodes = Field(1.0, description="the share of the episodes in which it must pass")
+
+    @property
+    def expected(self) -> str:
+        """What it demands, in words."""
+        raise NotImplementedError
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        """Looks at an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _turn_counts_from_one(self) -> Assertion:
+        if isinstance(self.turn, int) and self.turn < 1:
+            raise ValueError("turn: user turns count from 1")
+        return self
+
+
+class Limit(Assertion):
+    """An assertion on a figure, of which bounds suffice where they decide."""
+
+    def figure(self, view: EpisodeView) -> Figure:
+        """The figure of an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
+        raise NotImplementedError
+
+    def holds(self, figure: Figure) -> Truth:
+        """Whether the figure is within the limit for certain."""
+        raise NotImplementedError
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        return self.judged(self.figure(view))
+
+    def judged(self, figure: Figure) -> AssertionResult:
+        """What the figure says."""
+        passed = self.holds(figure)
+        message = figure.gap if passed is None else ""
+        return AssertionResult(
+            passed=passed, measured=figure.shown, message=message, evidence=figure.evidence
+        )
+
+
+class SummableLimit(Limit):
+    """One on a figure of which those of all episodes can be added up."""
+
+    over: Over = Field("episode", description="of each episode, or of all those of an arm together")
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> SummableLimit:
+        if self.over == "arm" and (self.turn is not None or self.episodes != 1):
+            raise ValueError("over: arm is one figure for all episodes: it goes with no `turn` or `episodes`")
+        return self

@@ -1,0 +1,193 @@
+"""What an assertion looks at: one episode, or a turn of it, as its history shows it. Pure.
+
+What the history does not have is never taken for nothing: to ask for it raises ``NotRecorded``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from wirefault.experiments.assertions.result import NothingToJudge, NotRecorded
+from wirefault.experiments.assertions.tool_use import ToolUses, recorded_uses, seen_uses
+from wirefault.history.events import AttemptEnded, EpisodeStarted, Event, ToolCalled, TurnBegun
+from wirefault.judging.evidence.record import FaultRecord
+from wirefault.judging.findings.sent import Sent
+from wirefault.judging.findings.trace import EpisodeTrace, Identified, traces_of
+from wirefault.judging.judge import EpisodeJudgement
+
+
+@dataclass(frozen=True)
+class EpisodeView:
+    """One episode of all its attempts, or its user turn of that number (from 1) if ``turn`` is set."""
+
+    started: EpisodeStarted
+    judgement: EpisodeJudgement
+    trace: EpisodeTrace
+    turn: int | None = None
+
+    @property
+    def episode(self) -> str:
+        """Its key."""
+        return self.started.episode
+
+    @property
+    def prompt(self) -> str:
+        """What the user said, in the turn if it is of one."""
+        turns = self.started.turns
+        return turns[self.turn - 1] if self.turn and turns else self.started.prompt
+
+    @property
+    def turns(self) -> int:
+        """How many there were to be."""
+        return len(self.started.turns) or 1
+
+    def of_turn(self, number: int) -> EpisodeView:
+        """The same in that turn alone. Raises ``NothingToJudge`` where the prompt has no such turn."""
+        if number > self.turns:
+            raise NothingToJudge(f"the prompt has {self.turns} turn{'s' if self.turns > 1 else ''}")
+        return replace(self, turn=number)
+
+    @property
+    def faults(self) -> Sequence[FaultRecord]:
+        """What became of each fault of the whole episode."""
+        return self.judgement.faults
+
+    @property
+    def last_end(self) -> Identified[AttemptEnded]:
+        """How its last attempt ended."""
+        if not self.trace.ends:
+            raise NotRecorded("how it ended is not in the history")
+        return self.trace.ends[-1]
+
+    @property
+    def answer(self) -> str | None:
+        """What the user was told at last, or in the turn; None if the subject gave no answer.
+
+        Raises ``NotRecorded`` where nobody asked the subject for its answer, or not turn by turn.
+        """
+        end = self.last_end.event
+        if self.turn is not None and self.turns > 1:
+            answers = self._turn_answers(end)
+            return answers[self.turn - 1] if self.turn <= len(answers) else None
+        if end.ended_by == "report" and end.report is not None:
+            return end.response or end.report.answer
+        if end.ended_by == "text" and not end.response:
+            raise NotRecorded("the wiring does not say where the subject's answer is")
+        return end.response if end.ended_by == "text" else None
+
+    @property
+    def seconds(self) -> float:
+        """How long its attempts took, or the turn in the last one."""
+        if self.turn is None or self.turns == 1:
+            return sum(end.event.ms for end in self._ends) / 1000
+        begin, end = self._turn_windows[-1]
+        return end - begin
+
+    @cached_property
+    def sent(self) -> Sequence[Sent]:
+        """Its requests on all links, in the order in which they were sent."""
+        return [sent for sent in self.trace.sent if self._is_in_turn(sent.start)]
+
+    @property
+    def trace_of_turn(self) -> EpisodeTrace:
+        """The trace with the requests of the turn alone."""
+        return replace(self.trace, sent=self.sent)
+
+    @property
+    def repeated(self) -> Sequence[Sequence[Sent]]:
+        """The requests that ask for the same within an attempt, those that were sent more than once."""
+        return self.trace_of_turn.repeated
+
+    @cached_property
+    def model_requests(self) -> Sequence[Sent]:
+        """Those to models, tries that were sent again among them. Raises ``NotRecorded`` if none is seen."""
+        requests = [sent for sent in self.sent if sent.of_model]
+        if not requests and not self.trace.links.model_names and not self.started.recorded:
+            raise NotRecorded("no link of the wiring leads to a model")
+        return requests
+
+    @property
+    def recorded_calls(self) -> Sequence[Identified[ToolCalled]]:
+        """The logical tool calls of a subject that records them."""
+        return [call for call in self.trace.calls if self._is_in_turn(call.event.t)]
+
+    @cached_property
+    def tool_uses(self) -> ToolUses:
+        """Its logical tool calls, as far as they are known."""
+        if self.started.recorded:
+            uses = recorded_uses(self.recorded_calls)
+        else:
+            uses = seen_uses(self.sent, has_model=bool(self.trace.links.model_names))
+        return replace(uses, unseen=self.unseen())
+
+    def unseen(self, links: Collection[str] = ()) -> str:
+        """Why there may be requests on these links (all, if none is given) that nobody saw; else empty."""
+        past = self.trace.went_past
+        if past:
+            return f"connections went past the lab: {past[0].event.text}"
+        hidden = self.trace.hidden & frozenset(links or self.trace.hidden)
+        if hidden and not self.started.recorded:
+            return f"a toxic on {', '.join(sorted(hidden))} may have kept requests from the gateway"
+        return ""
+
+    @property
+    def _ends(self) -> Sequence[Identified[AttemptEnded]]:
+        return self.trace.ends if self.last_end else ()
+
+    def _is_in_turn(self, t: float) -> bool:
+        if self.turn is None or self.turns == 1:
+            return True
+        return any(begin <= t < end for begin, end in self._turn_windows)
+
+    @cached_property
+    def _turn_windows(self) -> Sequence[tuple[float, float]]:
+        """When the turn was under way, in each attempt that came to it; seconds since the epoch."""
+        assert self.turn is not None
+        windows = [self._windows_of(end.event) for end in self._ends]
+        begun = [spans[self.turn - 1] for spans in windows if self.turn <= len(spans)]
+        if not begun:
+            raise NothingToJudge(f"turn {self.turn} was never begun")
+        return begun
+
+    def _windows_of(self, end: AttemptEnded) -> Sequence[tuple[float, float]]:
+        """Of each turn that the attempt has begun."""
+        if end.turn_ends is None:
+            raise NotRecorded("when its turns ended is not in the history")
+        ends = [*end.turn_ends, end.end][: self.turns]
+        return list(zip([end.start, *end.turn_ends], ends, strict=False))
+
+    def _turn_answers(self, end: AttemptEnded) -> Sequence[str]:
+        if end.turn_ends is None and not end.answers:
+            raise NotRecorded("the subject was told all turns at once")
+        return end.answers
+
+
+def views_of(
+    identified: Sequence[tuple[str, Event]], judgements: Sequence[EpisodeJudgement]
+) -> list[EpisodeView]:
+    """The views of a run's episodes that were judged, by its events with their ids."""
+    traces = {trace.episode: trace for trace in traces_of(identified)}
+    begun: defaultdict[str, list[TurnBegun]] = defaultdict(list)
+    for _, event in identified:
+        if isinstance(event, TurnBegun):
+            begun[event.episode].append(event)
+    started = {
+        event.episode: _with_made_turns(event, begun[event.episode])
+        for _, event in identified
+        if isinstance(event, EpisodeStarted)
+    }
+    return [
+        EpisodeView(started[judgement.episode], judgement, traces[judgement.episode])
+        for judgement in judgements
+        if judgement.episode in traces
+    ]
+
+
+def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnBegun]) -> EpisodeStarted:
+    """With the turns that a function made, each as the last attempt that came to it was told."""
+    known = started.turns or [started.prompt]
+    made = {turn.turn: turn.text for turn in begun if turn.turn > len(known)}
+    return replace(started, turns=[*known, *(made[number] for number in sorted(made))]) if made else started

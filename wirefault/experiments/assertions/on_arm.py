@@ -1,0 +1,198 @@
+"""An assertion on all episodes of an arm: held, deviated or unknown, by the bounds that are known. Pure.
+
+It has held if it passed in the share of the episodes that it asks for, whatever those without a result would
+have shown, and has not if it could not reach that share even so. An episode in which there was nothing to
+judge does not count; if that is so of all, it is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wirefault.experiments.assertions.assertion import Assertion, SummableLimit
+from wirefault.experiments.assertions.callables import CallableAssertion
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.figure import Figure, figure_of, total
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
+from wirefault.experiments.assertions.result import AssertionResult, NothingToJudge, NotRecorded
+from wirefault.experiments.bounds import Truth, every
+
+_MOST_EVIDENCE = 20
+_MOST_RESULTS = 20
+
+
+# of an assertion in an episode: its result, or the episode's part of a sum over the arm
+OfEpisode = AssertionResult | Figure | None
+
+
+@dataclass(frozen=True)
+class Asserted:
+    """What became of an assertion in an arm. ``result`` is of the arm as a whole.
+
+    ``episodes``: the keys of those that decide, if it did not hold. ``results``: by episode, those first that
+    did not pass, at most twenty.
+    """
+
+    statement: str
+    result: AssertionResult
+    episodes: tuple[str, ...] = ()
+    results: Mapping[str, AssertionResult] | None = None
+
+
+def assert_on_episode(assertion: Assertion, view: EpisodeView | None) -> OfEpisode:
+    """What a later ``assert_on_arm`` must know of that episode; None without a view of it."""
+    if view is None or needs_all_views(assertion):
+        return None
+    if isinstance(assertion, SummableLimit) and assertion.over == "arm":
+        return _figure_of(assertion, view)
+    return check_episode(assertion, view)
+
+
+def needs_all_views(assertion: Assertion) -> bool:
+    """Whether it is to be given all views of an arm at once."""
+    return isinstance(assertion, CallableAssertion) and assertion.over == "arm"
+
+
+def needs_users_code(assertion: Assertion) -> bool:
+    """Whether its results may change though neither the history nor Wirefault does."""
+    return isinstance(assertion, CallableAssertion)
+
+
+def assert_on_arm(
+    entry: AssertionEntry, asserted: Mapping[str, OfEpisode], planned: int, views: Sequence[EpisodeView] = ()
+) -> Asserted:
+    """The assertion on an arm of so many ``planned`` episodes, of which nothing is known of those that are
+    not among the ``asserted``, by key. ``views``: all of them, for one that must have them."""
+    assertion, statement = parse_assertion(entry), statement_of(entry)
+    if isinstance(assertion, CallableAssertion) and assertion.over == "arm":
+        missing = max(planned - len(views), 0)
+        return Asserted(statement, _named(assertion, _of_all_at_once(assertion, views, missing)))
+    known = {key: found for key, found in asserted.items() if found is not None}
+    missing = max(planned - len(known), 0)
+    if isinstance(assertion, SummableLimit) and assertion.over == "arm":
+        return Asserted(statement, _named(assertion, _of_sum(assertion, known, missing)))
+    results = {key: found for key, found in known.items() if isinstance(found, AssertionResult)}
+    return _together(assertion, statement, results, missing)
+
+
+def check_episode(assertion: Assertion, view: EpisodeView) -> AssertionResult:
+    """What it says of an episode; what cannot be told is a result, too."""
+    try:
+        _refuse_invalid(view)
+        if assertion.turn is None:
+            result = assertion.check(view)
+        elif assertion.turn == "each":
+            result = _of_each_turn(assertion, view)
+        else:
+            result = assertion.check(view.of_turn(assertion.turn))
+    except NothingToJudge as nothing:
+        result = AssertionResult(passed=None, message=str(nothing), applies=False)
+    except NotRecorded as gap:
+        result = AssertionResult(passed=None, message=str(gap))
+    return _named(assertion, result)
+
+
+def _named(assertion: Assertion, result: AssertionResult) -> AssertionResult:
+    return replace(result, name=result.name or assertion.name, expected=result.expected or assertion.expected)
+
+
+def _refuse_invalid(view: EpisodeView) -> None:
+    if view.judgement.outcome == "invalid":
+        raise NotRecorded(f"the lab failed in it: {view.judgement.why}")
+
+
+def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
+    single = assertion.model_copy(update={"turn": None})
+    of_turns = {number: check_episode(single, view.of_turn(number)) for number in range(1, view.turns + 1)}
+    judged = {number: result for number, result in of_turns.items() if result.applies}
+    if not judged:
+        raise NothingToJudge(of_turns[1].message)
+    passed = every(result.passed for result in judged.values())
+    decides = {number: result for number, result in judged.items() if result.passed is passed}
+    number, first = next(iter(decides.items()))
+    return AssertionResult(
+        passed=passed,
+        measured="; ".join(f"turn {place}: {result.measured}" for place, result in decides.items()),
+        message=f"turn {number}: {first.message}" if first.message else "",
+        evidence=tuple(id for result in decides.values() for id in result.evidence),
+    )
+
+
+def _figure_of(assertion: SummableLimit, view: EpisodeView) -> Figure | AssertionResult:
+    """The episode's part of a sum, or why it is not known."""
+    try:
+        _refuse_invalid(view)
+        return assertion.figure(view)
+    except NothingToJudge:
+        return figure_of(0)
+    except NotRecorded as gap:
+        return AssertionResult(passed=None, message=str(gap))
+
+
+def _of_sum(
+    assertion: SummableLimit, known: Mapping[str, AssertionResult | Figure], missing: int
+) -> AssertionResult:
+    gaps = [f"{missing} episodes were not flown"] if missing else []
+    gaps += [f"{key}: {found.message}" for key, found in known.items() if isinstance(found, AssertionResult)]
+    figures = [found for found in known.values() if isinstance(found, Figure)]
+    return assertion.judged(total(figures, gaps[0] if gaps else ""))
+
+
+def _of_all_at_once(
+    assertion: CallableAssertion, views: Sequence[EpisodeView], missing: int
+) -> AssertionResult:
+    valid = [view for view in views if view.judgement.outcome != "invalid"]
+    unknown = missing + len(views) - len(valid)
+    if unknown:
+        message = f"{unknown} episodes show nothing, and what they would have shown it cannot know"
+        return AssertionResult(passed=None, message=message)
+    try:
+        return assertion.check_arm(valid)
+    except (NotRecorded, NothingToJudge) as reason:
+        return AssertionResult(passed=None, message=str(reason))
+
+
+def _together(
+    assertion: Assertion, statement: str, results: Mapping[str, AssertionResult], missing: int
+) -> Asserted:
+    judged = {key: result for key, result in results.items() if result.applies}
+    passed = sum(result.passed is True for result in judged.values())
+    failed = sum(result.passed is False for result in judged.values())
+    planned, idle = len(judged) + missing, len(results) - len(judged)
+    unknown = planned - passed - failed
+    truth = _reached(assertion.episodes, passed, unknown, planned)
+    decides = {key: result for key, result in judged.items() if result.passed is truth}
+    measured = [f"{passed} of {planned} episodes"] if planned else []
+    measured += [f"{unknown} unknown"] if unknown else []
+    measured += [f"{idle} with nothing to judge"] if idle else []
+    evidence = dict.fromkeys(id for result in decides.values() for id in result.evidence)
+    result = AssertionResult(
+        passed=truth,
+        measured=", ".join(measured),
+        message="" if truth else _why(decides or ({} if planned else results), missing),
+        evidence=tuple(evidence)[:_MOST_EVIDENCE],
+    )
+    failed_first = sorted(
+        results.items(), key=lambda pair: (pair[1].passed is not False, bool(pair[1].passed))
+    )
+    episodes = () if truth else tuple(decides)
+    return Asserted(statement, _named(assertion, result), episodes, dict(failed_first[:_MOST_RESULTS]))
+
+
+def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
+    """Whether so many passed as must, counted in whole episodes."""
+    if not judged:
+        return None
+    needed = math.ceil(share * judged - 1e-9)
+    return True if passed >= needed else False if passed + unknown < needed else None
+
+
+def _why(decides: Mapping[str, AssertionResult], missing: int) -> str:
+    """Of what did not hold, what the first episode that decides has shown."""
+    if not decides:
+        return f"{missing} episodes were not flown"
+    key, result = next(iter(decides.items()))
+    said = "; ".join(part for part in (result.measured, result.message) if part)
+    return f"{key}: {said or 'did not pass'}"

@@ -1,0 +1,200 @@
+"""Assertions on what the subject did after something had failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from pydantic import Field, model_validator
+
+from wirefault.experiments.assertions.assertion import Assertion
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.result import AssertionResult, NothingToJudge, NotRecorded
+from wirefault.experiments.failures import has_failed
+from wirefault.experiments.outages import outages_of
+from wirefault.experiments.quantities import Duration
+from wirefault.history.events import ToolTry
+from wirefault.judging.findings.hasty_retry import HASTY_RETRY
+from wirefault.judging.findings.sent import Sent
+
+
+class RecoveredAfterFailure(Assertion):
+    """Each request that failed for the subject was asked again later and worked."""
+
+    name = "recovered_after_failure"
+    needs = "a failure, what the requests ask for, and whether their replies came to the subject"
+    link_keys = ("link",)
+
+    link: str = Field("", description="of that link alone")
+
+    @property
+    def expected(self) -> str:
+        return "each failure followed by a success"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        outages = outages_of(view.sent, view.last_end.event.end)
+        outages = [outage for outage in outages if self.link in ("", outage.link)]
+        if not outages:
+            unclear = [s for s in view.sent if has_failed(s) is None and self.link in ("", s.link_name)]
+            if unclear:
+                raise NotRecorded(f"whether {len(unclear)} replies came to the subject is not known")
+            if unseen := view.unseen([self.link] if self.link else ()):
+                raise NotRecorded(unseen)
+            raise NothingToJudge("nothing failed")
+        lost = [outage for outage in outages if outage.end == "not_recovered"]
+        unclear_ends = [outage for outage in outages if outage.end == "unknown"]
+        recovered = len(outages) - len(lost) - len(unclear_ends)
+        message = "whether it asked for the same again is not in the history" if unclear_ends else ""
+        return AssertionResult(
+            passed=False if lost else None if unclear_ends else True,
+            measured=f"{recovered} of {len(outages)} recovered",
+            message="" if lost else message,
+            evidence=tuple(id for outage in lost or unclear_ends or outages for id in outage.evidence),
+        )
+
+
+class FallbackUsed(Assertion):
+    """After a request on one link had failed, another link was asked and answered."""
+
+    name = "fallback_used"
+    main = "used"
+    needs = "the links' names; without them the subject's own record of its fallbacks"
+    link_keys = ("from_", "to")
+
+    from_: str = Field("", alias="from", description="the link that failed; without it any other one")
+    to: str = Field("", description="the link that takes its place; without it what the subject records")
+    used: bool = Field(True, description="false: it must not be")
+
+    @property
+    def expected(self) -> str:
+        way = f" to {self.to}" if self.to else ""
+        return f"{'a' if self.used else 'no'} fallback{way}"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        evidence = tuple(self._on_links(view) if self.to else _recorded(view))
+        if not evidence and self.to and (unseen := view.unseen()):
+            raise NotRecorded(unseen)
+        measured = "a fallback" if evidence else "no fallback"
+        return AssertionResult(passed=bool(evidence) == self.used, measured=measured, evidence=evidence)
+
+    def _on_links(self, view: EpisodeView) -> Iterator[str]:
+        failed = [s for s in view.sent if self._may_fail(s) and has_failed(s)]
+        for sent in view.sent:
+            if (
+                sent.link_name == self.to
+                and has_failed(sent) is False
+                and any(f.end <= sent.start for f in failed)
+            ):
+                yield from sent.ids
+
+    def _may_fail(self, sent: Sent) -> bool:
+        return sent.link_name == self.from_ if self.from_ else sent.link_name != self.to
+
+    @model_validator(mode="after")
+    def _names_both(self) -> FallbackUsed:
+        if self.from_ and not self.to:
+            raise ValueError("to: must name the link that takes the place of `from`")
+        return self
+
+
+def _recorded(view: EpisodeView) -> Iterator[str]:
+    if not view.started.recorded:
+        raise NotRecorded(
+            "the subject keeps no record of its fallbacks; name the links: {from: ..., to: ...}"
+        )
+    yield from (call.id for call in view.recorded_calls if call.event.fallback_used)
+    for sent in view.sent:
+        if isinstance(sent.tried, ToolTry) and sent.tried.route == "direct":
+            yield from sent.ids
+
+
+class RetrySpacing(Assertion):
+    """Between a failed request and the same one again the subject waited that long, from end to begin."""
+
+    name = "retry_spacing"
+    main = "at_least"
+    needs = "a request that was sent again after it had failed"
+    link_keys = ("link",)
+
+    at_least: Duration | None = Field(None, description="seconds, or a text such as 200 ms")
+    at_most: Duration | None = Field(None, description="seconds")
+    growing: bool = Field(False, description="each pause is longer than the one before it")
+    link: str = Field("", description="of that link alone")
+
+    @property
+    def expected(self) -> str:
+        parts = [
+            f"at least {self.at_least:g} s" if self.at_least is not None else "",
+            f"at most {self.at_most:g} s" if self.at_most is not None else "",
+            "growing" if self.growing else "",
+        ]
+        return "pauses of " + ", ".join(filter(None, parts))
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        groups = [list(_retries(g)) for g in view.repeated if self.link in ("", g[0].link_name)]
+        groups = [group for group in groups if group]
+        if not groups:
+            if any(sent.same is None for sent in view.sent):
+                raise NotRecorded("what some requests asked for is not in the history (BODIES)")
+            raise NothingToJudge("nothing that failed was sent again")
+        bad = [pair for group in groups for pair in self._wrong(group)]
+        spans = [_pause(*pair) for group in groups for pair in group]
+        shown = f"{min(spans):.3g} s" + (f" to {max(spans):.3g} s" if len(spans) > 1 else "")
+        pairs = bad or [pair for group in groups for pair in group]
+        evidence = dict.fromkeys(id for pair in pairs for sent in pair for id in sent.ids)
+        return AssertionResult(passed=not bad, measured=f"pauses of {shown}", evidence=tuple(evidence))
+
+    def _wrong(self, group: list[tuple[Sent, Sent]]) -> Iterator[tuple[Sent, Sent]]:
+        before = -1.0
+        for pair in group:
+            pause = _pause(*pair)
+            too_short = self.at_least is not None and pause < self.at_least
+            too_long = self.at_most is not None and pause > self.at_most
+            if too_short or too_long or (self.growing and pause <= before):
+                yield pair
+            before = pause
+
+    @model_validator(mode="after")
+    def _says_something(self) -> RetrySpacing:
+        if self.at_least is None and self.at_most is None and not self.growing:
+            raise ValueError("needs at_least, at_most or growing")
+        return self
+
+
+def _retries(group: Sequence[Sent]) -> Iterator[tuple[Sent, Sent]]:
+    """The failed requests of a group, each with the next one."""
+    for failed, again in pairwise(group):
+        if has_failed(failed) and again.start >= failed.end:
+            yield failed, again
+
+
+def _pause(failed: Sent, again: Sent) -> float:
+    return again.start - failed.end
+
+
+class RetryAfterRespected(Assertion):
+    """What was refused with a Retry-After was not sent again before nine tenths of that time were over."""
+
+    name = "retry_after_respected"
+    needs = "a reply with a Retry-After, after which the same was asked again"
+
+    @property
+    def expected(self) -> str:
+        return "at least the time that Retry-After asks for"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        asked = [s for s in view.sent if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300]
+        if not asked:
+            raise NothingToJudge("no reply with a Retry-After came to the subject")
+        if any(sent.same is None for sent in asked):
+            raise NotRecorded("what the refused requests asked for is not in the history (BODIES)")
+        hasty = list(HASTY_RETRY.observe(view.trace_of_turn))
+        again = [s for group in view.repeated for s in group[:-1] if any(s is one for one in asked)]
+        if not hasty and not again:
+            raise NothingToJudge("nothing that was refused with a Retry-After was sent again")
+        evidence = [id for seen in hasty for id in seen.evidence] or [id for s in again for id in s.ids]
+        return AssertionResult(
+            passed=not hasty,
+            measured="; ".join(seen.text for seen in hasty) or f"waited {len(again)} times",
+            evidence=tuple(evidence),
+        )

@@ -1,0 +1,121 @@
+"""Assertions on the tools that were called: which, how often, with what, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from wirefault.experiments.assertions.assertion import Assertion, SummableLimit
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.figure import Figure, figure_of
+from wirefault.experiments.assertions.result import AssertionResult, NotRecorded, shown_text
+from wirefault.experiments.bounds import Bounds, Truth, every
+
+_NEEDS_CALLS = (
+    "the subject's record of its calls; of a subject that keeps none, calls of MCP through the lab, or the"
+    " bodies of its model's replies"
+)
+
+
+class ToolWasCalled(SummableLimit):
+    """The tool was called so often, counting logical calls and not their tries, succeeded or not."""
+
+    name = "tool_called"
+    main = "tool"
+    needs = _NEEDS_CALLS
+    tool_keys = ("tool",)
+
+    tool: str = Field(min_length=1)
+    arguments: dict[str, Any] | None = Field(
+        None, description="calls with these alone; those that a call has besides do not matter"
+    )
+    times: int | None = Field(None, ge=0, description="exactly so often")
+    at_least: int | None = Field(None, ge=0, description="1 if nothing is said")
+    at_most: int | None = Field(None, ge=0)
+
+    @property
+    def expected(self) -> str:
+        low, high = self._limits
+        often = f"{low}" if low == high else f"{low} to {high}" if high is not None else f"at least {low}"
+        given = " with these arguments" if self.arguments else ""
+        return f"{often} call{'' if often == '1' else 's'} of {self.tool}{given}"
+
+    @property
+    def _limits(self) -> tuple[int, int | None]:
+        if self.times is not None:
+            return self.times, self.times
+        unsaid = 1 if self.at_most is None else 0
+        return unsaid if self.at_least is None else self.at_least, self.at_most
+
+    def figure(self, view: EpisodeView) -> Figure:
+        called = view.tool_uses
+        uses = [use for use in called.uses if use.tool == self.tool]
+        sure = [use for use in uses if self._fits(use.arguments) is True]
+        unclear = sum(self._fits(use.arguments) is None for use in uses)
+        gap = called.gap_of(self.tool)
+        found = figure_of(len(sure), [id for use in sure for id in use.evidence], gap)
+        if gap or not unclear:
+            return found
+        gap = f"the arguments of {unclear} calls are not in the history whole"
+        return Figure(Bounds(len(sure), len(sure) + unclear), found.evidence, gap)
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        """Without a call of the tool it says which were called: the name may be another than was meant."""
+        result = super().check(view)
+        called = dict.fromkeys(use.tool for use in view.tool_uses.uses)
+        if self.tool in called:
+            return result
+        seen = shown_text(f"no call of {self.tool} was seen; called: {', '.join(called) or 'no tool'}")
+        return replace(result, message="; ".join(filter(None, [result.message, seen])))
+
+    def holds(self, figure: Figure) -> Truth:
+        low, high = self._limits
+        return every([figure.at_least(low), True if high is None else figure.at_most(high)])
+
+    def _fits(self, given: Mapping[str, Any] | None) -> Truth:
+        if not self.arguments:
+            return True
+        return None if given is None else _is_part(self.arguments, given)
+
+    @model_validator(mode="after")
+    def _says_how_often_once(self) -> ToolWasCalled:
+        if self.times is not None and (self.at_least is not None or self.at_most is not None):
+            raise ValueError("times: goes with neither `at_least` nor `at_most`")
+        return self
+
+
+class ToolsInOrder(Assertion):
+    """These tools were called one after the other, whatever was called before, between and after."""
+
+    name = "tools_in_order"
+    main = "tools"
+    needs = _NEEDS_CALLS
+    tool_keys = ("tools",)
+
+    tools: list[str] = Field(min_length=1)
+
+    @property
+    def expected(self) -> str:
+        return ", then ".join(self.tools)
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        called, left, evidence = view.tool_uses, list(self.tools), list[str]()
+        for use in called.uses:
+            if left and use.tool == left[0]:
+                left.pop(0)
+                evidence += use.evidence
+        if left and (gap := called.gap_of(*self.tools)):
+            raise NotRecorded(gap)
+        measured = ", ".join(use.tool for use in called.uses) or "no call"
+        message = f"{left[0]} did not follow" if left else ""
+        return AssertionResult(passed=not left, measured=measured, message=message, evidence=tuple(evidence))
+
+
+def _is_part(expected: Any, given: Any) -> bool:
+    """Whether it is the same, of mappings whether all keys of the first are so in the second."""
+    if isinstance(expected, Mapping) and isinstance(given, Mapping):
+        return all(key in given and _is_part(value, given[key]) for key, value in expected.items())
+    return bool(expected == given)

@@ -1,0 +1,178 @@
+"""Two recordings side by side: success rates, measures, changed outcomes, what they were flown with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirefault.experiments.arm_facts import facts_of_one
+from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.measures import measures_of
+from wirefault.experiments.recorded import RecordedArm, Recording
+from wirefault.history.events import RunStarted
+from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.stats.differences import Difference, paired_difference, unpaired_difference
+
+Change = Literal["worse", "not worse", "unknown"]
+_Successes = Mapping[str, bool | None]  # None: whether it is one is not known
+
+
+@dataclass(frozen=True)
+class ChangedOutcome:
+    """An episode that both have flown, and that ended otherwise in the second."""
+
+    episode: str
+    prompt: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class ArmComparison:
+    """``success``: by how much the second's rate is higher, of the episodes whose outcome is known.
+
+    ``paired``: by the keys of episodes, which both have. ``open``: how many of the episodes have no outcome
+    in one of them, so that they are not in it; ``unmatched``: how many only one of them has. ``measures``:
+    the success rate and those that are not the same, as the first and the second show them. ``differs``:
+    settings, versions and whatever else they were flown with, where it is not the same.
+    ``change`` is worse where the interval says so whatever those had become, unknown where that decides.
+    """
+
+    arm: str
+    run_ids: tuple[Sequence[str], Sequence[str]]
+    change: Change
+    success: Difference | None
+    paired: bool
+    open: int
+    unmatched: int
+    measures: Mapping[str, tuple[str, str]]
+    changed: Sequence[ChangedOutcome]
+    differs: Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``unmatched``: the arms that only one of them has, which are not compared."""
+
+    first: str
+    second: str
+    arms: Sequence[ArmComparison]
+    unmatched: Sequence[str] = ()
+
+    @property
+    def change(self) -> Change:
+        """Worse if an arm is; unknown if that of one is, or there is an arm that has no match."""
+        changes = [arm.change for arm in self.arms]
+        if "worse" in changes:
+            return "worse"
+        return "unknown" if "unknown" in changes or self.unmatched or not changes else "not worse"
+
+
+def compare(first: Recording, second: Recording, arms: Sequence[str] = ()) -> Comparison:
+    """Compares the arms of one name, ``arms`` alone if any are given; a run by itself with the arm meant.
+
+    Raises ``InputError`` for an arm that one of them does not have, and for what cannot be read.
+    """
+    if arms:
+        pairs = [(name, first.arm(name), second.arm(name)) for name in arms]
+        return Comparison(first.id, second.id, [_compared(*pair) for pair in pairs])
+    if first.experiment is None or second.experiment is None:
+        one, other = first.arm(None), second.arm(None)
+        return Comparison(first.id, second.id, [_compared(one.name or other.name or "run", one, other)])
+    common = [name for name in first.arms if name in second.arms]
+    unmatched = [name for name in (*first.arms, *second.arms) if name not in common]
+    compared = [_compared(name, first.arms[name], second.arms[name]) for name in common]
+    return Comparison(first.id, second.id, compared, unmatched)
+
+
+def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparison:
+    judged = [{e.episode: e for e in arm.summary.episodes} for arm in (first, second)]
+    successes = [_successes(arm, found) for arm, found in zip((first, second), judged, strict=True)]
+    success, open_, paired = _difference(*successes, open_as=None)
+    bounds = [_difference(*successes, open_as=taken)[0] for taken in (True, False)]
+    shown = [measures_of(facts_of_one(facts_of(arm.name, arm.events))) for arm in (first, second)]
+    return ArmComparison(
+        arm=name,
+        run_ids=(first.run_ids, second.run_ids),
+        change=_change(success, *bounds, whole=first.summary.completed and second.summary.completed),
+        success=success,
+        paired=paired,
+        open=open_,
+        unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,
+        measures={
+            key: (before.shown, after.shown)
+            for key, before in shown[0].items()
+            if (after := shown[1][key]).bounds != before.bounds or key == "success_rate"
+        },
+        changed=list(_changed(*judged)),
+        differs=_differs(first, second),
+    )
+
+
+def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict[str, bool | None]:
+    """Of each episode that was planned, as far as its key is known."""
+    successes: dict[str, bool | None] = dict.fromkeys(arm.planned)
+    for key, episode in judged.items():
+        successes[key] = episode.outcome == "success" if OUTCOMES[episode.outcome].in_rate else None
+    return successes
+
+
+def _difference(
+    first: _Successes, second: _Successes, *, open_as: bool | None
+) -> tuple[Difference | None, int, bool]:
+    """The difference, how many episodes have no outcome in one of both, and whether it is a paired one.
+
+    ``open_as``: what is not known is taken to speak for the second (True), against it, or is left out.
+    """
+    common = [key for key in first if key in second]
+    unknown_first, unknown_second = (None, None) if open_as is None else (not open_as, open_as)
+    ones = {key: unknown_first if known is None else known for key, known in first.items()}
+    others = {key: unknown_second if known is None else known for key, known in second.items()}
+    if not common:
+        one, other = ([v for v in side.values() if v is not None] for side in (ones, others))
+        unknown = [*first.values(), *second.values()].count(None)
+        return unpaired_difference(sum(one), len(one), sum(other), len(other)), unknown, False
+    pairs = [(ones[key], others[key]) for key in common]
+    counts = [pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))]
+    unknown = sum(None in (first[key], second[key]) for key in common)
+    return paired_difference(*counts), unknown, True
+
+
+def _change(
+    success: Difference | None, best: Difference | None, worst: Difference | None, *, whole: bool
+) -> Change:
+    """``best`` and ``worst``: as if what is not known spoke for the second, and against it. ``whole``: both
+    were flown to their end."""
+    if success is None or best is None or worst is None:
+        return "unknown"
+    if best.high < 0:
+        return "worse"
+    return "not worse" if worst.high >= 0 and whole else "unknown"
+
+
+def _changed(
+    first: Mapping[str, EpisodeJudgement], second: Mapping[str, EpisodeJudgement]
+) -> Iterator[ChangedOutcome]:
+    for key, before in first.items():
+        after = second.get(key)
+        if after is not None and after.outcome != before.outcome:
+            yield ChangedOutcome(key, before.prompt, before.outcome, after.outcome)
+
+
+def _differs(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
+    sides = [_flown_with(arm) for arm in (first, second)]
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    both = {name: (sides[0].get(name, "unknown"), sides[1].get(name, "unknown")) for name in names}
+    return {name: values for name, values in both.items() if values[0] != values[1]}
+
+
+def _flown_with(arm: RecordedArm) -> dict[str, str]:
+    started = next(event for event in arm.events if isinstance(event, RunStarted))
+    upstreams = {f"link {link.name}": link.upstream for link in started.wired if not link.is_of_lab}
+    versions = {f"version of {name}": value for name, value in started.versions.items()}
+    # what is only evaluated follows from the other arms, and changes nothing of what happens
+    settings = {name: str(value) for name, value in started.settings.items() if name != "shadow"}
+    whole = "yes" if arm.summary.completed else "no"
+    return {"subject": started.subject_shown, "flown to its end": whole, **settings, **versions, **upstreams}

@@ -1,0 +1,225 @@
+"""What each episode of a run adds to the figures of its arm, so small that those of many are kept. Pure.
+
+All figures of an arm are sums, counts and percentiles of these, so that no more than one run of an arm has to
+be in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
+from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.counting_run import why_cut_short
+from wirefault.experiments.outages import EpisodeOutages, outages_in
+from wirefault.history.event_ids import with_ids
+from wirefault.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    AttemptHealed,
+    BudgetSpent,
+    BudgetUnknown,
+    EpisodeJudged,
+    Event,
+    Exchange,
+    WentPastLab,
+)
+from wirefault.judging.account import account
+from wirefault.judging.evidence.record import FaultRecord
+from wirefault.judging.findings.rules import findings_in
+from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.oracle.outcome import Outcome
+from wirefault.judging.reproducible import what_decides
+from wirefault.judging.usage import usage_of
+from wirefault.settings.prices import Price, load_prices
+from wirefault.toxiproxy.planned import PlannedToxic
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the model's replies took: ``told`` of ``replies`` said it. ``cost``: USD of those with a price,
+    None without any; ``unpriced``: some had none."""
+
+    replies: int = 0
+    told: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    unpriced: bool = False
+
+
+_NOTHING_FAILED = EpisodeOutages((), whole=True)
+_NO_USAGE = Usage()
+
+
+@dataclass(frozen=True)
+class EpisodeFacts:
+    """``ended``: it came to its verdict while it was flown. ``why``: of the outcome; ``invalid``: the reason
+    that its last attempt was healed with, both empty where there is none.
+
+    ``seconds``: of each attempt. ``delivered``: faults that were, and ``delivery_unknown`` if of another one
+    nobody can tell. ``budgets_spent``: once for each; ``budget_strikes``: what budgets refused, slowed or
+    ended. ``drawn``: the names of faults that were drawn; ``shadows``: arm and name of those that were only
+    recorded. ``asserted``: of each assertion of the arm.
+    """
+
+    episode: str
+    outcome: Outcome
+    ended: bool = True
+    why: str = ""
+    invalid: str = ""
+    seconds: tuple[float, ...] = ()
+    model_requests: int = 0
+    usage: Usage = _NO_USAGE
+    delivered: int = 0
+    delivery_unknown: bool = False
+    budgets_spent: int = 0
+    budgets_unknown: bool = False
+    budget_strikes: int = 0
+    findings: int = 0
+    outages: EpisodeOutages = _NOTHING_FAILED
+    drawn: tuple[str, ...] = ()
+    shadows: tuple[tuple[str, str], ...] = ()
+    asserted: tuple[OfEpisode, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """``problem``: why it cannot be read, or ended early; empty if it is whole. ``invalid_because``: see
+    ``Summary``. ``toxics_left``: at its end, None if that is not known. ``decided_by``: what depended on
+    order, on the clock or on a model that is not the lab's, in words."""
+
+    run_id: str
+    episodes: tuple[EpisodeFacts, ...] = ()
+    prompts: int = 0
+    problem: str = ""
+    is_readable: bool = True
+    invalid_because: tuple[str, ...] = ()
+    toxics_left: int | None = None
+    decided_by: tuple[str, ...] = ()
+
+
+def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEntry] = ()) -> RunFacts:
+    """The facts of a run, the assertions of these ``entries`` looked at. Raises ``ValueError`` if its
+    beginning is not among the events."""
+    judgement = judge_run(events)
+    assertions = [parse_assertion(entry) for entry in entries]
+    seen = views_in(run_id, events, judgement.episodes) if assertions else []
+    views = {view.episode: view for view in seen}
+    outages = outages_in(events)
+    findings = Counter(finding.episode for finding in findings_in(events))
+    prices = load_prices(str(judgement.started.settings.get("prices", "")))
+    of_episodes = _by_episode(events)
+    finished = judgement.finished
+    return RunFacts(
+        run_id,
+        tuple(
+            _facts(
+                judged,
+                of_episodes[judged.episode],
+                outages[judged.episode],
+                findings[judged.episode],
+                prices,
+                tuple(assert_on_episode(assertion, views.get(judged.episode)) for assertion in assertions),
+            )
+            for judged in judgement.episodes
+        ),
+        judgement.started.prompts,
+        why_cut_short(run_id, finished),
+        invalid_because=tuple(_lab_failures(judgement, events)),
+        toxics_left=finished.toxics_left if finished else None,
+        decided_by=tuple(what_decides(judgement, events)),
+    )
+
+
+def views_in(
+    run_id: str, events: Sequence[Event], judgements: Sequence[EpisodeJudgement]
+) -> list[EpisodeView]:
+    """The views of a run's episodes; the ids of their events begin with the run's."""
+    return views_of([(f"{run_id}/{id}", event) for id, event in with_ids(events)], judgements)
+
+
+def _by_episode(events: Iterable[Event]) -> Mapping[str, list[Event]]:
+    found: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if episode := getattr(event, "episode", None):
+            found[episode].append(event)
+    return found
+
+
+def _lab_failures(judgement: RunJudgement, events: Sequence[Event]) -> list[str]:
+    """What the lab did not inject though it had to, in episodes that are valid."""
+    valid = {judged.episode: judged for judged in judgement.episodes if judged.outcome != "invalid"}
+    theirs = [event for event in events if getattr(event, "episode", None) in {None, *valid}]
+    records = [record for judged in valid.values() for record in judged.faults]
+    return account(judgement.started, theirs, records).invalid_because
+
+
+def _facts(
+    judged: EpisodeJudgement,
+    events: Sequence[Event],
+    outages: EpisodeOutages,
+    findings: int,
+    prices: Mapping[str, Price],
+    asserted: tuple[OfEpisode, ...],
+) -> EpisodeFacts:
+    faults = [record for record in judged.faults if record.source != "budget"]
+    spent = [event for event in events if isinstance(event, BudgetSpent)]
+    reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
+    return EpisodeFacts(
+        judged.episode,
+        judged.outcome,
+        any(isinstance(event, EpisodeJudged) for event in events),
+        judged.why if judged.outcome == "invalid" else "",
+        reasons[-1] if reasons else "",
+        tuple(event.ms / 1000 for event in events if isinstance(event, AttemptEnded)),
+        sum(isinstance(event, Exchange) and event.of_model for event in events),
+        _usage(events, prices),
+        sum(record.delivered is True for record in faults),
+        any(record.delivered is None for record in faults),
+        len(spent),
+        any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
+        sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
+        findings,
+        outages,
+        tuple(sorted(set(_drawn(events)))),
+        tuple(sorted(set(_shadows(events)))),
+        asserted,
+    )
+
+
+def _struck_by_budgets(records: Iterable[FaultRecord]) -> int:
+    return sum(record.source == "budget" and record.delivered is True for record in records)
+
+
+def _usage(events: Iterable[Event], prices: Mapping[str, Price]) -> Usage:
+    usage = usage_of(events, prices)
+    tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
+    return Usage(usage.replies, usage.told, tokens, usage.cost_usd, bool(usage.unpriced))
+
+
+def _drawn(events: Iterable[Event]) -> Iterable[str]:
+    for event in events:
+        if isinstance(event, Exchange):
+            yield from (_fault(met.id, "ERROR_PROB") for met in event.faults)
+        elif isinstance(event, AttemptArmed):
+            yield from (_toxic(toxic) for toxic in event.toxics)
+
+
+def _shadows(events: Iterable[Event]) -> Iterable[tuple[str, str]]:
+    for event in events:
+        if isinstance(event, Exchange):
+            yield from ((shadow.arm, _fault(shadow.id, "ERROR_PROB")) for shadow in event.shadows)
+        elif isinstance(event, AttemptArmed):
+            yield from ((shadow.arm, _toxic(shadow.toxic)) for shadow in event.shadows)
+
+
+def _toxic(toxic: PlannedToxic) -> str:
+    return _fault(toxic.entry, f"TOXIC_PROB: {toxic.kind}")
+
+
+def _fault(entry: str, drawn_by: str) -> str:
+    """An entry goes by its id, what has none by the setting that drew it."""
+    return entry or drawn_by

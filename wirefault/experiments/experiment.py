@@ -1,0 +1,197 @@
+"""What an experiment says: prompts, steady state, arms, what must hold. One model for files and Python.
+
+Experiment(
+    title="A lost reply is not ordered again",
+    wiring="wirefault.yaml",
+    method=Arm(faults="lost-replies"),
+    hypothesis=["no duplicate", "success_rate >= 0.9"],
+)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from wirefault.core.spelling import nearest
+from wirefault.core.user_functions import name_of_function
+from wirefault.experiments.assertions.registry import entry_of, entry_schema
+from wirefault.experiments.expression import ExpressionError, parse_expression
+from wirefault.experiments.limits import Spending
+from wirefault.experiments.matrix import Matrix
+from wirefault.experiments.measures import known_names
+from wirefault.experiments.safety import Safety
+from wirefault.links.spec import Spec
+from wirefault.settings.budgets import BudgetsGiven
+from wirefault.settings.settings import NAMES
+
+CONTROL = "control"
+AFTER = "control-after"
+METHOD = "method"
+_ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+# what breaks something, and what an experiment says in a place of its own
+_FAULTS = ("faults", "toxic_prob", "error_prob")
+_OWN_KEYS = ("seed", "faults", "budgets")
+
+
+def _statement(text: str, *, with_control: bool) -> str:
+    try:
+        expression = parse_expression(text)
+    except ExpressionError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    known = known_names(with_control=with_control)
+    for name in expression.names:
+        if name not in known:
+            raise ValueError(f"{text!r}: {name} is no measure{nearest(name, known)}")
+    return text
+
+
+def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    for name in settings:
+        if name in _OWN_KEYS:
+            raise ValueError(f"{name} has a key of its own, outside `settings`")
+        if name not in NAMES:
+            raise ValueError(f"{name} is no setting{nearest(name, NAMES)}")
+    return settings
+
+
+def _striking(settings: dict[str, Any]) -> str:
+    """Which of them breaks something; a number may be a text, from the command line. Empty if none does."""
+    return next((name for name in _FAULTS if str(settings.get(name, 0)) not in ("", "0", "0.0")), "")
+
+
+def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
+    if name := _striking(settings):
+        raise ValueError(
+            f"{name}: would strike the control arm, too, and a baseline cannot hold faults; they belong to"
+            " `method` or to a variant"
+        )
+    return settings
+
+
+def _named_function(entry: Any) -> Any:
+    """A function that Python gives, as a file names it, since the runs are processes of their own."""
+    if isinstance(entry, dict) and callable(entry.get("next_turn")):
+        return {**entry, "next_turn": name_of_function(entry["next_turn"])}
+    return entry
+
+
+PromptEntry = Annotated[dict[str, Any], BeforeValidator(_named_function)]
+ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
+HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
+AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]
+SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
+
+
+class Baseline(Spec):
+    """The control arm: the same prompts and draws without any fault."""
+
+    settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
+        default_factory=dict, description="settings of this arm alone, by their names in docs/settings.md"
+    )
+
+
+class Arm(Spec):
+    """What is done to the subject, and what must hold then besides the experiment's hypothesis."""
+
+    faults: str | dict[str, Any] = Field(
+        "", description="a preset, a file beside this one, or a fault set itself"
+    )
+    settings: SettingValues = Field(
+        default_factory=dict, description="settings of this arm alone, such as toxic_prob"
+    )
+    budgets: BudgetsGiven = Field(
+        None, description="what may be used up in this arm, in the place of the experiment's `budgets`"
+    )
+    dose: float = Field(
+        1,
+        gt=0,
+        le=100,
+        description="a factor on all its chances; one above 1 then is 1, and `plan` says so",
+    )
+    hypothesis: list[HypothesisText] = Field(
+        default_factory=list, description="what must hold in this arm besides"
+    )
+    assertions: list[AssertionGiven] = Field(
+        default_factory=list, description="what its episodes must show besides; docs/assertions.md"
+    )
+
+    @property
+    def breaks_something(self) -> bool:
+        """Budgets of its own do: what the control arm can do without them is refused here."""
+        return bool(self.faults or self.budgets or _striking(self.settings))
+
+
+class Experiment(Spec):
+    """An experiment as a person writes it. Paths in it are taken from the folder of its file."""
+
+    title: str = Field(min_length=1, description="what is to be shown, in a sentence")
+    description: str = ""
+    tags: list[str] = Field(default_factory=list)
+    wiring: str = Field("lab", description="`lab`, or a wiring file: what is flown, over which links")
+    subject: str = Field("", description="who is flown in the place of the wiring's, as --subject names it")
+    prompts: str | list[PromptEntry] = Field(
+        "", description="a prompts file, or its entries; by default the wiring's"
+    )
+    only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
+    repeats: int = Field(
+        1, ge=1, le=10_000, description="how often each prompt is flown, with draws of its own"
+    )
+    safety: Safety = Field(Safety(), description="what keeps it from doing more harm than it is meant to")
+    limits: Spending = Field(Spending(), description="what it may spend; after that no episode begins")
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="of all draws, the same in each arm; else drawn"
+    )
+    settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
+        default_factory=dict, description="settings of all arms"
+    )
+    budgets: BudgetsGiven = Field(
+        None, description="what may be used up in all arms, also without faults; a file beside this one, too"
+    )
+    steady_state: list[ToleranceText] = Field(
+        default_factory=lambda: ["success_rate >= 1"],
+        min_length=1,
+        description="what must hold of the control arm, before and after the others",
+    )
+    baseline: Baseline = Baseline()
+    method: Arm | None = Field(None, description="the one arm with faults, where there are no variants")
+    variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
+    matrix: Matrix | None = Field(
+        None, description="every combination of these, each with a control of its own where that differs"
+    )
+    hypothesis: list[HypothesisText] = Field(
+        default_factory=list, description="what must hold in each of them"
+    )
+    assertions: list[AssertionGiven] = Field(
+        default_factory=list, description="what the episodes of each must show; docs/assertions.md"
+    )
+
+    @property
+    def arms(self) -> dict[str, Arm]:
+        """Those with faults, by name."""
+        return {METHOD: self.method} if self.method else dict(self.variants)
+
+    @model_validator(mode="after")
+    def _can_be_flown(self) -> Experiment:
+        own = bool(self.matrix and self.matrix.faults)
+        if bool(self.method) + bool(self.variants) + own != 1:
+            raise ValueError(
+                "needs one of `method`, `variants` and faults of a `matrix`: what is done to the subject"
+            )
+        for name, arm in self.arms.items():
+            if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER):
+                raise ValueError(
+                    f"variants.{name}: a name is 1 to 40 of letters, digits and ._-, not {CONTROL}"
+                )
+            if not arm.breaks_something:
+                raise ValueError(
+                    f"{name}: has no fault: say `faults`, `budgets`, or toxic_prob or error_prob in"
+                    " `settings`"
+                )
+            if not any((self.hypothesis, self.assertions, arm.hypothesis, arm.assertions)):
+                raise ValueError(
+                    f"{name}: has no hypothesis: say what must hold (success_rate >= 0.9), or assertions"
+                )
+        return self

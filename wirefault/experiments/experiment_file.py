@@ -1,0 +1,121 @@
+"""Experiments read from where a person keeps them: YAML or JSON files, and names in Python modules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.experiment import Arm, Baseline, Experiment
+from wirefault.experiments.limits import Spending
+from wirefault.experiments.matrix import Matrix, expanded
+from wirefault.experiments.safety import BlastRadius, Safety
+from wirefault.links.spec_file import SpecFile, read_spec_file
+
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True)
+class ExperimentFile:
+    """``folder``: paths in it are taken from there. ``file`` knows the lines, for errors."""
+
+    experiment: Experiment
+    folder: Path
+    file: SpecFile
+
+
+def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
+    """As ``load_experiments``, of a file that holds one; else ``InputError``."""
+    loaded = load_experiments(path, changes)
+    if len(loaded) > 1:
+        raise loaded[0].file.error(("matrix",), f"stands for {len(loaded)} experiments, where one is wanted")
+    return loaded[0]
+
+
+def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
+    """Reads the file: one experiment, or those that its matrix stands for.
+
+    ``changes`` take the place of its keys; those of ``settings`` are added to its own. Raises ``InputError``
+    that names file, line and key.
+    """
+    file = _changed(read_spec_file(path, "`title` and `hypothesis`"), changes or {})
+    return list(_experiments_in(file, path.parent))
+
+
+def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
+    if file.data.get("matrix") is None:
+        yield ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), folder, file)
+        return
+    matrix = file.check(Matrix, ("matrix",), file.data["matrix"])
+    file.check(Experiment, (), {**_with_checked_arms(file), "matrix": matrix})
+    try:
+        cells = expanded(file.data, matrix)
+    except ValueError as error:
+        raise file.error(("matrix",), str(error)) from None
+    for data in cells:
+        yield from _experiments_in(replace(file, data=data), folder)
+
+
+def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
+    """The ``Experiment`` of that ``module:name``, which may lie in this folder; paths are taken from here.
+
+    ``changes`` as of ``load_experiments``. Raises ``InputError``.
+    """
+    module_name, _, attribute = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        given = getattr(import_module(module_name), attribute, None)
+    except (ImportError, SyntaxError, ValueError) as error:
+        raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
+    if not isinstance(given, Experiment):
+        raise InputError(f"{name}: must be a wirefault.experiments.experiment.Experiment, not {given!r:.60}")
+    file = _changed(SpecFile(name, given.model_dump(exclude_unset=True)), changes or {})
+    return list(_experiments_in(file, Path()))
+
+
+def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
+    settings = file.data.get("settings") or {}
+    if isinstance(settings, dict) and "settings" in changes:
+        changes = {**changes, "settings": {**settings, **changes["settings"]}}
+    return replace(file, data={**file.data, **changes})
+
+
+def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
+    """The data with each arm checked by itself, so that a mistake in one is explained by the keys of arms."""
+    data = dict(file.data)
+    safety = data.get("safety")
+    if isinstance(safety, dict) and safety.get("blast_radius") is not None:
+        radius = file.check(BlastRadius, ("safety", "blast_radius"), safety["blast_radius"])
+        data["safety"] = {**safety, "blast_radius": radius}
+    for key, kind in (
+        ("baseline", Baseline),
+        ("method", Arm),
+        ("safety", Safety),
+        ("limits", Spending),
+    ):
+        if data.get(key) is not None:
+            data[key] = file.check(kind, (key,), data[key])
+    variants = data.get("variants")
+    if isinstance(variants, dict):
+        data["variants"] = {name: file.check(Arm, ("variants", name), arm) for name, arm in variants.items()}
+    return data
+
+
+def is_module_name(given: Path) -> bool:
+    """Whether it names an object of a module, not a file."""
+    module_name, colon, attribute = str(given).partition(":")
+    return bool(colon) and all(map(str.isidentifier, (*module_name.split("."), attribute)))
+
+
+def files_meant(given: Path) -> list[Path]:
+    """The file itself, or the experiments of a folder by name. Raises ``InputError`` if there is none."""
+    if not given.is_dir():
+        return [given]
+    found = sorted(path for path in given.iterdir() if path.suffix in _ENDINGS and path.is_file())
+    if not found:
+        raise InputError(f"{given}: no experiment in this folder ({', '.join(_ENDINGS)})")
+    return found

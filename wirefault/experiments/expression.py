@@ -1,0 +1,134 @@
+"""Expressions over measures, as hypotheses and tolerances are written. Pure.
+
+    success_rate >= 0.9
+    no duplicate and p95 <= 5s
+    degradation <= 5 %
+
+Python's own parser reads them; only comparisons, ``and``, ``or``, ``not``, the four operations, numbers and
+names have a meaning, and nothing is ever evaluated by Python. A measure may be known within bounds alone, so
+that the result may be unknown: no library's evaluator has such values, so the walk over the tree is here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from wirefault.experiments.bounds import COMPARISONS, Bounds, Truth, every, exactly, opposite, some
+
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01}
+_QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
+_LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
+_NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
+_LONGEST = 500
+_SIGNS: Mapping[type[ast.cmpop], str] = {
+    ast.LtE: "<=",
+    ast.GtE: ">=",
+    ast.Lt: "<",
+    ast.Gt: ">",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
+    ast.Add: Bounds.__add__,
+    ast.Sub: Bounds.__sub__,
+    ast.Mult: Bounds.__mul__,
+    ast.Div: Bounds.__truediv__,
+}
+
+
+class ExpressionError(ValueError):
+    """A text that is no statement about measures; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A statement about the measures that it ``names``, in the order in which they stand there."""
+
+    text: str
+    names: tuple[str, ...]
+    _tree: ast.expr
+
+    def holds(self, measured: Mapping[str, Bounds]) -> Truth:
+        """Whether it is true of these measures for certain; None where their bounds leave it open.
+
+        Raises ``KeyError`` for a name that is not measured.
+        """
+        return _truth(self._tree, measured)
+
+
+def parse_expression(text: str) -> Expression:
+    """Raises ``ExpressionError``."""
+    if len(text) > _LONGEST:
+        raise ExpressionError(f"longer than {_LONGEST} characters")
+    plain = _QUANTITY.sub(lambda found: repr(float(found[1]) * _UNITS[found[2]]), text)
+    plain = _NONE_OF.sub(r"(\1 == 0)", plain)
+    try:
+        tree = ast.parse(plain.strip(), mode="eval").body
+        _check_statement(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, ExpressionError):
+            raise
+        raise ExpressionError("cannot be read; write it like: success_rate >= 0.9 and no duplicate") from None
+    names = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return Expression(text.strip(), tuple(names), tree)
+
+
+def quantity_of(text: str, *units: str) -> float:
+    """A number by itself or with one of these units: of ``200 ms`` 0.2. Raises ``ExpressionError``."""
+    found = _LONE_QUANTITY.fullmatch(text.strip())
+    if found is None or (found[2] and found[2] not in units):
+        raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")
+    return float(found[1]) * (_UNITS[found[2]] if found[2] else 1)
+
+
+def _check_statement(node: ast.expr) -> None:
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            _check_statement(part)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        _check_statement(node.operand)
+    elif isinstance(node, ast.Compare) and all(type(sign) in _SIGNS for sign in node.ops):
+        for part in (node.left, *node.comparators):
+            _check_figure(part)
+    else:
+        raise ExpressionError(f"{ast.unparse(node)!r} compares nothing; write it like: success_rate >= 0.9")
+
+
+def _check_figure(node: ast.expr) -> None:
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        _check_figure(node.left)
+        _check_figure(node.right)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        _check_figure(node.operand)
+    elif not (isinstance(node, ast.Name) or _is_number(node)):
+        raise ExpressionError(f"{ast.unparse(node)!r} is neither a measure nor a number")
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _truth(node: ast.expr, measured: Mapping[str, Bounds]) -> Truth:
+    if isinstance(node, ast.BoolOp):
+        decide = every if isinstance(node.op, ast.And) else some
+        return decide(_truth(part, measured) for part in node.values)
+    if isinstance(node, ast.UnaryOp):
+        return opposite(_truth(node.operand, measured))
+    comparison = cast(ast.Compare, node)
+    figures = [_figure(part, measured) for part in (comparison.left, *comparison.comparators)]
+    pairs = zip(comparison.ops, figures, figures[1:], strict=False)
+    return every(COMPARISONS[_SIGNS[type(sign)]](left, right) for sign, left, right in pairs)
+
+
+def _figure(node: ast.expr, measured: Mapping[str, Bounds]) -> Bounds:
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_figure(node.left, measured), _figure(node.right, measured))
+    if isinstance(node, ast.UnaryOp):
+        return -_figure(node.operand, measured)
+    if isinstance(node, ast.Name):
+        return measured[node.id]
+    return exactly(float(cast(float, cast(ast.Constant, node).value)))

@@ -1,0 +1,154 @@
+"""Flies an experiment: its arms one after the other, by an engine, and judges them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arms import ExperimentPlan
+from wirefault.experiments.conclusion import conclude, unwatched_bounds
+from wirefault.experiments.engine import Cockpit, Engine, FlyArm
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.verdict import ExperimentVerdict, FlownArm, Judged, judge_experiment
+from wirefault.experiments.watch import Watch
+
+_CODES: dict[ExperimentVerdict, int] = {
+    "held": 0,
+    "deviated": DEVIATED,
+    "unknown": UNKNOWN,
+    "aborted": UNKNOWN,
+}
+
+
+@dataclass
+class FlownExperiment:
+    """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with.
+
+    ``rollback``: ``verified``, or why it cannot be said that all toxics are gone. ``flight``: what the flight
+    that has just ended took, empty for one that was only read.
+    """
+
+    saved: SavedExperiment
+    arms: list[FlownArm] = field(default_factory=list)
+    judged: Judged | None = None
+    code: int = LAB_FAILED
+    rollback: str = ""
+    flight: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to be flown; else it can be resumed."""
+        return self.saved.is_done(self.arms) and not any(arm.missing for arm in self.arms)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether it ended before all was flown; one that was aborted stays so."""
+        if self.judged is None:
+            return self._without_verdict is None
+        return not self.is_whole and self.judged.verdict != "aborted"
+
+    @property
+    def plan(self) -> ExperimentPlan:
+        return self.saved.plan
+
+    @property
+    def _without_verdict(self) -> str | None:
+        return "flown" if self.plan.is_flight and self.code == 0 else None
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object; without a verdict it has ``null``."""
+        judged = self.judged
+        return {
+            "experiment": self.saved.experiment_id,
+            "title": self.plan.experiment.title,
+            "description": self.plan.experiment.description,
+            "tags": list(self.plan.experiment.tags),
+            "seed": self.plan.seed,
+            "verdict": judged.verdict if judged else self._without_verdict,
+            "because": judged.because if judged else "it was not flown to its end",
+            "rollback": self.rollback or None,
+            "flight": dict(self.flight) or None,
+            "checks": [asdict(check) for check in judged.checks] if judged else [],
+            "arms": [
+                {
+                    "arm": arm.name,
+                    "run_ids": list(arm.run_ids),
+                    "failure": arm.failure,
+                    "invalid": dict(arm.invalid),
+                    "flown_again": list(arm.flown_again),
+                    "measures": {name: measure.shown for name, measure in arm.measures.items()},
+                }
+                for arm in self.arms
+            ],
+        }
+
+
+def judged_again(saved: SavedExperiment) -> FlownExperiment:
+    """An experiment as its histories show it, nothing flown."""
+    arms = [saved.arm_as_flown(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
+    flight = FlownExperiment(saved, arms, code=UNKNOWN)
+    if saved.plan.is_flight:
+        flight.code = 0 if flight.is_whole and not any(arm.failure for arm in arms) else UNKNOWN
+    elif arms and (saved.end.aborted or saved.end.limited or flight.is_whole):
+        _judge(flight)
+    return flight
+
+
+def fly_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> FlownExperiment:
+    """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
+
+    The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
+    cannot be written, ``InputError`` for one that was aborted.
+    """
+    if aborted := saved.end.aborted:
+        raise InputError(
+            f"{saved.experiment_id} was aborted ({aborted}) and stays so;"
+            f" wirefault rerun {saved.experiment_id} flies it from its beginning"
+        )
+    saved.forget_end()
+    flight = FlownExperiment(saved)
+    watch = Watch(saved, how.halt, how.progress)
+
+    def fly_arms(fly_arm: FlyArm) -> int:
+        if saved.plan.is_flight:
+            return fly_arm(saved.plan.arms[0])
+        for arm in saved.plan.arms:
+            began = time.monotonic()
+            with watch.over(arm):
+                code = fly_arm(arm)
+                for _ in range(saved.retry_invalid):
+                    if code == INTERRUPTED or how.halt.asked or not saved.left_of(arm):
+                        break
+                    code = fly_arm(arm)
+            if code == INTERRUPTED:
+                return INTERRUPTED
+            flight.arms.append(saved.arm_as_flown(arm))
+            how.arm_flown(flight.arms[-1])
+            how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
+            if how.halt.asked or saved.is_done(flight.arms):
+                break
+        return 0
+
+    flight.code = engine.fly(saved, how, fly_arms)
+    flight.flight = {**watch.taken, "workers": how.workers}
+    if flight.code == 0 and not saved.plan.is_flight:
+        _judge(flight)
+    saved.write_verdict(flight.as_json())
+    return flight
+
+
+def _judge(flight: FlownExperiment) -> None:
+    """Gives the flight its verdict, exit code and rollback."""
+    saved, end = flight.saved, flight.saved.end
+    if flight.is_whole:
+        end = replace(end, limited="")  # it was reached when nothing was left to be flown
+    flight.rollback = end.rollback or saved.rollback_by_histories()
+    experiment = flight.plan.experiment
+    unwatched = unwatched_bounds(experiment.safety, experiment.limits, flight.arms)
+    flight.judged = conclude(judge_experiment(flight.arms), end, flight.rollback, unwatched)
+    flight.code = _CODES[flight.judged.verdict]

@@ -1,0 +1,139 @@
+"""Fault sets drawn at random, each as an experiment: the same for the same seed, space and number. Pure.
+
+A space says what may be drawn: how many entries, from which faults and toxics, and how often they strike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from wirefault.core.draws import choose, draw
+from wirefault.experiments.fuzz_parameters import drawn_parameters
+from wirefault.faults.base import Fault
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
+from wirefault.links.links import Links
+
+HYPOTHESIS = ("no false_success", "no duplicate")
+_STREAMS = frozenset({"stream_cut", "stream_hang", "slow_first_token", "slow_tokens", "early_end"})
+_STREAMS |= {"duplicate_event", "corrupt_event"}
+_TOXIC_DOSES: Mapping[str, Sequence[dict[str, int]]] = {
+    "latency": ({"latency": 200}, {"latency": 800}, {"latency": 300, "jitter": 200}),
+    "timeout": ({"timeout": 400}, {"timeout": 1500}),
+    "bandwidth": ({"rate": 1}, {"rate": 20}),
+    "limit_data": ({"bytes": 100}, {"bytes": 2000}),
+    "slow_close": ({"delay": 500},),
+    "slicer": ({"average_size": 64, "delay": 5000},),
+    "reset_peer": ({"timeout": 0}, {"timeout": 200}),
+    "down": ({},),
+}
+_MOST_DRAWS = 50  # a wiring may have no link for most of a space
+
+
+@dataclass(frozen=True)
+class Space:
+    """``holds``: whether a fault may be drawn; ``network``: whether toxics may. ``entries``: the most of
+    them; ``chances``: how often one strikes."""
+
+    holds: Callable[[str, type[Fault]], bool]
+    network: bool = False
+    entries: int = 3
+    chances: Sequence[float] = (0.1, 0.25, 0.5, 1.0)
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+def _of_model(name: str, fault: type[Fault]) -> bool:
+    return fault.where == "model" and name not in _STREAMS
+
+
+def _of_tools(name: str, fault: type[Fault]) -> bool:
+    # what is for the lab's own servers alone could not be armed in every wiring
+    return fault.where in ("any", "tool", "mcp") and not fault.lab_only
+
+
+def _anything(name: str, fault: type[Fault]) -> bool:
+    return _of_model(name, fault) or _of_tools(name, fault)
+
+
+SPACES: Mapping[str, Space] = {
+    "default": Space(_anything, network=True),
+    "llm": Space(lambda name, fault: _of_model(name, fault) or fault.where == "any"),
+    "stream": Space(lambda name, fault: name in _STREAMS, settings=(("stream", "true"),)),
+    "tools": Space(_of_tools),
+    "network": Space(lambda name, fault: False, network=True),
+    "stress": Space(_anything, network=True, entries=6, chances=(0.5, 0.75, 1.0)),
+}
+
+
+def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[str, Any]:
+    """The data of one experiment, as its file holds it, but wiring and prompts.
+
+    Raises ``FaultSetError`` if the wiring has no link that anything of the space could strike.
+    """
+    chosen = SPACES[space]
+    draw_for = partial(draw, seed, f"fuzz {space} {number}", 0, "", "", 0, 0)
+    count = 1 + int(draw_for("count") * chosen.entries)
+    faults: list[dict[str, Any]] = []
+    toxics: list[dict[str, Any]] = []
+    for place in range(_MOST_DRAWS):
+        if len(faults) + len(toxics) == count:
+            break
+        of_entry = partial(_of_entry, draw_for, place)
+        is_toxic = chosen.network and (of_entry("network") < 0.3 or space == "network")
+        entry = _toxic(of_entry, chosen) if is_toxic else _fault(of_entry, space, chosen)
+        kept = (faults, [*toxics, entry]) if is_toxic else ([*faults, entry], toxics)
+        if _can_be_armed(*kept, links):
+            faults, toxics = map(list, kept)
+    if not (faults or toxics):
+        raise FaultSetError(f"the wiring has no link that the space {space} could strike")
+    names = [str(entry.get("fault") or entry["toxic"]) for entry in (*faults, *toxics)]
+    return {
+        "title": f"fuzz {seed}-{number} ({space}): {', '.join(names)}",
+        "description": f"Drawn by `wirefault fuzz --seed {seed} --space {space}` as number {number}.",
+        "tags": ["fuzz", space],
+        "seed": seed + number,
+        # a request that hangs is given up soon
+        "settings": {"model_timeout": 3, "attempt_time": 20, **dict(chosen.settings)},
+        "method": {
+            "faults": {key: held for key, held in (("faults", faults), ("toxics", toxics)) if held},
+        },
+        "hypothesis": list(HYPOTHESIS),
+    }
+
+
+def _of_entry(draw_for: Callable[[str], float], place: int, purpose: str) -> float:
+    return draw_for(f"{place} {purpose}")
+
+
+def _fault(draw_for: Callable[[str], float], space: str, chosen: Space) -> dict[str, Any]:
+    names = sorted(name for name, fault in REGISTRY.items() if chosen.holds(name, fault))
+    name = choose(draw_for("fault"), names)
+    of_model = REGISTRY[name].where == "model" or space == "llm"
+    links = "model" if of_model else choose(draw_for("links"), ["tools", "tools", "writes"])
+    chance = choose(draw_for("chance"), chosen.chances)
+    entry = {"fault": name, "links": links, "when": {"probability": chance}}
+    given = drawn_parameters(REGISTRY[name], draw_for)
+    return {**entry, "with": given} if given else entry
+
+
+def _toxic(draw_for: Callable[[str], float], chosen: Space) -> dict[str, Any]:
+    kind = choose(draw_for("toxic"), sorted(_TOXIC_DOSES))
+    entry: dict[str, Any] = {"toxic": kind, "links": choose(draw_for("links"), ["tools", "model"])}
+    attributes = choose(draw_for("dose"), _TOXIC_DOSES[kind])
+    if attributes:
+        entry["with"] = attributes
+    if kind != "down":
+        entry["stream"] = choose(draw_for("stream"), ["downstream", "upstream"])
+    return {**entry, "when": {"probability": choose(draw_for("chance"), chosen.chances)}}
+
+
+def _can_be_armed(faults: list[Any], toxics: list[Any], links: Links) -> bool:
+    try:
+        made: FaultSet = build_set({"faults": faults, "toxics": toxics}, "fuzz", REGISTRY, links)
+    except FaultSetError:
+        return False
+    armed = [entry.links for entry in made.faults] + [entry.links for entry in made.toxics]
+    return all(armed)

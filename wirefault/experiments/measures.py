@@ -1,0 +1,229 @@
+"""The measures of an arm: what its run has shown, each with the bounds that it leaves open. Pure.
+
+An episode that is invalid, unjudged or was not run might have had any outcome, so that a count has bounds: as
+if none of them had counted, and as if all had. That of false successes also leaves ``failure`` open, whose
+claim cannot be told. Where an episode is invalid or was not run, seconds, tokens and all else that is added
+up have bounds, too: as if it had taken nothing, and as if there were no end to it. What a run has no data for
+is not measured, and no bound is made up for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wirefault.core.percent import percent
+from wirefault.experiments.arm_facts import ArmFacts
+from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
+from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.stats.intervals import percentile, wilson
+
+_OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
+# their claim is what `failure` does not know
+_OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_failure"})
+
+
+@dataclass(frozen=True)
+class Measure:
+    """``bounds``: None for no data. ``shown``: in words; ``episodes``: the keys of those that show it."""
+
+    bounds: Bounds | None
+    shown: str
+    episodes: tuple[str, ...] = ()
+
+
+def measures_of(arm: ArmFacts) -> dict[str, Measure]:
+    """All measures of an arm, by name."""
+    return {name: measure(arm) for name, (_, measure) in _MEASURES.items()}
+
+
+def against_control(measured: Mapping[str, Measure], control: Mapping[str, Measure]) -> dict[str, Measure]:
+    """The measures of an arm, those of its control as ``control_NAME``, and what it lost against it."""
+    found = {**measured, **{f"control_{name}": measure for name, measure in control.items()}}
+    ours, theirs = measured["success_rate"].bounds, control["success_rate"].bounds
+    lost = theirs - ours if ours and theirs else None
+    return found | {DEGRADATION: Measure(lost, _share(lost), measured["success_rate"].episodes)}
+
+
+def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
+    shows = arm.keys(outcome)
+    undecided = _OPEN | ({"failure"} if outcome in _OF_CLAIMS else set())
+    flown, planned = len(arm.episodes), arm.success.planned
+    could = sum(e.outcome in undecided - {outcome} for e in arm.episodes) + max(planned - flown, 0)
+    bounds = Bounds(len(shows), len(shows) + could)
+    known = wilson(len(shows), flown) if not could else None
+    interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
+    return Measure(bounds, f"{_number(bounds).shown} of {max(flown, planned)}{interval}", shows)
+
+
+def _success_rate(arm: ArmFacts) -> Measure:
+    success = arm.success
+    if success.worst is None or success.best is None:
+        return Measure(None, "no data")
+    bounds = Bounds(success.worst, success.best)
+    failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
+    interval = "" if success.low is None else f" [{percent(success.low)}, {percent(success.high or 0)}]"
+    return Measure(bounds, f"{_share(bounds)}{interval}", failed)
+
+
+def _limit_of_interval(arm: ArmFacts, limit: float | None) -> Measure:
+    bounds = None if limit is None else exactly(limit)
+    return Measure(bounds, _share(bounds))
+
+
+def _seconds(arm: ArmFacts, percent: int) -> Measure:
+    """Of an episode that shows nothing as if of one attempt."""
+    seconds = [took for episode in arm.valid.episodes for took in episode.seconds]
+    if not seconds:
+        return Measure(None, "no data")
+    unknown = arm.valid.missing
+    low, high = (percentile([*seconds, *([limit] * unknown)], percent) or 0.0 for limit in (0.0, math.inf))
+    top = "" if low == high else " or more" if high == math.inf else f" to {high:.3g} s"
+    return Measure(Bounds(low, high), f"{low:.3g} s{top}")
+
+
+def _per_episode(arm: ArmFacts, total: float | None) -> Measure:
+    """``total``: of the valid episodes."""
+    episodes = len(arm.valid.episodes) + max(arm.valid.missing, 0)
+    if total is None or not arm.valid.episodes:
+        return Measure(None, "no data")
+    return _number(_open_above(arm, total / episodes))
+
+
+def _open_above(arm: ArmFacts, known: float) -> Bounds:
+    """Bounds of what the valid episodes show, which any other may have added to."""
+    return Bounds(known, math.inf if arm.valid.missing > 0 else known)
+
+
+def _model_requests(arm: ArmFacts) -> Measure:
+    return _per_episode(arm, sum(episode.model_requests for episode in arm.valid.episodes))
+
+
+def _tokens(arm: ArmFacts) -> Measure:
+    usage = arm.valid.usage
+    known = usage.told and usage.told == usage.replies
+    return _per_episode(arm, usage.tokens if known else None)
+
+
+def _cost(arm: ArmFacts) -> Measure:
+    usage = arm.valid.usage
+    known = usage.told == usage.replies and not usage.unpriced
+    return _per_episode(arm, usage.cost if known else None)
+
+
+def _mttr(arm: ArmFacts) -> Measure:
+    return _of_outages(arm, mean_time_to_recovery, Bounds(0, math.inf), lambda seconds: f"{seconds:.3g} s")
+
+
+def _recovery_rate(arm: ArmFacts) -> Measure:
+    return _of_outages(arm, share_recovered, Bounds(0, 1), percent)
+
+
+def _of_outages(
+    arm: ArmFacts,
+    figure: Callable[[Sequence[Interruption]], Bounds],
+    anything: Bounds,
+    shown: Callable[[float], str],
+) -> Measure:
+    """No data without any failure; ``anything`` where an episode that shows nothing may have had more."""
+    outages = [outage for of_episode in arm.outages.values() for outage in of_episode.outages]
+    if not outages:
+        return Measure(None, "no data: nothing failed")
+    bounds = figure(outages)
+    ends = f"{sum(outage.end == 'recovered' for outage in outages)} of {len(outages)} recovered"
+    if not arm.shows_all_outages:
+        return Measure(anything, f"open: not every episode shows what failed in it ({ends} in the others)")
+    low, high = shown(bounds.low), "unknown" if bounds.high == math.inf else shown(bounds.high)
+    lost = [
+        key
+        for key, of_episode in arm.outages.items()
+        if any(outage.end != "recovered" for outage in of_episode.outages)
+    ]
+    return Measure(bounds, f"{low if low == high else f'{low} to {high}'} ({ends})", tuple(lost))
+
+
+def _delivered(arm: ArmFacts) -> Measure:
+    """Of valid episodes: what reached another shows nothing of the subject."""
+    sure = sum(episode.delivered for episode in arm.valid.episodes)
+    unknown = any(episode.delivery_unknown for episode in arm.valid.episodes)
+    return _number(Bounds(sure, math.inf if unknown else sure))
+
+
+def _budgets_spent(arm: ArmFacts) -> Measure:
+    """Where something could not be counted, more may have been used up than was refused."""
+    spent = sum(episode.budgets_spent for episode in arm.valid.episodes)
+    unknown = any(episode.budgets_unknown for episode in arm.valid.episodes)
+    showing = tuple(episode.episode for episode in arm.valid.episodes if episode.budgets_spent)
+    return _number(Bounds(spent, math.inf) if unknown else _open_above(arm, spent), showing)
+
+
+def _budget_strikes(arm: ArmFacts) -> Measure:
+    return _number(_open_above(arm, sum(episode.budget_strikes for episode in arm.valid.episodes)))
+
+
+def _findings(arm: ArmFacts) -> Measure:
+    found = sum(episode.findings for episode in arm.valid.episodes)
+    showing = tuple(episode.episode for episode in arm.valid.episodes if episode.findings)
+    return _number(_open_above(arm, found), showing)
+
+
+def _number(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
+    if bounds.low == bounds.high:
+        return Measure(bounds, f"{bounds.low:.4g}", episodes)
+    top = "or more" if bounds.high == math.inf else f"to {bounds.high:.4g}"
+    return Measure(bounds, f"{bounds.low:.4g} {top}", episodes)
+
+
+def _share(bounds: Bounds | None) -> str:
+    if bounds is None:
+        return "no data"
+    low, high = percent(bounds.low), percent(bounds.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _of_outcome(name: Outcome) -> Callable[[ArmFacts], Measure]:
+    return lambda arm: _count(arm, name)
+
+
+DEGRADATION = "degradation"
+BUDGET_STRIKES = "budget_strikes"
+_MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
+    "success_rate": ("share of the planned episodes that are a success", _success_rate),
+    "success_rate_low": (
+        "lower end of its 95 % interval, which speaks of other episodes like these",
+        lambda arm: _limit_of_interval(arm, arm.success.low),
+    ),
+    "success_rate_high": (
+        "upper end of that interval",
+        lambda arm: _limit_of_interval(arm, arm.success.high),
+    ),
+    "p50": ("seconds of an attempt, half take at most that", lambda arm: _seconds(arm, 50)),
+    "p95": ("seconds that 95 % of the attempts take at most", lambda arm: _seconds(arm, 95)),
+    "p99": ("seconds that 99 % of the attempts take at most", lambda arm: _seconds(arm, 99)),
+    "model_requests": ("requests to the model, per episode", _model_requests),
+    "tokens": ("tokens in and out, per episode", _tokens),
+    "cost": ("USD per episode, where `prices` has all models", _cost),
+    "mttr": ("mean seconds from a failure until the same worked again, as the caller saw it", _mttr),
+    "recovery_rate": ("share of the failures after which the same worked again", _recovery_rate),
+    "faults_delivered": ("faults that reached what they were aimed at", _delivered),
+    "budgets_spent": ("budgets that were used up and asked for more, once an episode", _budgets_spent),
+    BUDGET_STRIKES: ("requests that a budget refused or slowed, and episodes that it ended", _budget_strikes),
+    "findings": ("findings of the rules", _findings),
+    **{name: (f"episodes: {row.meaning}", _of_outcome(name)) for name, row in OUTCOMES.items()},
+}
+
+
+def measure_rows() -> list[tuple[str, str]]:
+    """Each measure with its meaning, those last that need a control."""
+    own = [(name, meaning) for name, (meaning, _) in _MEASURES.items()]
+    lost = "what the success rate has lost against that of the control arm"
+    return [*own, (DEGRADATION, lost), ("control_NAME", "the measure NAME of the control arm")]
+
+
+def known_names(*, with_control: bool) -> tuple[str, ...]:
+    """The names that an expression may use, with or without those that need a control."""
+    if not with_control:
+        return tuple(_MEASURES)
+    return (*_MEASURES, DEGRADATION, *(f"control_{name}" for name in _MEASURES))

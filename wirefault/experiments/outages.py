@@ -1,0 +1,162 @@
+"""When something failed for a subject, and when the same worked again: outages as it saw them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirefault.experiments.bounds import Bounds
+from wirefault.experiments.failures import has_failed
+from wirefault.history.event_ids import with_ids
+from wirefault.history.events import (
+    AttemptArmed,
+    EpisodeStarted,
+    Event,
+    Exchange,
+    ModelCall,
+    RunStarted,
+    ToolTry,
+    WentPastLab,
+)
+from wirefault.judging.findings.sent import Sent
+from wirefault.judging.findings.trace import EpisodeTrace, traces_of
+
+OutageEnd = Literal["recovered", "not_recovered", "unknown"]
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """From the end of the first failed request to the end of the first good one that asked for the same.
+
+    ``seconds``: until then; of one that was never seen to end, until the end of the episode, so that it has
+    lasted at least as long. ``unknown``: a later request on the link went well that may have asked for the
+    same, and it was at least ``seconds`` until then.
+    """
+
+    link: str
+    end: OutageEnd
+    seconds: float
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EpisodeOutages:
+    """``whole``: these are all, since no request is hidden, and of each it is known whether it failed."""
+
+    outages: Sequence[Interruption]
+    whole: bool
+
+
+def outages_in(events: Iterable[Event]) -> Mapping[str, EpisodeOutages]:
+    """The outages of a run, by episode; one without any is there, too."""
+    events = list(events)
+    started = {event.episode: event for event in events if isinstance(event, EpisodeStarted)}
+    doubtful = {_episode_of(event) for event in events if _is_sign_of_failure(event)}
+    found = {episode: EpisodeOutages((), whole=True) for episode in started}
+    # to put requests together takes time, and most episodes of a run may have gone well
+    looked_at = (
+        (id, event)
+        for id, event in with_ids(events)
+        if isinstance(event, RunStarted) or _episode_of(event) in doubtful
+    )
+    for trace in traces_of(looked_at):
+        of_episode = started.get(trace.episode)
+        whole = _is_whole(trace, of_episode is not None and of_episode.recorded)
+        found[trace.episode] = EpisodeOutages(outages_of(trace.sent, _end_of(trace)), whole)
+    return found
+
+
+def mean_time_to_recovery(outages: Sequence[Interruption]) -> Bounds:
+    """The mean of ``seconds``, in the sense of IEC 60050-192, 192-07-23: sum of the times until restoration,
+    by the number of failures. At least one outage must be given.
+
+    One that did not end within its episode is censored (E. L. Kaplan and P. Meier, "Nonparametric Estimation
+    from Incomplete Observations", 1958): it lasted at least as long as it was seen. So the lower bound counts
+    it with that time, and there is no upper bound. To leave it out would reward giving up.
+    """
+    low = sum(outage.seconds for outage in outages) / len(outages)
+    return Bounds(low, low if all(outage.end == "recovered" for outage in outages) else math.inf)
+
+
+def share_recovered(outages: Sequence[Interruption]) -> Bounds:
+    """Recovered outages by all of them, of which there must be one; ``unknown`` ones may have been either."""
+    recovered = sum(outage.end == "recovered" for outage in outages)
+    unknown = sum(outage.end == "unknown" for outage in outages)
+    return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
+
+
+def outages_of(sent: Sequence[Sent], until: float) -> list[Interruption]:
+    """Those in the requests of an episode, which ended at ``until`` (seconds since the epoch).
+
+    The same is what has the same fingerprint on its link, also in another attempt; of a model, the same
+    request of an attempt, or one whose sameness the history does not tell.
+    """
+    groups: defaultdict[object, list[Sent]] = defaultdict(list)
+    for request in sent:
+        groups[_asks_for(request)].append(request)
+    return [outage for group in groups.values() for outage in _in_group(group, sent, until)]
+
+
+def _asks_for(sent: Sent) -> object:
+    if sent.same is None:
+        return id(sent)
+    attempt, link, asked = sent.same
+    return (attempt, link, asked) if sent.of_model else (link, asked)
+
+
+def _in_group(group: Iterable[Sent], sent: Sequence[Sent], until: float) -> Iterator[Interruption]:
+    failed: Sent | None = None
+    for request in group:
+        has_it_failed = has_failed(request)
+        if has_it_failed is False:
+            if failed is not None:
+                ids = (*failed.ids, *request.ids)
+                yield Interruption(request.link_name, "recovered", max(request.end - failed.end, 0.0), ids)
+            failed = None
+        elif failed is None and has_it_failed:
+            failed = request
+    if failed is not None:
+        yield _without_end(failed, sent, until)
+
+
+def _without_end(failed: Sent, sent: Sequence[Sent], until: float) -> Interruption:
+    """One after which the same was not seen to work."""
+    later = [r for r in sent if r.link_name == failed.link_name and r.start >= failed.end]
+    if failed.same is None or any(r.same is None or has_failed(r) is None for r in later):
+        perhaps = next((request for request in later if not has_failed(request)), None)
+        if perhaps is not None:
+            seconds = max(perhaps.end - failed.end, 0.0)
+            return Interruption(failed.link_name, "unknown", seconds, failed.ids)
+    return Interruption(failed.link_name, "not_recovered", max(until - failed.end, 0.0), failed.ids)
+
+
+def _end_of(trace: EpisodeTrace) -> float:
+    """When its last attempt or its last request was over, whichever came later."""
+    return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.sent)], default=0.0)
+
+
+def _is_whole(trace: EpisodeTrace, recorded: bool) -> bool:
+    seen = not trace.went_past and (recorded or not trace.hidden)
+    return seen and all(has_failed(sent) is not None for sent in trace.sent)
+
+
+def _episode_of(event: Event) -> str | None:
+    return getattr(event, "episode", None)
+
+
+def _is_sign_of_failure(event: Event) -> bool:
+    """Whether something may have failed in the event's episode."""
+    match event:
+        case Exchange():
+            answered = event.status is not None and event.status < 400 and event.reply_complete
+            return not answered or event.client_left or bool(event.tool) or bool(event.faults)
+        case ToolTry() | ModelCall():
+            return event.error is not None
+        case AttemptArmed():
+            return bool(event.toxics)
+        case WentPastLab():
+            return True
+    return False

@@ -1,0 +1,130 @@
+"""The engine of more than one machine: each shard of an arm is a Ray task with a lab of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout, suppress
+from types import ModuleType
+from typing import Any
+
+from wirefault.core.exit_codes import LAB_FAILED
+from wirefault.core.interrupts import INTERRUPTED, SignalFlag
+from wirefault.core.user_errors import InputError, UserError
+from wirefault.experiments.arms import PlannedArm
+from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.ray_shard import FlownShard, Shard, fly_shard, put_down
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.lab.process import interruptible
+
+# A shard whose machine is lost is flown again so often; what loses four machines is not their fault.
+_FLIGHTS = 4
+_LOOK_EVERY_S = 0.2
+_STOP_BOUND_S = 15.0
+
+
+class RayEngine:
+    """Flies on the cluster that ``RAY_ADDRESS`` names, else on a Ray of this machine for the time of it."""
+
+    def __init__(self) -> None:
+        """Raises ``UserError`` where Ray is not installed."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use over the network
+        try:
+            import ray
+        except ImportError:
+            raise UserError('--engine ray: pip install "wirefault[ray]"') from None
+        self._ray: ModuleType = ray
+
+    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+        """As ``Engine`` says. Raises ``UserError`` if this cannot be flown by a cluster."""
+        if how.toxiproxy.kind == "url":
+            raise InputError(f"--toxiproxy {how.toxiproxy.url}: with --engine ray each machine has its own")
+        # Ray prints what has become of its nodes, also at its shutdown: it would spoil the object of --json
+        with redirect_stdout(sys.stderr):
+            self._connect()
+            try:
+                with interruptible() as interrupted:
+                    return fly_arms(lambda arm: self._fly_arm(saved, arm, how, interrupted))
+            finally:
+                self._ray.shutdown()
+
+    def _connect(self) -> None:
+        own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        try:
+            self._ray.init(log_to_driver=False, logging_level="ERROR", **own)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UserError(f"--engine ray: there is no cluster to be reached: {error}") from None
+
+    def _fly_arm(self, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, interrupted: SignalFlag) -> int:
+        shards = _shards_of(saved, arm, how)
+        if not shards:
+            return 0
+        how.say(f"{arm.name}: {len(shards)} shards")
+        flying = {self._start(shard): shard for shard in shards}
+        flights = dict.fromkeys((shard.run_id for shard in shards), 1)
+        codes = [0]
+        while flying:
+            if interrupted.is_set() or how.halt.asked:
+                how.say("healing and stopping")
+                self._stop(list(flying))
+                return INTERRUPTED if interrupted.is_set() else 0
+            for task in self._ray.wait(list(flying), timeout=_LOOK_EVERY_S)[0]:
+                shard = flying.pop(task)
+                flown = self._result(task)
+                if flown is not None:
+                    _keep(saved, shard, flown, how)
+                    codes.append(flown.code)
+                elif flights[shard.run_id] == _FLIGHTS:
+                    how.say(f"{shard.run_id}: lost {_FLIGHTS} times with its machine")
+                    codes.append(LAB_FAILED)
+                else:
+                    flights[shard.run_id] += 1
+                    how.say(f"{shard.run_id}: lost with its machine; it is flown again")
+                    flying[self._start(shard)] = shard
+        return max(codes)
+
+    def _start(self, shard: Shard) -> Any:
+        # Ray's own retries would be silent
+        fly = self._ray.remote(fly_shard).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
+        return fly.remote(shard)
+
+    def _result(self, task: Any) -> FlownShard | None:
+        """None for one that was lost with its machine. Raises ``UserError`` for one that cannot be flown."""
+        errors = self._ray.exceptions
+        try:
+            flown: FlownShard = self._ray.get(task)
+        except errors.RayTaskError as error:
+            raise UserError(f"--engine ray: a shard failed on its machine: {error.cause}") from None
+        except errors.RayError:
+            return None
+        return flown
+
+    def _stop(self, tasks: Sequence[Any]) -> None:
+        for task in tasks:
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(task, force=False)
+        self._ray.wait(tasks, num_returns=len(tasks), timeout=_STOP_BOUND_S)
+
+
+def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: Cockpit) -> list[Shard]:
+    left = saved.left_of(arm)
+    hands = [left[number :: how.workers] for number in range(min(how.workers, len(left)))]
+    return [
+        Shard(
+            run_id,
+            arm.settings.model_dump_json(),
+            saved.plan.configuration.wiring.dump(),
+            saved.write_prompts(hand, run_id).read_text(encoding="utf-8"),
+            "embedded" if how.toxiproxy.kind == "embedded" else "auto",
+        )
+        for run_id, hand in zip(saved.next_run_ids(arm, len(hands)), hands, strict=True)
+    ]
+
+
+def _keep(saved: SavedExperiment, shard: Shard, flown: FlownShard, how: Cockpit) -> None:
+    for sentence in flown.said:
+        if how.verbose or flown.code:
+            how.say(f"{shard.run_id}: {sentence}")
+    (saved.folder / f"{shard.run_id}.txt").write_bytes(flown.printed)
+    put_down(flown, saved.plan.configuration.logs / "runs", shard.run_id)

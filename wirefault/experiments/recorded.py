@@ -1,0 +1,147 @@
+"""What was flown and recorded under one id: a run by itself, or an experiment with the runs of its arms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from wirefault.core.spelling import nearest
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.arm_history import read_arm
+from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.experiments.shelf import saved_ids
+from wirefault.history.events import EpisodeStarted, Event
+from wirefault.history.reader import HistoryError, latest_run, read_run
+from wirefault.judging.summary import Summary, summarise
+
+# of a long list of ids those that a user may have meant
+_LAST = 8
+
+
+@dataclass(frozen=True)
+class RecordedArm:
+    """What was flown of one arm. ``planned``: the keys of its episodes in the plan's order.
+
+    A run by itself is an arm without a name, of which no plan is known.
+    """
+
+    logs: Path
+    name: str
+    run_ids: Sequence[str]
+    planned: Sequence[str] = ()
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """As of one run. Raises ``InputError`` if they cannot be read."""
+        if not self.name:
+            return _events_of(self.logs, self.run_ids[0])
+        history = read_arm(self.logs, self.run_ids, len(self.planned))
+        if not history.events:
+            raise InputError(f"the arm {self.name} cannot be read: {'; '.join(history.problems)}")
+        return history.events
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What it shows, judged now. Raises ``InputError``."""
+        try:
+            return summarise(self.events)
+        except ValueError as error:
+            raise InputError(f"{', '.join(self.run_ids)}: {error}") from None
+
+    @property
+    def episodes(self) -> list[str]:
+        """The keys of those that were flown, in the order of the plan."""
+        flown = dict.fromkeys(event.episode for event in self.events if isinstance(event, EpisodeStarted))
+        return [key for key in self.planned if key in flown] if self.planned else list(flown)
+
+    def episode_named(self, name: str) -> str:
+        """The key of an episode that is named by it, or by its place from 1. Raises ``InputError``."""
+        flown = self.episodes
+        if name in flown:
+            return name
+        if name.isdecimal() and 1 <= int(name) <= len(flown):
+            return flown[int(name) - 1]
+        raise InputError(
+            f"{self._shown} has no episode {name!r}; there are {len(flown)}, by place or by key"
+            f"{nearest(name, flown[:_LAST] if len(flown) > _LAST else flown)}"
+        )
+
+    def run_of(self, episode: str) -> list[Event]:
+        """The events of that one of its runs which has flown the episode. Raises ``InputError``."""
+        for run_id in self.run_ids:
+            events = _events_of(self.logs, run_id)
+            if any(isinstance(event, EpisodeStarted) and event.episode == episode for event in events):
+                return events
+        raise InputError(f"{self._shown} has no episode {episode!r}")
+
+    @property
+    def _shown(self) -> str:
+        return f"the arm {self.name}" if self.name else f"the run {self.run_ids[0]}"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """``arms`` by name, in the order flown. ``experiment``: None of a run by itself."""
+
+    id: str
+    arms: Mapping[str, RecordedArm]
+    experiment: SavedExperiment | None = None
+
+    def arm(self, name: str | None) -> RecordedArm:
+        """The arm of that name, by default the only one with faults. Raises ``InputError``."""
+        if name is not None and name not in self.arms:
+            raise InputError(f"{self.id} has no arm {name!r}{nearest(name, filter(None, self.arms))}")
+        if name is not None:
+            return self.arms[name]
+        struck = [arm for name, arm in self.arms.items() if name not in self._controls]
+        if len(struck) == 1:
+            return struck[0]
+        names = ", ".join(self.arms)
+        raise InputError(f"{self.id} has several arms, name one by --arm: {names or 'none was flown'}")
+
+    @property
+    def _controls(self) -> set[str]:
+        arms = self.experiment.plan.arms if self.experiment else ()
+        return {arm.name for arm in arms if arm.is_control}
+
+
+def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recording:
+    """The run or the experiment of that id; ``latest`` is what was begun last. Raises ``InputError``."""
+    experiments = saved_ids(logs)
+    if name == "latest":
+        name = _latest(logs, experiments)
+    if name in experiments:
+        return _of_experiment(load_saved(logs, name, environ))
+    runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
+    if name not in runs:
+        known = [*experiments, *runs]
+        raise InputError(f"{logs}: there is no run and no experiment {name!r}{nearest(name, known[-_LAST:])}")
+    return Recording(name, {"": RecordedArm(logs, "", (name,))})
+
+
+def _latest(logs: Path, experiments: Sequence[str]) -> str:
+    try:
+        run = latest_run(logs)
+    except HistoryError as error:
+        raise InputError(str(error)) from None
+    # the runs of an experiment begin with its id
+    return next((experiment for experiment in experiments if run.startswith(f"{experiment}-")), run)
+
+
+def _of_experiment(saved: SavedExperiment) -> Recording:
+    logs, planned = saved.plan.configuration.logs, [prompt.key for prompt in saved.plan.prompts]
+    arms = {
+        arm.name: RecordedArm(logs, arm.name, run_ids, planned)
+        for arm in saved.plan.arms
+        if (run_ids := saved.run_ids(arm))
+    }
+    return Recording(saved.experiment_id, arms, saved)
+
+
+def _events_of(logs: Path, run_id: str) -> list[Event]:
+    try:
+        return read_run(logs, run_id)
+    except (HistoryError, OSError) as error:
+        raise InputError(f"the history of {run_id} cannot be read: {error}") from None

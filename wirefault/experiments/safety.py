@@ -1,0 +1,176 @@
+"""What an experiment may touch and when it is ended: its blast radius, abort conditions and targets. Pure.
+
+safety:
+  blast_radius: {links: [maps, weather], episodes: 25 %, calls: 3}
+  abort: [error_rate > 50 %, cost > 2, time > 10min, invalid_share > 20 %]
+  targets: [api.example.com]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from wirefault.core.sockets import is_loopback
+from wirefault.core.spelling import nearest
+from wirefault.experiments.expression import ExpressionError, parse_expression
+from wirefault.experiments.quantities import ShareOfEpisodes
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.links.links import Links
+from wirefault.links.spec import Spec
+from wirefault.links.subject_spec import HttpSpec
+from wirefault.links.wiring import Wiring
+from wirefault.settings.blast_radius import radius_draw
+from wirefault.settings.settings import Settings
+
+ABORT_NAMES = ("error_rate", "cost", "time", "invalid_share")
+_EMPTY = "is empty, which never means all: say links, episodes or calls, or leave blast_radius out"
+
+
+def _abort_condition(text: str) -> str:
+    try:
+        names = parse_expression(text).names
+    except ExpressionError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    if not names:
+        raise ValueError(f"{text!r}: names nothing that is watched; valid: {', '.join(ABORT_NAMES)}")
+    for name in names:
+        if name not in ABORT_NAMES:
+            raise ValueError(f"{text!r}: {name} is not watched{nearest(name, ABORT_NAMES)}")
+    return text
+
+
+class BlastRadius(Spec):
+    """How far faults may reach; what is left out has no bound of its own."""
+
+    links: list[str] | None = Field(
+        None, min_length=1, description="those that may be struck, or tools, writes, model"
+    )
+    episodes: ShareOfEpisodes | None = Field(
+        None, description="the share of an arm's episodes that may be struck, at most; drawn by the seed"
+    )
+    calls: int | None = Field(
+        None, ge=1, description="the calls of an episode that faults at the gateway may strike, at most"
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> BlastRadius:
+        if self.links is None and self.episodes is None and self.calls is None:
+            raise ValueError(_EMPTY)
+        return self
+
+
+class Safety(Spec):
+    """What keeps an experiment from doing more harm than it is meant to."""
+
+    blast_radius: BlastRadius | None = Field(None, description="how far faults may reach")
+    abort: list[Annotated[str, AfterValidator(_abort_condition)]] = Field(
+        default_factory=list,
+        description=f"ends the experiment as soon as one is true; of {', '.join(ABORT_NAMES)}",
+    )
+    targets: list[str] | None = Field(
+        None, description="the hosts besides this machine that may be touched; else those of the wiring"
+    )
+
+    @field_validator("blast_radius", mode="before")
+    @classmethod
+    def _is_not_empty(cls, given: Any) -> Any:
+        if given is None:
+            raise ValueError(_EMPTY)
+        return given
+
+
+def within_radius(
+    radius: BlastRadius | None, settings: Settings, episodes: Sequence[str], links: Links
+) -> Settings:
+    """An arm's settings, whose faults then keep to the radius in the episodes with these keys.
+
+    Raises ``ValueError`` that names what of the faults would reach further.
+    """
+    if radius is None:
+        return settings
+    if radius.links is not None:
+        _check_links(radius.links, settings, links)
+    changes: dict[str, Any] = {}
+    if radius.calls is not None:
+        _check_calls(settings)
+        changes["fault_calls"] = radius.calls
+    if radius.episodes is not None:
+        changes["fault_episodes"] = _cut(radius.episodes, settings.seed, episodes)
+    return settings.model_copy(update=changes)
+
+
+def _check_links(named: Sequence[str], settings: Settings, links: Links) -> None:
+    valid = (*links.names, *(group for group in links.groups if group != "all"))
+    for name in named:
+        if name not in valid:
+            raise ValueError(f"safety.blast_radius.links: there is no link {name}{nearest(name, valid)}")
+    allowed = {link for name in named for link in links.groups.get(name, (name,))}
+    for entry, struck in _struck_links(settings, links):
+        if outside := [link for link in struck if link not in allowed]:
+            raise ValueError(
+                f"{entry} strikes {', '.join(outside)}, outside of safety.blast_radius.links"
+                f" ({', '.join(named)}): narrow its links, or widen the radius"
+            )
+
+
+def _struck_links(settings: Settings, links: Links) -> Iterator[tuple[str, Sequence[str]]]:
+    """What strikes, by its name in the fault set or in the settings, and which links."""
+    faults = read_canonical(settings.faults, settings.chaos_level)
+    yield from ((f"the fault {entry.id}", entry.links) for entry in faults.faults)
+    yield from ((f"the toxic {entry.id}", entry.links) for entry in faults.toxics)
+    yield from ((name, links.tool_names) for name in ("toxic_prob", "error_prob") if getattr(settings, name))
+
+
+def _check_calls(settings: Settings) -> None:
+    toxics = [f"the toxic {entry.id}" for entry in read_canonical(settings.faults).toxics]
+    if named := [*toxics, *(["toxic_prob"] if settings.toxic_prob else [])]:
+        raise ValueError(
+            f"{named[0]} strikes every call of an attempt on its link, which safety.blast_radius.calls cannot"
+            " bound: use a fault of the gateway in its place, or leave `calls` out"
+        )
+
+
+def _cut(share: float, seed: int, episodes: Sequence[str]) -> float:
+    """Below this lie the draws of so many episodes that they are at most that share."""
+    draws = sorted(radius_draw(seed, episode) for episode in episodes)
+    count = int(share * len(draws) + 1e-9)  # 0.1 * 30 is a little less than 3
+    if not count:
+        raise ValueError(
+            f"safety.blast_radius.episodes: {share:g} of {len(draws)} episodes is none: fly more or widen it"
+        )
+    return draws[count] if count < len(draws) else 1.0
+
+
+def spared_episodes(settings: Settings, episodes: Sequence[str]) -> int:
+    """How many of them are flown without faults, since they are out of the radius."""
+    return sum(radius_draw(settings.seed, episode) >= settings.fault_episodes for episode in episodes)
+
+
+def untouchable(safety: Safety, wiring: Wiring) -> str:
+    """Which target of the wiring the experiment may not touch, in a sentence; empty if there is none.
+
+    The lab's own wiring has none: who plays its model, and who translates, is a setting.
+    """
+    if safety.targets is None:
+        return ""
+    listed = {target.lower() for target in safety.targets}
+    for what, address in _targets(wiring):
+        host = (urlsplit(address).hostname or "").lower()
+        if host and host not in listed and not is_loopback(host):
+            return (
+                f"{what} leads to {host}, which is neither this machine nor in safety.targets: list it there"
+                " if it may be touched"
+            )
+    return ""
+
+
+def _targets(wiring: Wiring) -> Iterator[tuple[str, str]]:
+    for link in wiring.links:
+        if not link.is_of_lab and not link.is_stdio:
+            yield f"the link {link.name}", link.upstream
+    if isinstance(wiring.subject, HttpSpec):
+        yield "the subject", wiring.subject.http

@@ -1,0 +1,270 @@
+"""An experiment on the disk: what was planned, so that it can be gone on with and repeated, and its verdict.
+
+``logs/experiments/ID`` holds ``plan.json``, ``prompts.json``, what each arm printed, ``verdict.json``, and in
+``facts`` what its runs have shown. The runs of its arms lie among the others, in ``logs/runs``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.user_errors import InputError
+from wirefault.core.whole_files import write_whole
+from wirefault.experiments.arm_facts import ArmFacts, put_together
+from wirefault.experiments.arm_history import ArmHistory, read_arm
+from wirefault.experiments.arms import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
+from wirefault.experiments.assertions.registry import parse_assertion
+from wirefault.experiments.episode_facts import RunFacts, views_in
+from wirefault.experiments.experiment import CONTROL, Experiment
+from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments.measures import measures_of
+from wirefault.experiments.shelf import PLAN, VERDICT, saved_ids
+from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.history.reader import read_run
+from wirefault.judging.judge import judge_run
+from wirefault.judging.prompts import Prompt, load_prompts
+from wirefault.lab.process import ProcessLog
+from wirefault.lab.rollback import VERIFIED
+from wirefault.links.wiring import lab_wiring, wiring_of
+from wirefault.settings.configuration import load_configuration
+
+_PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
+
+
+@dataclass(frozen=True)
+class FlightEnd:
+    """How the last flight ended, as far as histories cannot tell; empty where there is nothing to say.
+
+    ``aborted``: which abort condition was true; ``limited``: which limit was reached; ``rollback``:
+    ``verified``, or why it cannot be said that nothing is broken any more.
+    """
+
+    aborted: str = ""
+    limited: str = ""
+    rollback: str = ""
+
+
+@dataclass(frozen=True)
+class SavedExperiment:
+    """``folder`` is ``logs/experiments/ID``. ``retry_invalid``: how often what is invalid is flown again."""
+
+    folder: Path
+    plan: ExperimentPlan
+    retry_invalid: int = 0
+
+    @property
+    def experiment_id(self) -> str:
+        return self.folder.name
+
+    @property
+    def prompts_file(self) -> Path:
+        """All prompts of an arm, under their keys."""
+        return self.folder / _PROMPTS
+
+    def run_ids(self, arm: PlannedArm) -> list[str]:
+        """Of the runs that have flown some of that arm, in their order."""
+        first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
+        again = [run for run in runs.glob(f"{first}.*") if run.name[len(first) + 1 :].isdecimal()]
+        again.sort(key=lambda run: int(run.name[len(first) + 1 :]))
+        return [run.name for run in (runs / first, *again) if run.is_dir()]
+
+    def next_run_ids(self, arm: PlannedArm, count: int) -> list[str]:
+        """Of so many runs of that arm that are still to be flown.
+
+        A run that was killed before it wrote anything has its prompts file alone, and yet has had its id.
+        """
+        first = self._first_run_id(arm)
+        given = self._begun(arm) | set(self.run_ids(arm))
+        ends = [run_id[len(first) + 1 :] for run_id in given]
+        before = max((int(end) if end.isdecimal() else 1 for end in ends), default=0)
+        numbers = range(before + 1, before + count + 1)
+        return [first if number == 1 else f"{first}.{number}" for number in numbers]
+
+    def history_of(self, arm: PlannedArm) -> ArmHistory:
+        """All events of its runs until now."""
+        return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.plan.prompts))
+
+    def facts_of(self, arm: PlannedArm) -> ArmFacts:
+        """What its runs have shown until now."""
+        recorded = self.run_ids(arm)
+        lost = sorted(self._begun(arm) - set(recorded))
+        runs = [self.facts_of_run(arm, run_id) for run_id in recorded]
+        return put_together([*runs, *map(self._facts_of_lost, lost)], len(self.plan.prompts))
+
+    def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
+        """What one of its runs has shown."""
+        logs = self.plan.configuration.logs
+        return read_facts(logs, run_id, arm.assertions, self.folder / _FACTS)
+
+    def _facts_of_lost(self, run_id: str) -> RunFacts:
+        """Of a run that ended before it wrote anything: the last that it said."""
+        printed = ProcessLog(self.plan.configuration.logs, self.folder / f"{run_id}.txt")
+        said = printed.last_lines(1) or "and said nothing"
+        return RunFacts(run_id, problem=f"the run {run_id} has left no history: {said}", is_readable=False)
+
+    def left_of(self, arm: PlannedArm) -> list[Prompt]:
+        """What is still to be flown of it, invalid episodes included that are to be flown again."""
+        facts = self.facts_of(arm)
+        flown = {episode.episode for episode in facts.episodes}
+        return [
+            prompt
+            for prompt in self.plan.prompts
+            if prompt.key not in flown or 0 < facts.invalid.get(prompt.key, 0) <= self.retry_invalid
+        ]
+
+    def arm_as_flown(self, arm: PlannedArm) -> FlownArm:
+        """What its runs show."""
+        facts = self.facts_of(arm)
+        return FlownArm(
+            arm.name,
+            tuple(self.run_ids(arm)),
+            arm.hypothesis,
+            measures_of(facts) if facts.episodes else {},
+            facts.failure,
+            self._asserted(arm, facts) if facts.episodes else (),
+            facts.missing,
+            {episode.episode: episode.why for episode in facts.episodes if episode.outcome == "invalid"},
+            tuple(map(str, facts.superseded)),
+        )
+
+    def rollback_by_histories(self) -> str:
+        """``verified`` if each run saw all of its toxics gone at its end, else which one did not."""
+        of_runs = ((arm, run_id) for arm in self.plan.arms for run_id in self.run_ids(arm))
+        for arm, run_id in of_runs:
+            facts = self.facts_of_run(arm, run_id)
+            if not facts.is_readable:
+                return f"not verified: {facts.problem}"
+            if facts.toxics_left != 0:
+                return f"not verified: {run_id} did not see all of its toxics gone"
+        return VERIFIED
+
+    def is_done(self, flown: Sequence[FlownArm]) -> bool:
+        """Whether no other arm is to be flown: all were, or the control is not in its steady state."""
+        if len(flown) == len(self.plan.arms):
+            return True
+        return [arm.name for arm in flown] == [CONTROL] and judge_experiment(flown).verdict != "held"
+
+    def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
+        """A prompts file for one run, named after it. Raises ``OSError``."""
+        path = self.folder / f"{run_id}.json"
+        path.write_text(dump_prompts(prompts), encoding="utf-8")
+        return path
+
+    @property
+    def end(self) -> FlightEnd:
+        """What was noted of the last flight. Raises ``InputError`` if that cannot be read."""
+        path = self.folder / _END
+        try:
+            return FlightEnd(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return FlightEnd()
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+
+    def note_end(self, **noted: str) -> None:
+        """Adds to what is noted of this flight, by the names of ``FlightEnd``. Raises ``OSError``."""
+        _write_json(self.folder / _END, asdict(replace(self.end, **noted)))
+
+    def forget_end(self) -> None:
+        """Another flight begins."""
+        (self.folder / _END).unlink(missing_ok=True)
+
+    def write_verdict(self, verdict: Mapping[str, Any]) -> None:
+        _write_json(self.folder / VERDICT, verdict)
+
+    def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
+        """What became of the arm's assertions."""
+        all_at_once = any(needs_all_views(parse_assertion(entry)) for entry in arm.assertions)
+        views = list(self._views_of(facts)) if all_at_once else []
+        return tuple(
+            assert_on_arm(
+                entry,
+                {episode.episode: episode.asserted[place] for episode in facts.episodes},
+                facts.planned,
+                views,
+            )
+            for place, entry in enumerate(arm.assertions)
+        )
+
+    def _views_of(self, facts: ArmFacts) -> Iterator[EpisodeView]:
+        for run_id in dict.fromkeys(facts.source.values()):
+            events = read_run(self.plan.configuration.logs, run_id)
+            for view in views_in(run_id, events, judge_run(events).episodes):
+                if facts.source.get(view.episode) == run_id:
+                    yield view
+
+    def _begun(self, arm: PlannedArm) -> set[str]:
+        """The ids of the runs for which prompts were written."""
+        first = self._first_run_id(arm)
+        return {path.stem for path in self.folder.glob(f"{first}*.json")}
+
+    def _first_run_id(self, arm: PlannedArm) -> str:
+        if self.plan.is_flight:
+            return self.experiment_id
+        return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
+
+
+def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
+    """Writes what is planned. Raises ``OSError``."""
+    saved = SavedExperiment(plan.configuration.logs / "experiments" / experiment_id, plan)
+    saved.folder.mkdir(parents=True)
+    (saved.folder / _PROMPTS).write_text(dump_prompts(plan.prompts), encoding="utf-8")
+    arms = [
+        {
+            "arm": arm.name,
+            "settings": arm.settings.model_dump(),
+            "hypothesis": arm.hypothesis,
+            "assertions": arm.assertions,
+        }
+        for arm in plan.arms
+    ]
+    experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
+    wiring = plan.configuration.wiring.dump()
+    planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
+    _write_json(saved.folder / PLAN, planned)
+    return saved
+
+
+def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> SavedExperiment:
+    """``latest`` is the last one begun. Raises ``InputError`` if there is none, or it cannot be read."""
+    known = saved_ids(logs)
+    if experiment_id == "latest" and known:
+        experiment_id = known[-1]
+    if experiment_id not in known:
+        raise InputError(f"{logs / 'experiments'}: there is no experiment {experiment_id}")
+    folder = logs / "experiments" / experiment_id
+    try:
+        data = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+        wiring = wiring_of(data["wiring"]) if data["wiring"] else lab_wiring()
+        configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
+        arms = [
+            PlannedArm(
+                arm["arm"],
+                configuration.settings,
+                tuple(arm["hypothesis"]),
+                tuple(arm.get("assertions", ())),
+            )
+            for arm, configuration in zip(data["arms"], configured, strict=True)
+        ]
+        is_flight = [arm.name for arm in arms] == [FLIGHT]  # which no file could say
+        said = data["experiment"]
+        experiment = Experiment.model_construct(**said) if is_flight else Experiment.model_validate(said)
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / PLAN}: cannot be read: {error}") from None
+    prompts = load_prompts(folder / _PROMPTS, links=wiring.links)
+    subject = str(data.get("subject", ""))
+    plan = ExperimentPlan(experiment, configured[0], tuple(prompts.entries), tuple(arms), subject)
+    return SavedExperiment(folder, plan)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    """As a whole or not at all: who is killed while writing leaves what was there."""
+    write_whole(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())

@@ -1,0 +1,54 @@
+"""The experiments that lie in ``logs/experiments``: their ids, verdicts, titles and what they took.
+
+Only these are read: an experiment as a whole is loaded by ``wirefault/experiments/saved.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+PLAN, VERDICT = "plan.json", "verdict.json"
+
+
+@dataclass(frozen=True)
+class FlightCost:
+    """What the last flight of an experiment took, for so many episodes and side by side on so many lanes."""
+
+    experiment_id: str
+    seconds: float
+    episodes: int
+    workers: int
+
+
+def saved_ids(logs: Path) -> list[str]:
+    """Of all experiments there, in the order in which they were begun."""
+    return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{PLAN}"))
+
+
+def last_flight_of(logs: Path, title: str) -> FlightCost | None:
+    """What the last experiment of that title took; None if nothing is known of any there."""
+    for experiment_id in reversed(saved_ids(logs)):
+        folder = logs / "experiments" / experiment_id
+        try:
+            verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))
+            if verdict["title"] == title and verdict["flight"]["episodes"]:
+                return FlightCost(experiment_id, **verdict["flight"])
+        except (OSError, ValueError, KeyError, TypeError):  # of another version, or broken off
+            continue
+    return None
+
+
+def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
+    """Its verdict and its title, as they were written; ``none yet`` for one that came to no verdict."""
+    folder = logs / "experiments" / experiment_id
+    try:
+        title = str(json.loads((folder / PLAN).read_text(encoding="utf-8"))["experiment"]["title"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return "unreadable", f"{PLAN}: {error}"
+    try:
+        verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))["verdict"]
+    except (OSError, ValueError, KeyError, TypeError):  # it was killed before it wrote, or while it did
+        verdict = None
+    return str(verdict or "none yet"), title

@@ -1,0 +1,154 @@
+"""From the measures of the arms to the verdict: held, deviated or unknown. Pure.
+
+A statement has held, or deviated, only if it does so whatever the episodes without an outcome would have
+shown; else it is unknown. Nothing is said of a subject that was not in its steady state, nor of one that no
+fault reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wirefault.experiments.assertions.on_arm import Asserted
+from wirefault.experiments.assertions.result import AssertionResult
+from wirefault.experiments.experiment import AFTER, CONTROL
+from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_control
+
+ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
+_OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "deviated", None: "unknown"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement about one arm. ``measured``: in words; ``episodes``: those that show a deviation.
+
+    Of an assertion there are also its name, what it ``expected``, the ids of events that show what was
+    measured as ``evidence``, and ``results`` of single episodes.
+    """
+
+    arm: str
+    statement: str
+    verdict: ExperimentVerdict
+    measured: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+    episodes: tuple[str, ...] = ()
+    assertion: str = ""
+    expected: str = ""
+    evidence: tuple[str, ...] = ()
+    results: Mapping[str, AssertionResult] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FlownArm:
+    """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does.
+
+    ``missing``: how many of its episodes were not flown. ``invalid``: why episodes are, by their keys;
+    ``flown_again``: which were in an earlier run, and why.
+    """
+
+    name: str
+    run_ids: tuple[str, ...]
+    hypothesis: tuple[str, ...]
+    measures: Mapping[str, Measure]
+    failure: str = ""
+    asserted: tuple[Asserted, ...] = ()
+    missing: int = 0
+    invalid: Mapping[str, str] = field(default_factory=dict)
+    flown_again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """``because``: what decided, in a sentence."""
+
+    verdict: ExperimentVerdict
+    because: str
+    checks: list[Check]
+
+
+def judge_experiment(arms: Iterable[FlownArm]) -> Judged:
+    """The verdict on the arms that were flown, the control first."""
+    flown = {arm.name: arm for arm in arms}
+    control = flown[CONTROL]
+    checks = [check for arm in flown.values() for check in _checks_of(arm, control)]
+    before = _worst(check for check in checks if check.arm == CONTROL)
+    if before is not None:
+        return Judged("unknown", f"it was not in its steady state before any fault: {_told(before)}", checks)
+    worst = _worst(checks)
+    if worst is None:
+        return Judged("held", f"all of {len(checks)} statements held", checks)
+    return Judged(worst.verdict, f"{_place(worst)}: {_told(worst)}", checks)
+
+
+def _checks_of(arm: FlownArm, control: FlownArm) -> list[Check]:
+    if arm.failure:
+        return [Check(arm.name, "the arm is flown", "unknown", message=arm.failure)]
+    strikes = arm.measures.get(BUDGET_STRIKES)
+    by_budgets = strikes is not None and strikes.bounds is not None and strikes.bounds.low > 0
+    if arm.name in (CONTROL, AFTER):
+        return [
+            *([_struck_in_calm(arm)] if by_budgets else []),
+            *(_check(arm.name, text, arm.measures) for text in arm.hypothesis),
+        ]
+    measures = against_control(arm.measures, control.measures) if not control.failure else arm.measures
+    reached = f"faults_delivered + {BUDGET_STRIKES} > 0" if by_budgets else "faults_delivered > 0"
+    struck = _check(arm.name, reached, measures)
+    if struck.verdict == "deviated":  # then what the others show is not what the faults did
+        return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
+    statements = (_check(arm.name, text, measures) for text in arm.hypothesis)
+    return [struck, *statements, *(_assertion_check(arm.name, asserted) for asserted in arm.asserted)]
+
+
+def _struck_in_calm(arm: FlownArm) -> Check:
+    """That a budget struck where nothing was to be broken: what the arm shows is not the subject's alone."""
+    measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].shown}
+    message = "a budget that strikes without any fault is too small for these prompts"
+    return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
+
+
+def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
+    expression = parse_expression(text)
+    measured = {name: measures[name].shown if name in measures else "no data" for name in expression.names}
+    bounds = {name: found for name, measure in measures.items() if (found := measure.bounds) is not None}
+    if missing := [name for name in expression.names if name not in bounds]:
+        return Check(arm, text, "unknown", measured, f"no data for {', '.join(missing)}")
+    truth = expression.holds(bounds)
+    if truth is None:
+        return Check(arm, text, "unknown", measured, "what is not known of some episodes leaves it open")
+    episodes = dict.fromkeys(key for name in expression.names for key in measures[name].episodes)
+    return Check(arm, text, _OF_TRUTH[truth], measured, episodes=() if truth else tuple(episodes))
+
+
+def _assertion_check(arm: str, asserted: Asserted) -> Check:
+    result, what = asserted.result, "measured" if asserted.results is None else "passed"
+    return Check(
+        arm,
+        asserted.statement,
+        _OF_TRUTH[result.passed],
+        {what: result.measured} if result.measured else {},
+        result.message,
+        asserted.episodes,
+        result.name,
+        result.expected,
+        result.evidence,
+        asserted.results or {},
+    )
+
+
+def _worst(checks: Iterable[Check]) -> Check | None:
+    """The first that deviated, else the first that is unknown; None if all held."""
+    given = list(checks)
+    return next((c for verdict in ("deviated", "unknown") for c in given if c.verdict == verdict), None)
+
+
+def _place(check: Check) -> str:
+    return "afterwards, without faults" if check.arm == AFTER else check.arm
+
+
+def _told(check: Check) -> str:
+    figures = ", ".join(f"{name} {shown}" for name, shown in check.measured.items())
+    message = f" ({check.message})" if check.message else ""
+    return f"{check.statement}: {figures}{message}" if figures else f"{check.statement}{message}"

@@ -1,0 +1,21 @@
+"""The catalogue of faults at the gateway: one small file or class each, registered in one list.
+
+Adding one is a class with a docstring and an entry here: see docs/adding-a-fault.md.
+"""
+
+from __future__ import annotations
+
+from wirefault.faults.base import Fault
+from wirefault.faults.catalogue.context import CONTEXT_FAULTS
+from wirefault.faults.catalogue.http import HTTP_FAULTS
+from wirefault.faults.catalogue.mcp import MCP_FAULTS
+from wirefault.faults.catalogue.meaning import MEANING_FAULTS
+from wirefault.faults.catalogue.model import MODEL_FAULTS
+
+FAULTS: tuple[type[Fault], ...] = (
+    *HTTP_FAULTS,
+    *MEANING_FAULTS,
+    *MODEL_FAULTS,
+    *CONTEXT_FAULTS,
+    *MCP_FAULTS,
+)

@@ -1,0 +1,137 @@
+"""Faults of the tool calls that a model asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from wirefault.dialects.json_values import compact, is_json
+from wirefault.dialects.model_messages import ModelReply, ModelRequest, ToolCall
+from wirefault.faults.base import Try
+from wirefault.faults.catalogue.model.arguments import ArgumentDamage, damaged
+from wirefault.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id
+
+
+class _CallFault(ContentFault):
+    """Changes one of the reply's tool calls, drawn by chance; a reply without one stays as it is."""
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
+        if at is None:
+            return None
+        call = self.other(reply.calls[at], request, tried)
+        return None if call is None else reply.with_call(at, call)
+
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        """The call that stands in this one's place; None if it cannot be changed."""
+        raise NotImplementedError
+
+
+class MalformedToolCall(_CallFault):
+    """The arguments of a tool call are no JSON.
+
+    One call of the reply, drawn by chance, is damaged: cut off, with a trailing comma, with single quotes,
+    or with words before the JSON. In Anthropic's JSON form, where arguments are an object, the damaged
+    text stands in its place; in its event streams the pieces amount to it. Gemini's API never shows such a
+    call: its reply ends there, with the finish reason ``MALFORMED_FUNCTION_CALL``. A client may fail, repair
+    the arguments and call the tool with what is left of them, or end with an empty answer and no error.
+    """
+
+    name = "malformed_tool_call"
+
+    kind: Literal["cut", "trailing_comma", "single_quotes", "words"] = Field("cut", description="the damage")
+    fraction: float = Field(0.6, ge=0, lt=1, description="for cut: share of the arguments that is left")
+
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        broken = self._broken(call.arguments)
+        unchanged = broken == call.arguments or is_json(broken)
+        return None if unchanged else replace(call, arguments=broken)
+
+    def _broken(self, arguments: str) -> str:
+        if self.kind == "cut":
+            return arguments[: max(1, int(len(arguments) * self.fraction))]
+        if self.kind == "trailing_comma":
+            return f"{arguments[:-1]},{arguments[-1:]}"
+        if self.kind == "single_quotes":
+            return arguments.replace('"', "'")
+        return f"Here are the arguments: {arguments}"
+
+
+class UnknownTool(_CallFault):
+    """The model calls a tool that it was not offered.
+
+    The name of one call, drawn by chance, becomes one that is near to it and that the request does not
+    offer. Most agents tell the model that there is no such tool; some fail.
+    """
+
+    name = "unknown_tool"
+
+    tool: str | None = Field(
+        None, pattern=r"^[a-zA-Z0-9_-]{1,64}$", description="the name; without it, a variant of the call's"
+    )
+
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        similar = (f"{call.name[:55]}_v2", f"{call.name[:55]}_tool", f"do_{call.name[:55]}", "execute_v2")
+        names = (self.tool,) if self.tool else similar
+        known = {tool.name for tool in request.tools} | {call.name}
+        name = choose_if_any([name for name in names if name not in known], tried.chance("name"))
+        return None if name is None else replace(call, name=name)
+
+
+class WrongArguments(_CallFault):
+    """A tool call's arguments are JSON, but not the right ones.
+
+    One argument of one call, both drawn by chance, gets another value of its type (made from the
+    conversation and from the tool's enumeration where they offer one), another type, or is left out; or an
+    argument is added that the tool does not know. The tool is called with these arguments, unless the
+    agent or the tool validates them.
+    """
+
+    name = "wrong_arguments"
+
+    kind: ArgumentDamage = Field("value", description="what is wrong with the argument")
+    argument: str | None = Field(None, description="its name; without it, drawn by chance")
+
+    def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
+        values = call.values()
+        if values is None:
+            return None
+        changed = damaged(values, self.kind, self.argument, call.name, request, tried)
+        return None if changed is None else replace(call, arguments=compact(changed))
+
+
+class RepeatedToolCall(ContentFault):
+    """The model makes the same tool call several times in one reply, each with an id of its own.
+
+    A write is carried out as often, unless the agent or the tool takes the calls for one.
+    """
+
+    name = "repeated_tool_call"
+
+    times: int = Field(2, ge=2, le=20, description="how often the call is there")
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
+        if at is None:
+            return None
+        for number in range(1, self.times):
+            again = with_new_id(reply.calls[at], reply, request, tried, number)
+            reply = reply.with_calls(*reply.calls[: at + number], again, *reply.calls[at + number :])
+        return reply
+
+
+class InfiniteLoop(ContentFault):
+    """The model makes its last tool call again, whatever the tool has answered.
+
+    Its reply becomes the last tool call of the conversation, with a new id, so that the agent goes round
+    until something stops it. A reply to a conversation without a tool call stays as it is.
+    """
+
+    name = "infinite_loop"
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        if not request.calls:
+            return None
+        return ModelReply().with_calls(with_new_id(request.calls[-1], reply, request, tried))

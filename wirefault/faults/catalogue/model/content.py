@@ -1,0 +1,68 @@
+"""What all faults of a reply's content have in common: read, change, write again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from wirefault.dialects.http import Reply
+from wirefault.dialects.model_dialect import ModelDialect, reply_body, with_reply_body
+from wirefault.dialects.model_messages import ModelReply, ModelRequest, ToolCall
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
+
+_T = TypeVar("_T")
+
+
+class ContentFault(Fault):
+    """Changes what the model said; the reply keeps its form, and an event stream stays one.
+
+    A stream is collected and written anew, so that its first event comes when the model's last has.
+    """
+
+    family = "model"
+    where = "model"
+    needs_body = True
+
+    def act(self, tried: Try) -> Act | Miss:
+        dialect = MODEL_DIALECTS.get(tried.dialect)
+        return Miss("unreadable") if dialect is None else Act(reply=partial(self._changed, tried, dialect))
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        """What the model says instead; None if there is nothing to change."""
+        raise NotImplementedError
+
+    def _changed(self, tried: Try, dialect: ModelDialect, reply: Reply) -> Changed | Miss:
+        if reply.status >= 300:
+            return Miss("upstream_failed")
+        try:
+            body = reply_body(dialect, reply)
+            original = dialect.read_reply(body)
+            changed = self.change(original, dialect.read_request(tried.request), tried)
+            if changed is None or changed == original:
+                return Miss("nothing_to_change")
+            written = dialect.write_reply(body, changed)
+            shown, rewritten = dialect.read_reply(written), with_reply_body(dialect, reply, written)
+        except (ValueError, RecursionError):  # the latter from JSON that is nested very deep
+            return Miss("unreadable")
+        evidence = {"original": evidence_of(original.as_json()), "changed": evidence_of(shown.as_json())}
+        return Changed(rewritten, evidence)
+
+
+def with_new_id(
+    call: ToolCall, reply: ModelReply, request: ModelRequest, tried: Try, number: int = 0
+) -> ToolCall:
+    """The same call with an id that no other has; ``number`` tells several copies apart."""
+    taken = {other.id for other in (*reply.calls, *request.calls)}
+    start = int(tried.chance(f"call-id-{number}") * 2**48)
+    prefix = MODEL_DIALECTS[tried.dialect].id_prefix
+    ids = (f"{prefix}{(start + step) % 2**48:012x}" for step in range(len(taken) + 1))
+    return replace(call, id=next(id for id in ids if id not in taken))
+
+
+def choose_if_any(choices: Iterable[_T], number: float) -> _T | None:
+    """The choice that a number in [0, 1) stands for; None if there is none."""
+    listed = list(choices)
+    return listed[int(number * len(listed))] if listed else None

@@ -1,0 +1,132 @@
+"""Errors that only a model's provider gives, in the provider's own form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
+from wirefault.dialects.http import RawReply, Reply
+from wirefault.dialects.model_dialect import reply_body
+from wirefault.dialects.model_messages import ModelReply, ModelRequest
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
+from wirefault.faults.catalogue.errors import error_for
+from wirefault.faults.catalogue.model.content import ContentFault
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+class ApiTimeout(Fault):
+    """The API takes the request and never answers: the client waits until it gives up.
+
+    The request is not forwarded. A client without a timeout waits for ever; with one, most ask again.
+    """
+
+    name = "api_timeout"
+    family = "model"
+    where = "model"
+    can_cause = TIMEOUT
+
+    def act(self, tried: Try) -> Act:
+        return Act(answer=RawReply((), "hang"))
+
+
+class ContextLength(Fault):
+    """The API refuses the request as too long for the model: 400, and no retry helps.
+
+    ``context_length_exceeded`` in chat completions, ``prompt is too long`` in Anthropic's form. The request
+    is not forwarded. With ``limit`` only longer requests are refused, as when an agent's conversation has
+    grown too long; a token is estimated as four bytes of the request.
+    """
+
+    name = "context_length"
+    family = "model"
+    where = "model"
+    needs_body = True
+    chooses = True
+    can_cause = frozenset({"http_4xx"})
+
+    limit: int | None = Field(None, ge=1, description="tokens that the model takes; without it, any refusal")
+
+    def act(self, tried: Try) -> Act | Miss | None:
+        if tried.dialect not in MODEL_DIALECTS:
+            return Miss("unreadable")
+        tokens = len(tried.request.body) // _CHARACTERS_PER_TOKEN + 1
+        if self.limit is not None and tokens <= self.limit:
+            return None
+        limit = self.limit or max(1, tokens // 2)
+        refusal = error_for(tried, self.name, tokens=tokens, limit=limit)
+        return Act(answer=refusal, evidence={"status": refusal.status, "tokens": tokens, "limit": limit})
+
+
+class ToolUseFailed(Fault):
+    """The API refuses what the model generated, since it could not read a tool call in it.
+
+    Groq's 400 with ``tool_use_failed``: ``failed_generation`` holds the reply's own tool calls as models
+    write them when they miss the form, or its text. Anthropic's API and Gemini's have no such error; there
+    it is an ``invalid_request_error`` or ``INVALID_ARGUMENT`` that says the same. A request that offers no
+    tool passes.
+    """
+
+    name = "tool_use_failed"
+    family = "model"
+    where = "model"
+    needs_body = True
+    can_cause = frozenset({"http_4xx"})
+
+    def act(self, tried: Try) -> Act | Miss:
+        return Act(reply=lambda reply: self._refused(reply, tried))
+
+    def _refused(self, reply: Reply, tried: Try) -> Changed | Miss:
+        dialect = MODEL_DIALECTS.get(tried.dialect)
+        if reply.status >= 300:
+            return Miss("upstream_failed")
+        if dialect is None:
+            return Miss("unreadable")
+        if not dialect.read_request(tried.request).tools:
+            return Miss("nothing_to_change")
+        try:
+            generation = _as_written(dialect.read_reply(reply_body(dialect, reply)))
+        except ValueError:
+            return Miss("unreadable")
+        refusal = error_for(tried, self.name, failed_generation=generation)
+        return Changed(refusal, {"status": refusal.status, "failed_generation": evidence_of(generation)})
+
+
+def _as_written(reply: ModelReply) -> str:
+    """Tool calls as a model writes them when it misses the API's form; without any, the text."""
+    calls = "\n".join(f"<function={call.name}>{call.arguments}</function>" for call in reply.calls)
+    return calls or reply.text
+
+
+class ContentFilter(ContentFault):
+    """The provider's filter stops the model's answer, or refuses the request.
+
+    ``finish``: the answer breaks off, its tool calls are dropped, and the finish reason is
+    ``content_filter`` (Anthropic: ``refusal``, Gemini: ``SAFETY``, the Responses API: the status
+    ``incomplete`` with that reason), which many clients never look at. ``error``: a 400, and the request is
+    not forwarded; Gemini says it with a 200 that has a block reason and no candidate.
+    """
+
+    name = "content_filter"
+    can_cause = frozenset({"http_4xx"})
+
+    form: Literal["finish", "error"] = Field("finish", description="what the client gets")
+    fraction: float = Field(0.5, ge=0, le=1, description="for finish: share of the text that is left")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.form == "error" else NOTHING
+
+    def act(self, tried: Try) -> Act | Miss:
+        if self.form == "finish" or tried.dialect not in MODEL_DIALECTS:
+            return super().act(tried)
+        refusal = error_for(tried, self.name)
+        return Act(answer=refusal, evidence={"status": refusal.status})
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        left = reply.text[: int(len(reply.text) * self.fraction)]
+        return replace(reply, text=left, calls=(), finish="content_filter")

@@ -1,0 +1,169 @@
+"""The words of an answer: what can be turned round in it, and texts to stand in its place. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text
+from wirefault.dialects.model_messages import OfferedTool, ToolCall
+from wirefault.faults.base import Try
+
+TextEdit = Callable[[str], str]
+_QUOTED = 200
+_FIGURE = re.compile(r"(?<![\w.,:/-])-?\d{1,12}(?:\.\d{1,6})?(?![\w:/-]|[.,]\d)")
+_PAIRS = """
+more/less higher/lower warmer/colder above/below before/after earlier/later larger/smaller longer/shorter
+first/last always/never yes/no is/is_not are/are_not was/was_not were/were_not has_been/has_not_been
+have_been/have_not_been can/cannot will/will_not
+"""
+_WORD_PAIRS = [pair.replace("_", " ").split("/") for pair in _PAIRS.split()]
+_TURNED = {word: opposite for pair in _WORD_PAIRS for word, opposite in (pair, pair[::-1])}
+_WORDS = "|".join(sorted(_TURNED.keys() - {"yes", "no"}, key=len, reverse=True))  # "is not" before "is"
+_STATEMENT = re.compile(rf"\b(?:{_WORDS})\b|\b(?:yes|no)(?=[,.;!])", re.IGNORECASE)
+
+
+def figures_in(words: str) -> list[str]:
+    """The figures in a text, each once; those of dates and times do not count."""
+    return list(dict.fromkeys(_FIGURE.findall(words)))
+
+
+def other_figure(figure: str, tried: Try) -> str:
+    """Another figure of the same precision, off by 5 to 50 percent and by at least 1 in its last digit."""
+    decimals = len(figure.partition(".")[2])
+    value, drawn = float(figure), tried.chance("figure-value")
+    share = 0.05 + 0.45 * drawn
+    step = max(abs(value) * share, 10.0**-decimals)
+    return f"{value + step if tried.chance('figure-sign') < 0.5 else value - step:.{decimals}f}"
+
+
+def replacing(figure: str, other: str) -> TextEdit:
+    """Replaces the figure wherever a text has it."""
+    return lambda words: _FIGURE.sub(lambda match: other if match[0] == figure else match[0], words)
+
+
+def swapping(first: str, second: str) -> TextEdit:
+    """Puts each of two figures where a text has the other."""
+    swapped = {first: second, second: first}
+    return lambda words: _FIGURE.sub(lambda match: swapped.get(match[0], match[0]), words)
+
+
+def statements(words: str) -> list[int]:
+    """The offsets of the words that can be turned round."""
+    return [match.start() for match in _STATEMENT.finditer(words)]
+
+
+def turning(spoken: str, at: int) -> TextEdit:
+    """Turns round the word at that offset of the answer ``spoken``, in the line that holds it."""
+    start = spoken.rfind("\n", 0, at) + 1
+    line = spoken[start:].partition("\n")[0]
+    turned = line[: at - start] + _STATEMENT.sub(_opposite, line[at - start :], count=1)
+    return lambda words: "\n".join(turned if own == line else own for own in words.split("\n"))
+
+
+def appending(claim: str, spoken: str) -> TextEdit:
+    """Adds a sentence to the last of the answer's."""
+    last = spoken.split("\n")[-1]
+    return lambda words: f"{words} {claim}" if words.split("\n")[-1] == last else words
+
+
+def with_edited_texts(value: Any, edit: TextEdit) -> Any:
+    """The value with its sentences edited, and its figures where a text of them would be edited."""
+    if isinstance(value, dict):
+        return {key: with_edited_texts(inner, edit) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_edited_texts(inner, edit) for inner in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _number(edit(_plain(value)), value)
+    return edit(value) if isinstance(value, str) and _is_sentence(value) else value
+
+
+def sentences(value: Any) -> Iterator[str]:
+    """The texts of the JSON value that have more than one word."""
+    if isinstance(value, str) and _is_sentence(value):
+        yield value
+    children = value.values() if isinstance(value, dict) else as_list(value)
+    for child in children:
+        yield from sentences(child)
+
+
+def fitting(schema: Mapping[str, Any], words: str) -> Any:
+    """A value that fits the JSON schema, with those words where it takes text."""
+    return _fitting(schema, words, as_object(schema.get("$defs")), 0)
+
+
+def done(calls: Sequence[ToolCall]) -> str:
+    return f"All of it is done: {_named(calls)}."
+
+
+def about(tool: OfferedTool) -> str:
+    return f"Let me tell you about {tool.name}. {tool.description[:_QUOTED]}".strip()
+
+
+def considering(calls: Sequence[ToolCall], user: str) -> str:
+    if calls:
+        return (
+            f"The next step could be {_named(calls)}. Before that, let me think about whether it is right. "
+            "There are several ways to look at this, and each has its merits."
+        )
+    return f"{_quoted(user)}Let me think about what is really asked here before I say anything."
+
+
+def refusing(calls: Sequence[ToolCall], user: str, asks: bool) -> str:
+    step = f"The next step would be {_named(calls)}. " if calls else _quoted(user)
+    return step + ("Shall I go on?" if asks else "I am not able to go on with this.")
+
+
+def _opposite(match: re.Match[str]) -> str:
+    opposite = _TURNED[match[0].lower()]
+    return opposite.capitalize() if match[0][0].isupper() else opposite
+
+
+def _named(calls: Sequence[ToolCall]) -> str:
+    return ", ".join(f"{call.name} {call.arguments[:_QUOTED]}" for call in calls)
+
+
+def _quoted(user: str) -> str:
+    return f"You asked: “{user[:_QUOTED]}”. " if user.strip() else ""
+
+
+def _is_sentence(value: str) -> bool:
+    return " " in value.strip()
+
+
+def _plain(value: int | float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else str(value)
+
+
+def _number(written: str, old: int | float) -> int | float:
+    if written == _plain(old):
+        return old
+    try:
+        return int(written) if isinstance(old, int) else float(written)
+    except ValueError:  # an edit that is for sentences
+        return old
+
+
+def _fitting(schema: Mapping[str, Any], words: str, known: Mapping[str, Any], depth: int) -> Any:
+    if depth > 8:  # a schema that refers to itself
+        return None
+    if "$ref" in schema:
+        name = as_text(schema["$ref"]).rpartition("/")[2]
+        return _fitting(as_object(known.get(name)), words, known, depth + 1)
+    if "const" in schema or "default" in schema or as_list(schema.get("enum")):
+        return schema.get("const", schema.get("default", (as_list(schema.get("enum")) or [None])[0]))
+    choices = as_objects(schema.get("anyOf")) + as_objects(schema.get("oneOf"))
+    if choices:
+        return _fitting(choices[0], words, known, depth + 1)
+    return _of_type(schema, words, known, depth)
+
+
+def _of_type(schema: Mapping[str, Any], words: str, known: Mapping[str, Any], depth: int) -> Any:
+    kind = schema.get("type")
+    if kind == "object" or "properties" in schema:
+        properties = as_object(schema.get("properties"))
+        required = [name for name in as_list(schema.get("required")) if isinstance(name, str)]
+        return {name: _fitting(as_object(properties.get(name)), words, known, depth + 1) for name in required}
+    plain: dict[Any, Any] = {"array": [], "integer": 0, "number": 0, "boolean": True, "null": None}
+    return plain.get(kind, words) if isinstance(kind, str) else words

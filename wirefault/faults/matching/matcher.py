@@ -1,0 +1,226 @@
+"""Which armed faults a try meets, by selectors, counts and draws, kept for one run. No effects."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from wirefault.core.draws import KeyedDraws, draw
+from wirefault.dialects import Dialect
+from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.mcp import MCP
+from wirefault.dialects.registry import dialect_of
+from wirefault.faults.base import Try
+from wirefault.faults.matching.candidates import EntryGroup, LinkCandidates
+from wirefault.faults.matching.trigger_index import ArmedEntry
+from wirefault.faults.sets.fault_set import Entry
+from wirefault.faults.sets.triggers import Moment
+
+KEPT_REPLIES = 8
+_ANY_MOMENT = Moment()
+_Met = list[tuple[ArmedEntry, Try]]  # what an entry's fault is shown of the try
+
+
+class IncomingTry(NamedTuple):
+    """A try as the gateway identified it. ``elapsed_s``: seconds since the run's start.
+
+    ``read`` gives the request as faults see it, and is called only if a fault looks at it. ``message``, on a
+    link of MCP: the method of the message that it carries, empty if it carries none; None on other links.
+    ``lines`` as of ``Try``. ``attempt_s``, ``link_call`` and ``turn`` as of ``Moment``.
+    """
+
+    link: str
+    method: str
+    path: str
+    read: Callable[[], Request]
+    fingerprint: str
+    episode: str
+    attempt: int
+    call: int
+    try_: int
+    elapsed_s: float
+    of_model: bool = False
+    message: str | None = None
+    lines: bool = False
+    attempt_s: float = 0.0
+    link_call: int = 1
+    turn: int = 1
+
+    def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
+        """When it came, with what an entry counts of the tries that it matched."""
+        return Moment(
+            calls,
+            tries,
+            model_requests,
+            self.elapsed_s,
+            turn=self.turn,
+            attempt_s=self.attempt_s,
+            link_call=self.link_call,
+        )
+
+
+class MatchedFaults(NamedTuple):
+    """The entries that a try has ``met``, in the order of their set, each with the try as its fault sees it.
+
+    ``eligible``: the ids of entries that chose the try by a header, its body or its message, met or not.
+    """
+
+    met: Sequence[tuple[Entry, Try]] = ()
+    eligible: Sequence[str] = ()
+
+
+@dataclass
+class _GroupCount:
+    """The tries of one episode that were eligible for a group.
+
+    ``ordinals`` number their calls. ``met``: by an entry's place, how often and at which call last.
+    """
+
+    ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    tries: int = 0
+    met: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, incoming: IncomingTry, model_requests: int) -> Moment:
+        """Counts this try; the moment at which it came."""
+        self.tries += 1
+        call = (incoming.attempt, incoming.fingerprint, incoming.call)
+        ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
+        return incoming.moment(ordinal, self.tries, model_requests)
+
+
+_NOTHING = MatchedFaults()
+
+
+class FaultMatcher:
+    """The armed entries of one run. ``match`` must be called once for each try, in the order of arrival.
+
+    ``remembering``: the links of which the upstream's replies are to be remembered.
+    """
+
+    def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
+        self._seed = seed
+        self.entries = tuple(entries)
+        self._candidates = {
+            link: LinkCandidates(e for e in self.entries if link in e.links)
+            for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
+        }
+        self.remembering = {link for link, candidates in self._candidates.items() if candidates.remembers}
+        self._counts_model = any(entry.when.model_requests for entry in self.entries)
+        self._counts: defaultdict[tuple[EntryGroup, str], _GroupCount] = defaultdict(_GroupCount)
+        self._model_requests: Counter[tuple[str, int]] = Counter()
+        self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
+
+    def add_link(self, link: str, entries: Iterable[Entry]) -> None:
+        """Arms those of the entries that name the link, which was not there when the matcher was made."""
+        entries = [entry for entry in entries if link in entry.links]
+        if entries and link not in self._candidates:
+            candidates = self._candidates[link] = LinkCandidates(entries)
+            if candidates.remembers:
+                self.remembering.add(link)
+
+    def armed(self, link: str, of_model: bool = False) -> bool:
+        """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
+        return link in self._candidates or (of_model and self._counts_model)
+
+    def needs_body(self, link: str) -> bool:
+        """Whether a request's body must be read beyond what its fingerprint takes."""
+        return link in self._candidates and self._candidates[link].needs_body
+
+    def remember(self, episode: str, link: str, reply: Reply) -> None:
+        """Keeps the upstream's whole reply for faults that give an earlier one again."""
+        replies = self._replies[episode, link]
+        replies.append(reply)
+        del replies[:-KEPT_REPLIES]
+
+    def match(self, incoming: IncomingTry) -> MatchedFaults:
+        """Counts the try, and says which faults it has met."""
+        link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
+        call = incoming.call
+        if incoming.of_model:
+            self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], call)
+        candidates = self._candidates.get(link)
+        groups = candidates.at(incoming.method, incoming.path, message, incoming.read) if candidates else ()
+        if not groups:
+            return _NOTHING
+        met: _Met = []
+        eligible: list[str] = []
+        draws = KeyedDraws(self._seed, episode, attempt, link, incoming.fingerprint, call, incoming.try_)
+        for group in groups:
+            if group.of_episodes and not group.only.in_episode(episode):
+                continue
+            if not group.by_history or message is not None:
+                eligible += group.ids
+            self._add_met(group, incoming, draws, met)
+        if not (met or eligible):
+            return _NOTHING
+        met.sort(key=lambda pair: pair[0].place)
+        return MatchedFaults([(armed.entry, tried) for armed, tried in met], eligible)
+
+    def try_of(self, entry: Entry, incoming: IncomingTry) -> Try:
+        """The try as the fault of an entry sees it that is none of the armed ones."""
+        link, fingerprint, episode, attempt = (
+            incoming.link,
+            incoming.fingerprint,
+            incoming.episode,
+            incoming.attempt,
+        )
+        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, incoming.call, incoming.try_)
+        return self._try(entry, incoming, 1, partial(_chance, draws, entry.id))
+
+    def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
+        """Adds those of the group that this try has met."""
+        count, moment = None, _ANY_MOMENT
+        if group.counts:
+            count = self._counts[group, incoming.episode]
+            moment = count.add(incoming, self._model_requests.get((incoming.episode, incoming.attempt), 0))
+        elif group.triggers.timed:
+            moment = incoming.moment()
+        for armed, chance in group.triggers.at(moment, draws.number):
+            if not armed.certain:
+                times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
+                share = 1.0
+                if armed.dosed:
+                    chance, share = self._dose(armed.entry, incoming, chance)
+                if not armed.entry.when.holds(moment._replace(met=times, last_met=last), chance, share):
+                    continue
+                if count is not None:
+                    count.met[armed.place] = times + 1, moment.calls
+            entry = armed.entry
+            chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
+            if entry.fault.wants(chance_of):
+                met.append((armed, self._try(entry, incoming, moment.calls, chance_of)))
+
+    def _dose(self, entry: Entry, incoming: IncomingTry, chance: float) -> tuple[float, float]:
+        """The draw that decides, of the try or one for all links and tries of the attempt, and the share of
+        the entry's probability that is in force."""
+        if entry.dose.together:
+            chance = draw(self._seed, incoming.episode, incoming.attempt, "", "", 0, 0, f"{entry.id}:when")
+        return chance, entry.dose.share(incoming.attempt_s, incoming.link_call)
+
+    def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
+        return Try(
+            link=incoming.link,
+            dialect=_dialect_of(incoming),
+            request=incoming.read(),
+            episode=incoming.episode,
+            attempt=incoming.attempt,
+            call=incoming.call,
+            try_=incoming.try_,
+            ordinal=ordinal if entry.fault.by_order else 1,  # so that no other entry of the group changes it
+            chance=chance,
+            earlier=tuple(self._replies[incoming.episode, incoming.link]) if entry.fault.remembers else (),
+            lines=incoming.lines,
+        )
+
+
+def _dialect_of(incoming: IncomingTry) -> Dialect:
+    if incoming.message is not None:
+        return MCP.name
+    return dialect_of(incoming.path, of_model=incoming.of_model)
+
+
+def _chance(draws: KeyedDraws, name: str, purpose: str) -> float:
+    return draws.draw(f"{name}:{purpose}")

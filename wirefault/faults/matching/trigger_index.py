@@ -1,0 +1,120 @@
+"""Which of many armed entries a try may meet by their triggers, without asking each entry. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from wirefault.faults.matching.draws import Draws, bound_of, chance_of
+from wirefault.faults.sets.fault_set import Entry
+from wirefault.faults.sets.triggers import Moment, When
+
+_CERTAIN = 1 << 64
+_Interval = tuple[float, float]  # from the first value to before the end
+_ALWAYS: _Interval = (0, math.inf)
+
+
+class ArmedEntry(NamedTuple):
+    """An entry and its place in its set. ``certain``: every eligible try meets it. ``dosed``: it stands in a
+    part of the attempt only, or one draw of the attempt decides.
+    """
+
+    place: int
+    entry: Entry
+    certain: bool
+    dosed: bool
+
+
+class TriggerIndex:
+    """Leaves out the entries that a try cannot meet; of the others ``When`` decides.
+
+    ``timed``: whether one of them asks when or in which turn of the user a try came, so that ``at``, or the
+    entry itself, needs to know.
+    """
+
+    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+        self._armed = [(_intervals(a.entry.when), a) for a in armed]
+        boxes = [box for box, _ in self._armed]
+        axes = zip(*boxes, strict=True)
+        self._edges = [sorted({edge for interval in axis for edge in interval}) for axis in axes]
+        self._cells: dict[tuple[int, ...], _Cell] = {}
+        at_any_time = all(interval == _ALWAYS for box in boxes for interval in box)
+        self.timed = any(_is_timed(a.entry) for a in armed)
+        self._only_cell = _Cell(armed) if at_any_time else None
+
+    def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
+        """Each with its chance. ``number``: 64 bits of the try's own hash, asked for only if needed."""
+        if self._only_cell is not None:
+            return self._only_cell.possible(number)
+        point = moment[:4]
+        # the same entries are possible at all points between the same edges
+        key = tuple(map(bisect_right, self._edges, point))
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = _Cell([armed for box, armed in self._armed if _within(box, point)])
+        return cell.possible(number)
+
+
+def _is_timed(entry: Entry) -> bool:
+    return entry.when.window is not None or entry.when.turn is not None or bool(entry.dose.spans)
+
+
+def _needs_no_draw(entry: Entry) -> bool:
+    """Whether no draw of the try itself decides; one of the attempt may (``together``)."""
+    rises = entry.when.window is not None or entry.dose.rises
+    return entry.dose.together or (entry.when.probability == 1 and not rises)
+
+
+def _intervals(when: When) -> tuple[_Interval, _Interval, _Interval, _Interval]:
+    """The calls, tries, turns and seconds at which a try may meet it."""
+    if when.persistent:
+        return _ALWAYS, _ALWAYS, _ALWAYS, _ALWAYS
+    counts = (
+        _interval(when.nth),
+        (0 if when.after is None else when.after + 1, math.inf),
+        _interval((1, when.first) if when.first else None),
+    )
+    counted = max(first for first, _ in counts), min(end for _, end in counts)
+    of_calls = when.of == "call"
+    window = (when.window.start, when.window.end or math.inf) if when.window else _ALWAYS
+    return (
+        counted if of_calls else _ALWAYS,
+        _ALWAYS if of_calls else counted,
+        _interval(when.model_requests),
+        window,
+    )
+
+
+def _interval(span: tuple[int, int | None] | None) -> _Interval:
+    if span is None:
+        return _ALWAYS
+    first, last = span
+    return first, math.inf if last is None else last + 1
+
+
+def _within(box: Sequence[_Interval], point: Sequence[float]) -> bool:
+    return all(first <= value < end for (first, end), value in zip(box, point, strict=True))
+
+
+class _Cell:
+    """The entries that counts and clock allow between two edges: some without a draw, some by chance."""
+
+    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+        undrawn = [_needs_no_draw(a.entry) for a in armed]
+        self._certain = [(a, 0.0) for a, certain in zip(armed, undrawn, strict=True) if certain]
+        self._drawn = [a for a, certain in zip(armed, undrawn, strict=True) if not certain]
+        names = [f"{a.entry.id}:when" for a in self._drawn]
+        self._draws = Draws(names, [_bound(a.entry.when) for a in self._drawn])
+
+    def possible(self, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
+        if not self._drawn:
+            return self._certain
+        below = self._draws.below(number())
+        return self._certain + [(self._drawn[place], chance_of(draw)) for place, draw in below]
+
+
+def _bound(when: When) -> int:
+    """What a draw must be less than. A persistent entry that was met once is met again whatever is drawn."""
+    return _CERTAIN if when.persistent else bound_of(when.probability)

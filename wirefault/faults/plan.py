@@ -1,0 +1,174 @@
+"""What becomes of one try that has met faults: which of them acts, and the account of them all. Pure.
+
+Delays add up. At most one fault changes the try, the first in the order of the set. Whether a fault can
+change the reply is known only when the reply is there: until then all that might are candidates, and the
+first of them that can does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from wirefault.faults.base import Act, Fault, Miss, Try, WhyNot
+from wirefault.faults.mcp_view import act_of
+from wirefault.faults.sets.fault_set import Entry
+
+_T = TypeVar("_T")
+
+
+@dataclass(eq=False)
+class MetFault:
+    """A fault that the try has met, and whether it was injected.
+
+    ``delay`` is planned (s), ``delay_ms`` was added. ``shows``: what the caller must see of it.
+    ``content``: what a whole reply carries was changed. ``acted_at``: when it began to act, in s of the
+    gateway's clock. ``answered``, of one that changes or repeats the request: whether the upstream answered
+    what became of it.
+    """
+
+    id: str
+    fault: Fault
+    act: Act = field(default_factory=Act)
+    injected: bool = False
+    why_not: WhyNot | None = None
+    detail: str = ""
+    delay: float = 0.0
+    delay_ms: float = 0.0
+    shows: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Any] = field(default_factory=dict)
+    content: bool = False
+    acted_at: float | None = None
+    answered: bool | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known if it was injected."""
+        return self.injected or self.why_not is not None
+
+    def guarded(self, function: Callable[..., _T], *arguments: object) -> _T | None:
+        """What a fault's own function returns; None if it failed, which is recorded."""
+        try:
+            return function(*arguments)
+        except Exception as error:  # noqa: BLE001  whatever a bug in a fault raises, the try must go on
+            self.why_not, self.detail = "failed", type(error).__name__
+            return None
+
+    def mark_injected(self, evidence: Mapping[str, Any] | None = None) -> None:
+        """Records that the fault changed something."""
+        self.injected, self.why_not = True, None
+        self.evidence.update(evidence or {})
+
+    def mark_acting(self, now: float) -> None:
+        """Records when it began to act, unless that is known."""
+        if self.acted_at is None:
+            self.acted_at = now
+
+    def began_after(self, moment: float) -> bool:
+        """Whether it began to act after that moment; False where that is not known."""
+        return self.acted_at is not None and self.acted_at > moment
+
+    def take_back(self, why: WhyNot) -> None:
+        """Records that nobody was there to meet what it did."""
+        self.injected, self.why_not = False, why
+        self.shows.clear()
+
+    def mark_delayed(self, ms: float) -> None:
+        """Records a delay that was really added."""
+        self.mark_injected()
+        self.delay_ms += ms
+        self.shows["delay_ms"] = round(self.delay_ms, 3)
+
+    def mark_not_injected(self, why: WhyNot) -> None:
+        """Records why the fault changes nothing, unless it is settled."""
+        if not self.settled:
+            self.why_not = why
+
+
+@dataclass(eq=False)
+class Plan:
+    """What the faults of a try do.
+
+    ``request_fault`` answers, changes or copies the request. ``reply_candidates`` may change the reply.
+    """
+
+    met_faults: list[MetFault] = field(default_factory=list)
+    request_fault: MetFault | None = None
+    reply_candidates: list[MetFault] = field(default_factory=list)
+
+    @property
+    def acts(self) -> bool:
+        """Whether any of its faults may still do something."""
+        return any(not met.settled for met in self.met_faults)
+
+    @property
+    def delay(self) -> float:
+        """Seconds that the request is to be delayed, by all faults together."""
+        return sum(met.delay for met in self.met_faults)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the try is answered in the upstream's place."""
+        return self.request_fault is not None and self.request_fault.act.answer is not None
+
+    def mark_answered(self, *, upstream_answered: bool) -> None:
+        """Records of a fault that changes the request whether the upstream answered what became of it."""
+        met = self.request_fault
+        if met is not None and met.act.request is not None:
+            met.answered = upstream_answered
+
+    def mark_delayed(self, seconds: float) -> None:
+        """Shares out a delay that was really added."""
+        planned = self.delay
+        for met in self.met_faults:
+            if met.delay:
+                met.mark_delayed(seconds * 1000 * met.delay / planned)
+
+    def mark_not_injected(self, why: WhyNot) -> None:
+        """Records for all that are not settled that they change nothing."""
+        for met in self.met_faults:
+            met.mark_not_injected(why)
+
+
+def spared(plan: Plan) -> Plan:
+    """The same met faults, none of which does anything, since the blast radius leaves the try alone."""
+    return Plan([MetFault(met.id, met.fault, why_not=met.why_not or "spared") for met in plan.met_faults])
+
+
+def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
+    """Plans a try from the entries that it met. ``whole``: the request that the faults see is all of it."""
+    plan = Plan()
+    for entry, tried in met_entries:
+        met = MetFault(entry.id, entry.fault)
+        if entry.fault.needs_body and not whole:
+            met.why_not = "too_large"
+        else:
+            act = met.guarded(act_of, entry.fault, tried)
+            if isinstance(act, Act):
+                _assign(plan, met, act, whole)
+            elif isinstance(act, Miss):
+                met.why_not = act.why
+            elif met.why_not is None:
+                continue  # the fault let the try pass
+        plan.met_faults.append(met)
+    return plan
+
+
+def _assign(plan: Plan, met: MetFault, act: Act, whole: bool) -> None:
+    met.act, met.evidence = act, dict(act.evidence)
+    if act.only_delays:
+        met.delay = max(act.delay, 0.0)
+        met.why_not = None if met.delay else "nothing_to_change"
+        return
+    in_request = act.answer is not None or act.request is not None or act.copies != 1
+    in_reply = act.reply is not None or act.events is not None
+    if plan.request_fault is not None or (in_request and plan.reply_candidates):
+        met.why_not = "already_faulted"
+    elif in_request and act.answer is None and not whole:
+        met.why_not = "too_large"
+    else:
+        met.delay = max(act.delay, 0.0)
+        plan.request_fault = met if in_request else None
+        if in_reply:
+            plan.reply_candidates.append(met)

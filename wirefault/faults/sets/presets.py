@@ -1,0 +1,116 @@
+"""Fault sets by name: the presets, files of ``experiments/faults``, and files of one's own."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from wirefault.core.lab_files import lab_root
+from wirefault.core.spelling import nearest
+from wirefault.core.strict_yaml import read_yaml, short_repr
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.canonical import read_for
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set
+from wirefault.links.lab import lab_links
+from wirefault.links.links import Links
+
+_SUFFIX = ".yaml"
+# what a process can be handed in its environment is bounded by the system
+LARGEST = 100_000
+
+
+def preset_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _folder().glob(f"*{_SUFFIX}")))
+
+
+def _folder() -> Path:
+    return lab_root() / "experiments" / "faults"
+
+
+def preset(name: str, links: Links | None = None) -> FaultSet:
+    """For these links, the lab's unless given; entries for a link that they lack are left out.
+
+    Raises ``FaultSetError`` that names the nearest preset.
+    """
+    if name not in preset_names():
+        raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
+    path = _folder() / f"{name}{_SUFFIX}"
+    if links is None or links == lab_links():
+        return read_set(path)
+    data = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    known = {*links.names, *(group for group, names in links.groups.items() if names)}
+    for key in ("faults", "toxics"):
+        data[key] = [entry for entry in data.get(key, ()) if entry.get("links", "all") in known]
+    return build_set(data, str(path), REGISTRY, links)
+
+
+def describe_preset(name: str) -> str:
+    """What a preset is for. Its faults are not read, since that takes longer."""
+    path = _folder() / f"{name}{_SUFFIX}"
+    return " ".join(str(read_yaml(path.read_text(encoding="utf-8"), str(path))["description"]).split())
+
+
+def read_set(path: Path, links: Links | None = None) -> FaultSet:
+    """For these links, the lab's unless given. Raises ``FaultSetError`` that names file and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FaultSetError(f"{path}: not UTF-8 text") from None
+    except (OSError, ValueError) as error:  # a NUL in its name
+        raise FaultSetError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+    return load_set(text, str(path), REGISTRY, lab_links() if links is None else links)
+
+
+def find_set(given: str, links: Links | None = None) -> FaultSet:
+    """The set meant by a preset's name, a file's path, or the text of a set (``{...}``).
+
+    ``links``: those of the wiring, the lab's unless given. Raises ``FaultSetError``; also for one without any
+    fault, or too large to be handed on.
+    """
+    text = given.strip()
+    if not text:
+        return FaultSet()
+    fault_set = _find(text, lab_links() if links is None else links)
+    if not fault_set.faults and not fault_set.toxics:
+        raise FaultSetError(f"{text[:80]}: there is no fault in it")
+    if len(fault_set.dump().encode()) > LARGEST:
+        raise FaultSetError(f"{text[:80]}: larger than {LARGEST} bytes in its full form; split it")
+    return fault_set
+
+
+def _find(text: str, links: Links) -> FaultSet:
+    if is_text(text):
+        return read_for(text, links)
+    if text in preset_names():
+        return preset(text, links)
+    if _is_path(text):
+        return read_set(Path(text), links)
+    if text in REGISTRY:
+        raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
+    known = nearest(text, preset_names())
+    raise FaultSetError(f"{short_repr(text)} is no file, and no preset is called so{known}")
+
+
+def names_set(text: str) -> bool:
+    """Whether ``find_set`` would know what is meant, be it good or not."""
+    return is_text(text) or text in preset_names() or _is_path(text)
+
+
+def is_text(text: str) -> bool:
+    """Whether it is the text of a set itself, not the name of one."""
+    return text.startswith("{") or "\n" in text
+
+
+def _is_path(text: str) -> bool:
+    # Path.exists raises for a name that is too long
+    return "/" in text or text.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
+
+
+def preset_of(faults: str, links: Links) -> str | None:
+    """The preset whose canonical text for these links this is."""
+    for name in preset_names():
+        with suppress(FaultSetError):  # a preset for models, say, where there is none
+            if preset(name, links).dump() == faults:
+                return name
+    return None

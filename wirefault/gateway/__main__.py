@@ -1,0 +1,58 @@
+"""``python -m wirefault.gateway``: serves until SIGTERM, SIGINT or the end of the launcher."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+import wirefault.faults.catalogue  # noqa: F401  # its import would hold up the first request with a fault
+from wirefault.core.lifeline import watch
+from wirefault.core.plugins import PluginError
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.gateway.server import Gateway
+from wirefault.links.topology import topology_from
+
+
+async def _serve() -> None:
+    loop = asyncio.get_running_loop()
+    state_db = Path(os.environ.get("STATE_DB") or "state/state.db")
+    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+    gateway = Gateway(topology_from(os.environ), state_db, logs, environ=os.environ)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, gateway.stop)
+
+    def on_launchers_end() -> None:
+        loop.call_soon_threadsafe(gateway.stop)
+
+    watch(os.environ, on_launchers_end)
+    await gateway.serve()
+
+
+def main() -> int:
+    """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    try:
+        list(MODEL_DIALECTS.values())  # a dialect that cannot be loaded is told now, not in mid-run
+    except PluginError as error:
+        return _fail(error)
+    gc.collect()
+    gc.freeze()  # what is imported stays: going through it again would hold a request up by 20 ms and more
+    try:
+        uvloop.run(_serve())
+    except (OSError, ValueError) as error:
+        return _fail(error)
+    return 0
+
+
+def _fail(error: Exception) -> int:
+    sys.stderr.write(f"gateway: {error}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

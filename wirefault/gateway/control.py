@@ -1,0 +1,298 @@
+"""The gateway's control API, for the manager: which attempt has a lane, and when it has settled."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from wirefault.core.sockets import Address
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSetError, load_set
+from wirefault.gateway.budgets.keeper import keeper_of
+from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.lane import Lane
+from wirefault.gateway.lane_attempt import LaneAttempt
+from wirefault.gateway.run import ForeignLink, Run
+from wirefault.history.writer import Writer, history_file
+from wirefault.links.link import Link
+from wirefault.settings.settings import Settings, SettingsError, load_frozen
+from wirefault.state.state import State
+
+
+class ControlError(Exception):
+    """A request to the control API that cannot be met: rendered as the lab's one shape of an error."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+# Listens for a link; raises ``ValueError`` for one that cannot be had, ``OSError``.
+OpenLink = Callable[[Link], Awaitable[Address]]
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+# Both names go into a header line towards the tools, the run's into a file name too.
+_Name = Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+
+
+class _Attempt(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    episode: str = _Name
+    attempt: int = Field(ge=1)
+
+
+class _Begin(_Attempt):
+    run_id: str = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$")
+    settings_hash: str
+
+
+class _Faults(_Attempt):
+    number: int = Field(ge=1)
+    faults: str
+
+
+class _Changes(_Attempt):
+    changes: dict[str, list[int]]
+
+
+class _Released(_Attempt):
+    link: str
+    call: int = Field(ge=1)
+
+
+class _Turn(_Attempt):
+    turn: int = Field(ge=1)
+
+
+class _Found(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    link: dict[str, Any]
+
+
+class _Settle(_Attempt):
+    bound_s: float = Field(ge=0, le=600)
+
+
+class Runs:
+    """Opens runs: settings from ``state.db``, the history under ``logs``."""
+
+    def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint | None]) -> None:
+        self._state_db = state_db
+        self._logs = logs
+        self._model = model
+
+    def open(self, run_id: str, settings_hash: str, lane: Lane) -> Run:
+        """Raises ``ControlError`` if state.db does not know that run with those settings."""
+        settings = load_frozen(self._frozen(run_id, settings_hash))
+        path = history_file(self._logs, run_id, "gateway", lane.number)
+        try:
+            writer = Writer(path)
+        except OSError as error:
+            raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
+        try:
+            budgets = keeper_of(settings, self._state_db.parent, lane.number, time.time)
+            return Run(run_id, settings, writer, self._model(settings), lane.links, budgets)
+        except OSError as error:
+            writer.close()
+            raise ControlError(503, "budgets_failed", f"the run's budget cannot be kept: {error}") from None
+        except (ForeignLink, SettingsError) as error:
+            writer.close()
+            code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
+            raise ControlError(409, code, str(error)) from None
+
+    def _frozen(self, run_id: str, settings_hash: str) -> str:
+        try:
+            row = None
+            if self._state_db.exists():
+                with State(self._state_db) as state:
+                    row = state.run(run_id)
+        except sqlite3.Error as error:
+            raise ControlError(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
+        if row is None:
+            raise ControlError(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
+        if row.settings_hash != settings_hash:
+            raise ControlError(
+                409,
+                "settings_differ",
+                f"run {run_id!r} has the settings {row.settings_hash}, not {settings_hash!r}",
+            )
+        return row.settings
+
+
+def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> Starlette:
+    """The control API over these lanes; ``_Api`` says what each route does.
+
+    ``pem``: the certificate of the authority of intercepted hosts, empty where nothing is intercepted.
+    """
+    api = _Api(lanes, runs, open_link, pem)
+    return Starlette(
+        routes=[
+            Route("/", api.health),
+            Route("/authority", api.authority, methods=["GET"]),
+            Route("/lanes/{lane:int}", api.show, methods=["GET"]),
+            Route("/lanes/{lane:int}", api.begin, methods=["PUT"]),
+            Route("/lanes/{lane:int}/faults", api.set_faults, methods=["PUT"]),
+            Route("/lanes/{lane:int}/calls", api.expect_changes, methods=["PUT"]),
+            Route("/lanes/{lane:int}/calls", api.release, methods=["POST"]),
+            Route("/lanes/{lane:int}/turn", api.begin_turn, methods=["PUT"]),
+            Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
+            Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
+        ],
+        exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
+    )
+
+
+class _Api:
+    """The routes. Raises ``ControlError``."""
+
+    def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> None:
+        self._lanes = lanes
+        self._runs = runs
+        self._open_link = open_link
+        self._pem = pem
+
+    async def health(self, request: Request) -> JSONResponse:
+        return JSONResponse({"status": "OK"})
+
+    async def authority(self, request: Request) -> JSONResponse:
+        """The certificate that a subject trusts while it is intercepted."""
+        if not self._pem:
+            raise ControlError(404, "not_intercepted", "this wiring intercepts nothing")
+        return JSONResponse({"pem": self._pem})
+
+    async def show(self, request: Request) -> JSONResponse:
+        return JSONResponse(_status(_lane(self._lanes, request)))
+
+    async def begin(self, request: Request) -> JSONResponse:
+        """Connections accepted from now on belong to that attempt."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Begin)
+        run = lane.start_run(
+            body.run_id,
+            body.settings_hash,
+            lambda: self._runs.open(body.run_id, body.settings_hash, lane),
+        )
+        _check_history(run)
+        lane.start_attempt(run, body.episode, body.attempt)
+        return JSONResponse(_status(lane))
+
+    async def set_faults(self, request: Request) -> JSONResponse:
+        """That fault set is in force from the attempt's next request on, and for the rest of the run."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Faults)
+        run = _attempt_of(lane, body).run
+        try:
+            fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY, None)
+            run.configure(body.number, fault_set, body.episode, body.attempt)
+        except (FaultSetError, ForeignLink) as error:
+            raise ControlError(409, "faults_refused", str(error)) from None
+        _check_history(run)
+        return JSONResponse(_status(lane))
+
+    async def expect_changes(self, request: Request) -> JSONResponse:
+        """Before these calls of each link its toxics change: they wait until they are released."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Changes)
+        _attempt_of(lane, body).held_calls.expect(body.changes)
+        return JSONResponse(_status(lane))
+
+    async def release(self, request: Request) -> JSONResponse:
+        """The toxics are as that call is to meet them."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Released)
+        _attempt_of(lane, body).held_calls.release(body.link, body.call)
+        return JSONResponse(_status(lane))
+
+    async def begin_turn(self, request: Request) -> JSONResponse:
+        """Requests that come from now on are of that turn of the user."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Turn)
+        _attempt_of(lane, body).turn = body.turn
+        return JSONResponse(_status(lane))
+
+    async def open_link(self, request: Request) -> JSONResponse:
+        """Listens for a link that was found, and says where. Told twice, it is the same listener."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Found)
+        try:
+            link = Link.load(body.link)
+            address = await self._open_link(link)
+        except ValueError as error:
+            raise ControlError(409, "link_refused", str(error)) from None
+        except OSError as error:
+            raise ControlError(503, "no_listener", f"{link.name}: {error}") from None
+        return JSONResponse({"lane": lane.number, "link": link.name, "listen": str(address)})
+
+    async def settle(self, request: Request) -> JSONResponse:
+        """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
+        lane, body = _lane(self._lanes, request), await _body(request, _Settle)
+        run = lane.run
+        still_open = await lane.settle(body.episode, body.attempt, body.bound_s)
+        if run is not None:
+            _check_history(run)
+        return JSONResponse({"settled": still_open == 0, "open": still_open})
+
+
+async def _render_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ControlError)
+    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
+
+
+async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return await _render_error(request, ControlError(error.status_code, code, error.detail))
+
+
+def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
+    number = int(request.path_params["lane"])
+    if number not in lanes:
+        raise ControlError(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
+    return lanes[number]
+
+
+def _attempt_of(lane: Lane, body: _Attempt) -> LaneAttempt:
+    """The attempt in progress, if it is the one that is meant."""
+    attempt = lane.attempt
+    if attempt is None or not attempt.is_(body.episode, body.attempt):
+        raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
+    return attempt
+
+
+async def _body(request: Request, model: type[_Model]) -> _Model:
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ControlError(400, "bad_request", f"{where} {first['msg']}".strip()) from None
+
+
+def _check_history(run: Run) -> None:
+    run.flush()
+    if run.failure:
+        raise ControlError(503, "history_failed", run.failure)
+    recorder = run.model.recorder if run.model else None
+    if recorder is not None and recorder.failure:
+        raise ControlError(503, "recording_failed", recorder.failure)
+
+
+def _status(lane: Lane) -> dict[str, object]:
+    run, attempt = lane.run, lane.attempt
+    return {
+        "lane": lane.number,
+        "run_id": run.run_id if run else None,
+        "settings_hash": run.settings_hash if run else None,
+        "episode": attempt.episode if attempt else None,
+        "attempt": attempt.number if attempt else None,
+        "open": attempt.open if attempt else 0,
+    }

@@ -1,0 +1,82 @@
+"""``python -m wirefault.gateway.intercept``: the front, until SIGTERM, SIGINT or its launcher's end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import uvloop
+
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file, watch
+from wirefault.core.sockets import listen
+from wirefault.gateway.intercept.front import Front
+from wirefault.gateway.intercept.front_history import FrontHistory
+from wirefault.gateway.intercept.guide import Guide
+from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
+from wirefault.gateway.intercept.policy import Policy
+from wirefault.gateway.intercept.routes import Routes, intercept_of
+from wirefault.gateway.intercept.topology_file import TopologyFile
+
+
+async def _serve() -> None:
+    topology = TopologyFile(os.environ)
+    lane = topology()
+    if lane.front is None:
+        raise ValueError("this lab's wiring intercepts nothing")
+    spec = intercept_of(lane)
+    state = LaneState(Path(os.environ.get("STATE_DB") or "state/state.db"), lane.lab_id, lane.lane)
+    history = FrontHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _tell)
+    routes = Routes(topology, state, scripted=spec.models == "scripted")
+    policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
+    front = Front(Guide(routes, policy, lambda: topology().egress), state, history)
+    with ExitStack() as at_end:
+        at_end.callback(state.close)
+        at_end.callback(history.close)
+        serving = [asyncio.ensure_future(front.serve_proxy(listen("front", lane.front)))]
+        if os.environ.get(TOPOLOGY_VARIABLE):
+            at = Path(os.environ[TOPOLOGY_VARIABLE])
+            namespaces = listen_for_namespaces(at)
+            at_end.callback(front_file(at).unlink, missing_ok=True)
+            serving.append(asyncio.ensure_future(serve_namespaces(namespaces, front.take)))
+        told = asyncio.ensure_future(_until_told_to_end())
+        ended, _ = await asyncio.wait([told, *serving], return_when=asyncio.FIRST_COMPLETED)
+        for service in serving:
+            service.cancel()
+        await asyncio.wait(serving)
+        for first in ended:
+            first.result()  # a service that ended by itself has failed
+
+
+async def _until_told_to_end() -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, told.set)
+
+    def on_launchers_end() -> None:
+        loop.call_soon_threadsafe(told.set)
+
+    watch(os.environ, on_launchers_end)
+    await told.wait()
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"front: {sentence}\n")
+
+
+def main() -> int:
+    """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    try:
+        uvloop.run(_serve())
+    except (OSError, ValueError) as error:
+        _tell(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

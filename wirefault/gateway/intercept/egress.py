@@ -1,0 +1,161 @@
+"""The way out for what passes the links by: a proxy for tunnels in the gateway's process, and who dials it.
+
+The front has no way out of its own, in Compose not even a network that leads there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from wirefault.core.sockets import Address, is_loopback
+from wirefault.gateway.closed_networks import NETWORK_CLOSED, ClosedNetworks
+from wirefault.gateway.http1.heads import BadHead
+from wirefault.gateway.intercept.accepting import accept_all
+from wirefault.gateway.intercept.proxy_requests import (
+    TUNNEL_OPEN,
+    ProxyRequest,
+    proxy_refusal,
+    read_proxy_request,
+)
+from wirefault.gateway.intercept.routes import intercept_of, wired_route
+from wirefault.gateway.intercept.splice import Splice
+from wirefault.links.topology import Topology
+
+_HEAD_S = 10.0
+_CONNECT_S = 10.0
+_PIECE = 64 * 1024
+
+# Whether that host and port may be dialled.
+MayDial = Callable[[str, int], bool]
+
+
+def dialled_from(topology: Topology) -> MayDial:
+    """What the wiring lets be dialled: all, or offline this machine and what its links lead to."""
+    offline = intercept_of(topology).offline
+    return lambda host, port: (
+        not offline or is_loopback(host) or wired_route(topology, host, port) is not None
+    )
+
+
+class NoWayOut(Exception):
+    """The host was not dialled, or not reached; the message says why."""
+
+
+class Egress:
+    """Opens tunnels for the front."""
+
+    def __init__(self, may_dial: MayDial, closed: ClosedNetworks) -> None:
+        self._may_dial = may_dial
+        self._closed = closed
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Takes tunnels until it is cancelled."""
+        await accept_all(listener, self._serve_client)
+
+    async def _serve_client(self, client: socket.socket) -> None:
+        try:
+            request, rest = await read_first_request(client)
+            server = await self._dial(request.target)
+        except (BadHead, NoWayOut) as error:
+            await _refuse(client, 400 if isinstance(error, BadHead) else 502, str(error))
+        except OSError:  # the client has left
+            client.close()
+        else:
+            splice = Splice()
+            await splice.attach(client)
+            splice.send_down(TUNNEL_OPEN)
+            await splice.join(server, lambda: rest)
+
+    async def _dial(self, target: Address) -> socket.socket:
+        if not self._may_dial(target.host, target.port):
+            raise NoWayOut(f"{target} is not called: this lab is offline")
+        return await dial_host(target, self._closed)
+
+
+async def _refuse(client: socket.socket, status: int, reason: str) -> None:
+    with client:
+        try:
+            await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(status, reason))
+        except OSError:  # the client has left
+            return
+
+
+async def read_first_request(client: socket.socket) -> tuple[ProxyRequest, bytes]:
+    """What a client asks of a proxy, and the bytes that came after it.
+
+    Raises ``BadHead`` for what is nothing of the kind, ``OSError`` if the client leaves before.
+    """
+    pending, loop = b"", asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_HEAD_S):
+            while True:
+                data = await loop.sock_recv(client, _PIECE)
+                if not data:
+                    raise ConnectionResetError("it left without a request")
+                request, pending = read_proxy_request(pending + data)
+                if request is not None:
+                    return request, pending
+    except TimeoutError:
+        raise BadHead("the header block did not come in time", 408) from None
+
+
+async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
+    """A connection to it, by the first of its open addresses that answers. Raises ``NoWayOut``."""
+    loop = asyncio.get_running_loop()
+    reason = "it has no address"
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            for family, _, _, _, address in found:
+                if address[0] in closed:
+                    reason = NETWORK_CLOSED
+                    continue
+                try:
+                    return await dial(socket.socket(family), address)
+                except OSError as error:
+                    reason = error.strerror or str(error)
+    except TimeoutError:
+        reason = f"no connection within {_CONNECT_S:g} s"
+    except (OSError, UnicodeError) as error:  # the name is not known, or is none
+        reason = str(error)
+    raise NoWayOut(f"{target} cannot be reached: {reason}")
+
+
+async def dial(connection: socket.socket, address: tuple[object, ...]) -> socket.socket:
+    """The socket, connected. Raises ``OSError``; it is closed then."""
+    connection.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def dial_through(egress: Address, target: Address) -> socket.socket:
+    """A connection to the target by way of the egress. Raises ``NoWayOut``."""
+    loop = asyncio.get_running_loop()
+    try:
+        connection = await dial(socket.socket(), (egress.host, egress.port))
+    except OSError as error:
+        raise NoWayOut(f"the gateway's egress at {egress} cannot be reached: {error}") from None
+    try:
+        await loop.sock_sendall(connection, f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
+        reply = b""
+        # not a byte more than the reply: the server may speak first
+        while len(reply) < len(TUNNEL_OPEN):
+            data = await loop.sock_recv(connection, len(TUNNEL_OPEN) - len(reply))
+            if not data:
+                break
+            reply += data
+        if reply == TUNNEL_OPEN:
+            return connection
+        while data := await loop.sock_recv(connection, _PIECE):
+            reply += data
+        reason = reply.partition(b"\r\n\r\n")[2].decode("utf-8", "replace").strip()
+        raise NoWayOut(reason.removeprefix("wirefault: ") or "the gateway's egress closed")
+    except (OSError, NoWayOut) as error:
+        connection.close()
+        raise NoWayOut(str(error)) from None

@@ -1,0 +1,92 @@
+"""What the front asks ``state.db``: whose connection it is, and which links were found.
+
+In a thread of its own: a writer of that file can hold a reader up, and what is being carried goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from wirefault.links.link import Link
+from wirefault.state.found_links import FoundLink
+from wirefault.state.state import State
+
+_Answer = TypeVar("_Answer")
+_LIVE_EPISODE, _LIVE_ATTEMPT = "live", 1
+
+
+@dataclass(frozen=True)
+class ArmedAttempt:
+    """Whose a connection is that comes now."""
+
+    run_id: str
+    episode: str
+    attempt: int
+
+
+class LaneState:
+    """That of one lane of one lab. Every method raises ``sqlite3.Error``, and ``SettingsError`` for a file of
+    another version.
+    """
+
+    def __init__(self, path: Path, lab_id: str, lane: int) -> None:
+        self._path = path
+        self._lab = (lab_id, lane)
+        self._state: State | None = None
+        self._version = -1
+        self._current: ArmedAttempt | None = None
+        self._thread = ThreadPoolExecutor(1, "state")
+
+    async def attempt(self) -> ArmedAttempt | None:
+        """The attempt that is armed; without a run the open episode of the run ``live``, if it has begun."""
+        return await self._ask(self._attempt)
+
+    async def is_going_on(self, run_id: str) -> bool:
+        """Whether the run still has the lane, so that its history is not sealed yet."""
+        return await self._ask(lambda state: _is_going_on(state, run_id))
+
+    async def found(self) -> list[FoundLink]:
+        """The links of the lane that were found, or are wanted, in that order."""
+        return await self._ask(lambda state: state.found_links.rows(*self._lab))
+
+    async def want(self, link: Link) -> None:
+        """Asks the manager for the link."""
+        await self._ask(lambda state: state.found_links.want(*self._lab, link))
+
+    async def _ask(self, question: Callable[[State], _Answer]) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
+
+    def _answer(self, question: Callable[[State], _Answer]) -> _Answer:
+        if self._state is None:
+            self._state = State(self._path)
+        return question(self._state)
+
+    def _attempt(self, state: State) -> ArmedAttempt | None:
+        version = state.data_version()  # else nobody has written since the connection before
+        if version != self._version:
+            self._version, self._current = version, self._read_attempt(state)
+        return self._current
+
+    def _read_attempt(self, state: State) -> ArmedAttempt | None:
+        for row in state.open_attempts(*self._lab):
+            if row.state == "armed":
+                return ArmedAttempt(row.run_id, row.episode, row.attempt)
+        if not state.runs(*self._lab, "leased"):
+            for run in state.runs(*self._lab, "live"):
+                return ArmedAttempt(run.run_id, _LIVE_EPISODE, _LIVE_ATTEMPT)
+        return None
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        if self._state is not None:
+            self._state.close()
+
+
+def _is_going_on(state: State, run_id: str) -> bool:
+    run = state.run(run_id)
+    return run is not None and run.status in ("leased", "live")

@@ -1,0 +1,224 @@
+"""The gateway as a whole: a listener for each link and the control API, in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from wirefault.core.sockets import Address, address_of, listen
+from wirefault.gateway.closed_networks import closed_networks
+from wirefault.gateway.connection.connection import ClientConnection
+from wirefault.gateway.control import Runs, create_app
+from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
+from wirefault.gateway.held_calls import CallNotes
+from wirefault.gateway.intercept.egress import Egress, dialled_from
+from wirefault.gateway.lane import Lane
+from wirefault.gateway.link_listener import LinkListener
+from wirefault.gateway.stdio.arrival import StdioArrival
+from wirefault.gateway.stdio.servers import StdioServers
+from wirefault.history.logs import Logs
+from wirefault.links.link import SCRIPTED, Link
+from wirefault.links.topology import Topology
+from wirefault.settings.configuration import redactor
+from wirefault.state.held_calls import HeldCall
+
+if TYPE_CHECKING:
+    from wirefault.gateway.intercept.tls_listener import InterceptedLinks
+
+Listen = Callable[[str, Address], socket.socket]
+
+
+class _ControlServer(uvicorn.Server):
+    """uvicorn without signal handlers and ticks of its own: the gateway ends as one."""
+
+    def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=HttpToolsProtocol,  # by name uvicorn would import it where a process was forked already
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
+
+
+class Gateway:
+    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds.
+
+    The keys in ``environ`` get into no record.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        state_db: Path,
+        logs: Path,
+        *,
+        listen: Listen = listen,
+        head_timeout: float = 10,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environ = environ or {}
+        self._redact = redactor(self._environ)
+        self._topology = topology
+        self._listen = listen
+        self._head_timeout = head_timeout
+        self._stopping = asyncio.Event()
+        self._tls: ssl.SSLContext | None = None
+        self._closed = closed_networks(topology.control.host)
+        self._call_notes = CallNotes(state_db, self._let_go)
+        self.lane = Lane(topology.lane, topology.links, tell=self._call_notes.tell)
+        self._stdio_servers = StdioServers(topology.lab_id)
+        self._found: dict[str, tuple[Address, asyncio.Server]] = {}
+        self._logs = logs
+        self._told: set[tuple[str, str]] = set()
+        self._intercepted = self._new_authority() if topology.front is not None else None
+        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
+        pem = self._intercepted.pem if self._intercepted is not None else ""
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
+
+    def _context(self) -> ssl.SSLContext:
+        """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def stop(self) -> None:
+        """Ends ``serve``, in order. To be called in the loop."""
+        self._stopping.set()
+
+    async def serve(self) -> None:
+        """Serves until stopped. Raises ``OSError`` if an address cannot be had."""
+        with self._sockets() as sockets:
+            loop = asyncio.get_running_loop()
+            servers = [
+                await loop.create_server(self._protocols(link), sock=sockets[f"gateway_{link.name}"])
+                for link in self._topology.links
+            ]
+            tunnels = self._serve_egress(sockets.get("egress"))
+            api = _ControlServer(self._app, self._stopping)
+            serving = asyncio.ensure_future(api.serve([sockets["control"]]))
+            await self._stopping.wait()
+            for server in (*servers, *(server for _, server in self._found.values())):
+                server.close()
+            if tunnels is not None:
+                tunnels.cancel()
+            self.lane.close("the gateway was stopped")
+            self._stdio_servers.close()
+            self._call_notes.close()
+            await serving
+
+    def _let_go(self, held: HeldCall, failure: str) -> None:
+        """The manager cannot be told of a call: it goes on, and the lane is unfit, its toxics being wrong."""
+        run, attempt = self.lane.run, self.lane.attempt
+        if run is not None and attempt is not None and run.run_id == held.run_id:
+            run.failure = run.failure or failure
+            if attempt.is_(held.episode, held.attempt):
+                attempt.held_calls.release(held.link, held.call)
+
+    def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
+        """The way out of the front, where there is one."""
+        if listener is None:
+            return None
+        egress = Egress(dialled_from(self._topology), self._closed)
+        return asyncio.ensure_future(egress.serve(listener))
+
+    async def open_link(self, link: Link) -> Address:
+        """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
+
+        Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
+        """
+        if link.name not in self._found:
+            behind = self._protocols(link)
+            # beside the control, whose host the proxies can dial wherever the gateway runs
+            host = self._topology.control.host
+            listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
+            try:
+                self.lane.add_link(link)
+                server = await asyncio.get_running_loop().create_server(behind, sock=listener)
+            except BaseException:
+                listener.close()
+                raise
+            self._found[link.name] = (Address(host, address_of(listener).port), server)
+        return self._found[link.name][0]
+
+    @contextmanager
+    def _sockets(self) -> Iterator[dict[str, socket.socket]]:
+        addresses = {f"gateway_{name}": address for name, address in self._topology.gateways.items()}
+        addresses["control"] = self._topology.control
+        if self._topology.egress is not None:
+            addresses["egress"] = self._topology.egress
+        with ExitStack() as stack:
+            listeners = {
+                name: stack.enter_context(self._listen(name, address)) for name, address in addresses.items()
+            }
+            yield listeners
+
+    def _protocols(self, link: Link) -> Callable[[], asyncio.Protocol]:
+        """Makes the protocol of each connection to that link."""
+        listener = LinkListener(
+            link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
+        )
+        if link.is_stdio:
+            return partial(StdioArrival, listener, self._stdio_servers)
+        if self._intercepted is None:
+            return partial(ClientConnection, listener)
+        return self._intercepted.protocols(listener)
+
+    def _new_authority(self) -> InterceptedLinks:
+        """Raises ``ValueError`` where what it is made with is not installed."""
+        # cryptography takes long to import, and most gateways intercept nothing
+        try:
+            from wirefault.gateway.intercept.authority import Authority
+            from wirefault.gateway.intercept.tls_listener import InterceptedLinks
+        except ImportError as error:
+            raise ValueError(
+                f"interception needs {error.name}, which is not installed: pip install 'wirefault[lab]'"
+            ) from None
+
+        return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._tell)
+
+    def _tell(self, message: str) -> None:
+        """Writes a line into info.log, once in a run."""
+        run_id = self.lane.run.run_id if self.lane.run is not None else ""
+        if (run_id, message) in self._told:
+            return
+        self._told.add((run_id, message))
+        with suppress(OSError):  # a log that cannot be written ends no connection; the run says so itself
+            logs = Logs(self._logs, run_id)
+            logs.line("warning", message)
+            logs.close()
+
+    def _endpoint(self, link: Link) -> Endpoint:
+        if link.is_stdio:
+            return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
+        if not link.is_of_lab:
+            # the subject's address has the upstream's path, so that no path is rewritten
+            endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)
+            return replace(endpoint, closed=self._closed) if link.found else endpoint
+        if link.upstream == SCRIPTED:
+            return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)
+        return lab_endpoint(self._topology.services[link.name])

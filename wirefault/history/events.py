@@ -1,0 +1,119 @@
+"""What happens in a run, as typed events: the words of its history.
+
+Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are milliseconds of a monotonic
+clock of the process that wrote them.
+
+The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and for the subject its calls
+and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``, the
+front, which takes intercepted connections, ``front-<lane>.jsonl``.
+"""
+
+from __future__ import annotations
+
+from wirefault.history.budget_events import BudgetSpent, BudgetUnknown, BudgetWarned
+from wirefault.history.caller_events import (
+    ModelCall,
+    RefusedBecause,
+    Report,
+    ToolCalled,
+    ToolCallRefused,
+    ToolTry,
+)
+from wirefault.history.front_events import ConnectionEnded, HowEnded, TapKind
+from wirefault.history.gateway_events import LAB_MODEL, Exchange, FaultMet, FaultsSet, ShadowMet, StruckReply
+from wirefault.history.manager_events import LinkOpened, ToxicsAction, ToxicsChanged
+from wirefault.history.run_events import (
+    SELF_TEST,
+    AttemptArmed,
+    AttemptEnded,
+    AttemptHealed,
+    EndedBy,
+    EpisodeJudged,
+    EpisodeStarted,
+    ErrorClass,
+    Level,
+    Note,
+    PromptsSource,
+    RunFinished,
+    RunSealed,
+    RunStarted,
+    SealedFile,
+    ShadowToxic,
+    TurnBegun,
+    WentPastLab,
+    WorldProbed,
+    WorldRead,
+)
+
+__all__ = [
+    "LAB_MODEL",
+    "SELF_TEST",
+    "AttemptArmed",
+    "AttemptEnded",
+    "AttemptHealed",
+    "BudgetSpent",
+    "BudgetUnknown",
+    "BudgetWarned",
+    "ConnectionEnded",
+    "EndedBy",
+    "EpisodeJudged",
+    "EpisodeStarted",
+    "ErrorClass",
+    "Event",
+    "Exchange",
+    "FaultMet",
+    "FaultsSet",
+    "HowEnded",
+    "Level",
+    "LinkOpened",
+    "ModelCall",
+    "Note",
+    "PromptsSource",
+    "RefusedBecause",
+    "Report",
+    "RunFinished",
+    "RunSealed",
+    "RunStarted",
+    "SealedFile",
+    "ShadowMet",
+    "ShadowToxic",
+    "StruckReply",
+    "TapKind",
+    "ToolCallRefused",
+    "ToolCalled",
+    "ToolTry",
+    "ToxicsAction",
+    "ToxicsChanged",
+    "TurnBegun",
+    "WentPastLab",
+    "WorldProbed",
+    "WorldRead",
+]
+
+Event = (
+    RunStarted
+    | EpisodeStarted
+    | AttemptArmed
+    | ModelCall
+    | ToolTry
+    | ToolCalled
+    | ToolCallRefused
+    | AttemptEnded
+    | TurnBegun
+    | WentPastLab
+    | AttemptHealed
+    | WorldRead
+    | WorldProbed
+    | EpisodeJudged
+    | RunFinished
+    | RunSealed
+    | Note
+    | Exchange
+    | FaultsSet
+    | BudgetWarned
+    | BudgetSpent
+    | BudgetUnknown
+    | LinkOpened
+    | ToxicsChanged
+    | ConnectionEnded
+)

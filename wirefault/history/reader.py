@@ -1,0 +1,206 @@
+"""Reads the history of a run as typed events. What is no event of this version is an error, never skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from wirefault.core.shared_files import open_shared, read_end_of_shared, read_shared
+from wirefault.history.chain import line_hash
+from wirefault.history.events import Event, SealedFile, WorldProbed, WorldRead
+from wirefault.history.found_links import with_found_links
+from wirefault.history.logs import strip_control
+from wirefault.history.seal import Integrity, examine
+from wirefault.history.writer import LARGEST_HISTORY, logs_of
+
+_LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
+_LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+# how the ids of runs begin that hold what crossed a lab outside any run
+LIVE = "live-"
+
+
+class HistoryError(ValueError):
+    """A line that is no event; the message names the file and the line, and is fit for a terminal."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(strip_control(message))
+
+
+@dataclass
+class Torn:
+    """How many unterminated last lines a reader met, those moved aside among them."""
+
+    count: int = 0
+
+
+def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
+    """The events of one file, in order. Raises ``HistoryError`` for a bad line, ``OSError``.
+
+    An unterminated last line (its writer was killed, or is writing) is counted, not returned.
+    """
+    data = read_shared(logs_of(path), path, LARGEST_HISTORY)
+    *lines, rest = data.split(b"\n")
+    if rest and torn is not None:
+        torn.count += 1
+    for number, line in enumerate(lines, start=1):
+        yield parse_line(line, path, number)
+
+
+def parse_line(line: bytes, path: Path, number: int) -> Event:
+    """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    if len(line) > _LONGEST_LINE:
+        raise HistoryError(f"{path}:{number}: no event: a line of {len(line)} bytes")
+    try:
+        event = _ADAPTER.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+    implausible = _implausible(event)
+    if implausible:
+        raise HistoryError(f"{path}:{number}: no event: {implausible}")
+    return event
+
+
+def _implausible(event: Event) -> str:
+    """Which number no clock shows, in words. An axis that reached to it would never be drawn to its end."""
+    clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
+    if isinstance(event, WorldProbed):
+        clocks.pop("state", None)  # what a user's probe has read may be any number
+    if isinstance(event, WorldRead):
+        clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
+    for name, value in clocks.items():
+        if not isinstance(value, int | float) or not 0 <= value <= _LARGEST_TIME:
+            return f"{name} is no time"
+    return ""
+
+
+def latest_run(logs: Path) -> str:
+    """The id of the last run there, which begins with its time; never that of what crossed a lab live.
+
+    Raises ``HistoryError`` without any.
+    """
+    names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
+    names = [name for name in names if not name.startswith(LIVE)]
+    if not names:
+        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one, or name its --logs")
+    return max(names)
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """The files of a run as they lie there: the whole lines of each, by file name.
+
+    ``torn`` counts unterminated last lines, those moved aside among them.
+    """
+
+    folder: Path
+    files: Mapping[str, Sequence[bytes]]
+    torn: int
+    integrity: Integrity
+
+    def events(self) -> list[Event]:
+        """All events, file by file, but those that came after the seal. Raises ``HistoryError``."""
+        late = self.integrity.late
+        return with_found_links(
+            parse_line(line, self.folder / name, number)
+            for name, lines in self.files.items()
+            for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
+        )
+
+    def line(self, id: str) -> bytes:
+        """The line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if there is none."""
+        name, _, number = id.rpartition(":")
+        lines = self.files.get(f"{name}.jsonl", ())
+        if not number.isdecimal() or not 1 <= int(number) <= len(lines):
+            known = ", ".join(f"{Path(file).stem}:1 to :{len(there)}" for file, there in self.files.items())
+            raise HistoryError(f"{self.folder}: there is no event {id}; there are {known}")
+        return lines[int(number) - 1]
+
+
+def read_history(logs: Path, run_id: str) -> RunHistory:
+    """Reads a run's files and examines chains and seal; no event is parsed yet.
+
+    Raises ``HistoryError`` when there is no such run, ``OSError``.
+    """
+    folder = logs / "runs" / run_id
+    files, torn = {}, 0
+    for path in sorted(folder.glob("*.jsonl")):
+        *files[path.name], rest = read_shared(logs, path, LARGEST_HISTORY).split(b"\n")
+        torn += bool(rest)
+    if not files:
+        raise HistoryError(f"{folder}: no history of a run there")
+    for path in folder.glob("*.jsonl.torn"):
+        torn += read_shared(logs, path, LARGEST_HISTORY).count(b"\n")
+    return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
+
+
+def announced_seal(logs: Path, run_id: str) -> str:
+    """The hash of the run's sealing line, as the summary in info.log tells it; empty if it does not."""
+    path = logs / "info.log"
+    try:
+        lines = read_end_of_shared(logs, path, LARGEST_HISTORY).splitlines()
+    except FileNotFoundError:
+        return ""
+    told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
+    for line in reversed(told):
+        try:
+            summary = json.loads(line)
+        except (ValueError, RecursionError):  # the latter for brackets nested beyond all measure
+            continue
+        if isinstance(summary, dict) and summary.get("run_id") == run_id:
+            return str(summary.get("seal") or "")
+    return ""
+
+
+def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
+    """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
+    history = read_history(logs, run_id)
+    if torn is not None:
+        torn.count += history.torn
+    return history.events()
+
+
+class Tail:
+    """Follows a file that another process is writing.
+
+    Each ``read`` returns the events that were appended since the last; none while there is no file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self._path = path
+        self._offset = 0
+        self._line = 0
+        self._last = b""
+
+    def read(self) -> list[Event]:
+        """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
+        try:
+            descriptor = open_shared(logs_of(self._path), self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return []
+        with os.fdopen(descriptor, "rb") as file:
+            file.seek(self._offset)
+            appended = max(os.fstat(descriptor).st_size - self._offset, 0)
+            data = file.read(min(appended, LARGEST_HISTORY))  # as much memory is set aside as is asked for
+        end = data.rfind(b"\n") + 1
+        self._offset += end
+        events = []
+        for line in data[:end].split(b"\n")[:-1]:
+            self._line += 1
+            self._last = line
+            events.append(parse_line(line, self._path, self._line))
+        return events
+
+    def sealed(self) -> SealedFile:
+        """The file as far as it was read."""
+        return SealedFile(self._line, line_hash(self._last) if self._line else "")

@@ -1,0 +1,149 @@
+"""The seal of a run: its files held against their chains and against the runner's last event. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from pydantic import TypeAdapter, ValidationError
+
+from wirefault.history.chain import ChainBreak, first_break, line_hash, origin, unlinked
+from wirefault.history.events import RunSealed, SealedFile
+from wirefault.history.logs import strip_control
+from wirefault.history.writer import dump_line
+
+Files = Mapping[str, Sequence[bytes]]
+
+# the name of an event is the last field of its record
+_SEAL_END, _FINISHED_END = b'"event":"run_sealed"}', b'"event":"run_finished"}'
+_SEAL: TypeAdapter[RunSealed] = TypeAdapter(RunSealed)
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """The first line of a file that is not as it was written; of a lost one, the place where it stood."""
+
+    file: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return strip_control(f"{self.file}:{self.line}: {self.what}")  # a planted file has any name
+
+
+@dataclass(frozen=True)
+class Integrity:
+    """What the chains and the seal of a run show.
+
+    ``seal``: the hash of the line that seals it, empty without one; ``unsealed`` then says why.
+    ``alterations``: at most one a file. ``late``: how many lines came to a file after the seal.
+    """
+
+    seal: str = ""
+    unsealed: str = ""
+    alterations: tuple[Alteration, ...] = ()
+    late: Mapping[str, int] = field(default_factory=dict)
+
+    def remarks(self) -> Iterator[str]:
+        """One sentence each for people."""
+        if self.unsealed:
+            yield f"unsealed: {self.unsealed}"
+        for file, count in self.late.items():
+            yield f"{file}: {count} line{'s' * (count > 1)} after the seal, not judged"
+
+
+def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
+    """Holds the whole lines of a run's files, by file name, against their chains and the run's seal.
+
+    ``announced`` is the hash of the sealing line as it was told elsewhere, empty if it was not.
+    """
+    if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
+        return Integrity(unsealed="recorded by a version without seals")
+    breaks = {name: first_break(lines, origin(run_id, name)) for name, lines in files.items()}
+    seals = _places(files, _SEAL_END)
+    if not seals:
+        lost = _lost_seal(files, announced)
+        unsealed = "its seal is lost" if lost else "the run was killed, or is still going"
+        return Integrity("", unsealed, _alterations(breaks, lost))
+    (runner, place), *more = seals
+    seal = _read_seal(files[runner][place - 1])
+    own = _seal_itself(files[runner], place, seal, announced)
+    second = {name: ChainBreak(number, "put there: a second seal") for name, number in more}
+    others = _others(files, seal, runner) if seal else {}
+    return Integrity(
+        line_hash(files[runner][place - 1]),
+        alterations=_alterations(breaks, second, {runner: own}, others),
+        late=_late(files, seal) if seal else {},
+    )
+
+
+def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
+    """The files and the numbers of the lines whose event is that; the runner's file is the first by name."""
+    return [
+        (name, number)
+        for name, lines in sorted(files.items())
+        for number, line in enumerate(lines, start=1)
+        if (unlinked(line) or b"").endswith(event_end)
+    ]
+
+
+def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
+    """The runner writes its last two events at once: with only one of them there, the other was taken out."""
+    for name, number in _places(files, _FINISHED_END):
+        return {name: ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")}
+    if announced:
+        runner = "agent-0.jsonl"
+        at = len(files.get(runner, ())) + 1
+        return {runner: ChainBreak(at, f"lost: the run's end, whose seal was told as {announced}")}
+    return {}
+
+
+def _read_seal(line: bytes) -> RunSealed | None:
+    """None for a line that is not as the runner writes it."""
+    try:
+        seal = _SEAL.validate_json(line)
+    except ValidationError:
+        return None
+    possible = all(sealed.lines > 0 or sealed == SealedFile(0, "") for sealed in seal.files.values())
+    return seal if possible and dump_line(seal).encode() == unlinked(line) else None
+
+
+def _seal_itself(
+    lines: Sequence[bytes], place: int, seal: RunSealed | None, announced: str
+) -> ChainBreak | None:
+    """What is wrong with the line that seals the run, or behind it."""
+    if seal is None or announced not in ("", line_hash(lines[place - 1])):
+        return ChainBreak(place, "altered: it is not the seal that was set")
+    if len(lines) > place:
+        return ChainBreak(place + 1, "put there: the runner wrote nothing after the seal")
+    return None
+
+
+def _others(files: Files, seal: RunSealed, runner: str) -> Mapping[str, ChainBreak | None]:
+    """What is wrong with the files of the other processes."""
+    unnamed = ChainBreak(1, "put there: the run's seal does not name this file")
+    planted = dict.fromkeys(files.keys() - seal.files.keys() - {runner}, unnamed)
+    return planted | {name: _against(files.get(name, ()), sealed) for name, sealed in seal.files.items()}
+
+
+def _against(lines: Sequence[bytes], sealed: SealedFile) -> ChainBreak | None:
+    if len(lines) < sealed.lines:
+        return ChainBreak(len(lines) + 1, f"lost: {sealed.lines} lines were sealed")
+    if sealed.lines and line_hash(lines[sealed.lines - 1]) != sealed.head:
+        return ChainBreak(sealed.lines, "altered, or the file written anew: another line was sealed")
+    return None
+
+
+def _late(files: Files, seal: RunSealed) -> Mapping[str, int]:
+    counts = {name: len(files.get(name, ())) - sealed.lines for name, sealed in sorted(seal.files.items())}
+    return {name: count for name, count in counts.items() if count > 0}
+
+
+def _alterations(*breaks: Mapping[str, ChainBreak | None]) -> tuple[Alteration, ...]:
+    """The first of each file."""
+    firsts: dict[str, ChainBreak] = {}
+    for name, broken in chain.from_iterable(of_files.items() for of_files in breaks):
+        if broken and (name not in firsts or broken.line < firsts[name].line):
+            firsts[name] = broken
+    return tuple(Alteration(name, broken.line, broken.what) for name, broken in sorted(firsts.items()))

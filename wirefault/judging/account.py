@@ -1,0 +1,229 @@
+"""The account of a run's faults: how many of each came how far, why no further, and the canaries. Pure.
+
+Each row counts one entry of a fault set under one configuration (the run's own set is number 0), one kind of
+what ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one kind of what a budget did. Every table of faults is made of
+these rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wirefault.dialects.mcp import MCP
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.fault_set import Entry, FaultSetError
+from wirefault.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
+from wirefault.judging.evidence.record import (
+    DELIVERED_BY,
+    LAB_FAILURES,
+    STAGES,
+    DeliveredBy,
+    FaultRecord,
+    FaultSource,
+)
+
+Canary = Literal["held", "invalid", "unknown"]
+_RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind of what has no entry
+
+
+@dataclass(frozen=True)
+class FaultAccount:
+    """How many faults of one entry, or of one kind without an entry, reached each stage.
+
+    ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic, each
+    outage of several in a row by itself; it is None where the fault set cannot be read. ``met`` and what
+    comes after it is None for toxics whose callers kept no record: nobody can tell. ``delivered_by``: how
+    many of the injected (of toxics, met) were to be shown by which side; see ``FaultRecord``. ``why_not``:
+    why some were not observed.
+    ``canary``: of an entry that every eligible request must meet, whether it did: ``unknown`` if there was
+    none that it could change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did
+    wrong.
+    """
+
+    configuration: int
+    entry: str
+    source: FaultSource
+    kind: str
+    links: list[str]
+    eligible: int | None
+    drawn: int
+    armed: int
+    met: int | None
+    injected: int | None
+    observed: int | None
+    delivered: int | None
+    delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
+    why_not: dict[str, int] = field(default_factory=dict)
+    canary: Canary | None = None
+    because: str = ""
+
+    @property
+    def name(self) -> str:
+        if not self.entry:
+            return f"{self.kind} ({'TOXIC_PROB' if self.source == 'toxic' else 'ERROR_PROB'})"
+        return self.entry + (f" (configuration {self.configuration})" if self.configuration else "")
+
+
+@dataclass(frozen=True)
+class RunAccount:
+    """``notes``: what keeps a configuration from being accounted for, or from doing anything, in words."""
+
+    rows: list[FaultAccount]
+    notes: list[str]
+
+    @property
+    def invalid_because(self) -> list[str]:
+        """Why the run is invalid; empty if the lab injected all that it certainly had to."""
+        return [f"fault {row.name}: {row.because}" for row in self.rows if row.canary == "invalid"]
+
+    def remarks(self) -> Iterator[str]:
+        """What was in force and came to nothing, in words."""
+        yield from self.notes
+        idle = [row for row in self.rows if row.eligible == 0]
+        for text, rows in (
+            ("canaries (whether they arrive is unknown)", [row for row in idle if row.canary]),
+            ("faults", [row for row in idle if not row.canary]),
+        ):
+            if rows:
+                yield f"not exercised, no call was eligible: {text}: {', '.join(row.name for row in rows)}"
+        vain = [row for row in self.rows if row.source == "fault" and row.met and not row.injected]
+        names = [f"{row.name} ({', '.join(row.why_not)})" for row in vain if row.canary != "invalid"]
+        if names:
+            yield f"met, but changed nothing: {', '.join(names)}"
+
+
+def account(started: RunStarted, events: Iterable[Event], records: Iterable[FaultRecord]) -> RunAccount:
+    """The account of the run that began so; ``records`` are those of its episodes."""
+    events = list(events)
+    exchanges = [event for event in events if isinstance(event, Exchange) and event.episode]
+    armed = [event for event in events if isinstance(event, AttemptArmed)]
+    by_row: defaultdict[_RowKey, list[FaultRecord]] = defaultdict(list)
+    for record in records:
+        kind = record.kind if not record.entry or record.source == "budget" else ""
+        by_row[record.configuration, record.entry, record.source, kind].append(record)
+    rows: list[FaultAccount] = []
+    notes: list[str] = []
+    for number, text, level in _configurations(started, events):
+        try:
+            faults = read_canonical(text, level).on(started.wired)
+        except FaultSetError as error:
+            problem = f"configuration {number}: {error}"
+            notes.append(f"faults not accounted for, this version cannot read them: {problem}")
+            continue
+        for toxic in faults.toxics:
+            attempts = sum(a.configuration == number and toxic.strikes(a.episode) for a in armed)
+            drawn = by_row.pop((number, toxic.id, "toxic", ""), [])
+            key: _RowKey = (number, toxic.id, "toxic", toxic.spec.kind)
+            possible = attempts * len(toxic.links) * max(len(toxic.spans), 1)
+            rows.append(_row(key, toxic.links, possible, drawn))
+        for entry in faults.faults:
+            eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
+            met = by_row.pop((number, entry.id, "fault", ""), [])
+            rows.append(_of_entry(number, entry, eligible, met))
+        if text and not faults.can_be_met:
+            notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
+    order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
+    tools = started.wired.tool_names
+    without_entry = [_of_records(key, by_row[key], armed, exchanges, tools) for key in order]
+    return RunAccount([*without_entry, *rows], notes)
+
+
+def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tuple[int, str, float]]:
+    """The number, text and chaos level of each fault set that was in force."""
+    settings = started.settings
+    yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
+    # a gateway that is told of a set again records it again
+    later = {event.number: event.faults for event in events if isinstance(event, FaultsSet)}
+    yield from ((number, text, 1.0) for number, text in later.items())
+
+
+def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
+    """Whether its selectors chose the request, which must be whole and of the attempt in progress.
+
+    The method and the path are compared again here. The history holds no headers and no bodies: for entries
+    that select by these, and on links of MCP, the gateway recorded which requests they chose.
+    """
+    if any(met.id == entry.id for met in exchange.faults):
+        return True
+    if exchange.identity == "mismatch" or not exchange.request_complete:
+        return False
+    if not entry.only.in_episode(exchange.episode):
+        return False
+    if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
+        return False  # a link that was found may speak MCP, and plain HTTP beside it
+    only, path = entry.only, exchange.target.partition("?")[0]
+    if not only.by_history or exchange.dialect == MCP.name:
+        return entry.id in exchange.eligible
+    return exchange.link in entry.links and only.matches_head(exchange.method, path)
+
+
+def _of_entry(
+    configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
+) -> FaultAccount:
+    certain = entry.certain and not entry.fault.chooses
+    passed = sum(all(met.id != entry.id for met in exchange.faults) for exchange in eligible)
+    failures = Counter(
+        record.why_not + (f": {record.detail}" if record.detail else "")
+        for record in records
+        if record.why_not in LAB_FAILURES
+    )
+    of = f"of {len(eligible)}"
+    parts = [f"{passed} {of} calls passed without it"] if certain and passed else []
+    because = "; ".join([*parts, *(f"{count} {of}: {why}" for why, count in failures.items())])
+    canary: Canary | None = None
+    if certain:
+        injected = any(record.reached("injected") for record in records)
+        canary = "invalid" if because else "held" if injected else "unknown"
+    key: _RowKey = (configuration, entry.id, "fault", entry.fault.name)
+    return _row(key, entry.links, len(eligible), records, canary, because)
+
+
+def _of_records(
+    key: _RowKey,
+    records: Sequence[FaultRecord],
+    armed: Sequence[AttemptArmed],
+    exchanges: Sequence[Exchange],
+    tools: Sequence[str],
+) -> FaultAccount:
+    """What no readable fault set names: drawn by the run's settings, or of a set of another version."""
+    configuration, entry, source, _ = key
+    eligible: int | None = None
+    if not entry and source == "toxic":
+        eligible = len(armed) * len(tools)
+    elif not entry:
+        eligible = sum(e.link in tools and e.request_complete for e in exchanges)
+    links = dict.fromkeys(record.link for record in records) if entry else tools
+    return _row((configuration, entry, source, records[0].kind), links, eligible, records)
+
+
+def _row(
+    key: _RowKey,
+    links: Iterable[str],
+    eligible: int | None,
+    records: Sequence[FaultRecord],
+    canary: Canary | None = None,
+    because: str = "",
+) -> FaultAccount:
+    reached = {stage: sum(record.reached(stage) for record in records) for stage in STAGES}
+    why_not = Counter[str](record.why_not for record in records if record.why_not)
+    acted = [r for r in records if r.reached("met" if r.source == "toxic" else "injected")]
+    delivered_by = Counter(record.delivered_by for record in acted)
+    known = not records or any(record.delivered is not None for record in records)
+    return FaultAccount(
+        *key,
+        links=list(links),
+        eligible=eligible,
+        drawn=reached["drawn"],
+        armed=reached["armed"],
+        met=reached["met"] if known else None,
+        injected=reached["injected"] if known else None,
+        observed=reached["observed"] if known else None,
+        delivered=sum(record.delivered is True for record in records) if known else None,
+        delivered_by={side: delivered_by[side] for side in DELIVERED_BY if delivered_by[side]},
+        why_not=dict(sorted(why_not.items())),
+        canary=canary,
+        because=because,
+    )

@@ -1,0 +1,48 @@
+"""All rules, and what they find in a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wirefault.history.events import Event
+from wirefault.judging.findings.asked_again import ASKED_AGAIN
+from wirefault.judging.findings.error_as_result import ERROR_AS_RESULT
+from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
+from wirefault.judging.findings.foreign_secret import FOREIGN_SECRET
+from wirefault.judging.findings.hasty_retry import HASTY_RETRY
+from wirefault.judging.findings.layered_retries import LAYERED_RETRIES
+from wirefault.judging.findings.lost_write import WRITE_REPEATED
+from wirefault.judging.findings.no_time_limit import NO_TIME_LIMIT
+from wirefault.judging.findings.open_stream import OPEN_STREAM
+from wirefault.judging.findings.past_the_lab import PAST_THE_LAB
+from wirefault.judging.findings.trace import EpisodeTrace, traces
+from wirefault.judging.findings.useless_retry import USELESS_RETRY
+
+RULES: tuple[Rule, ...] = (
+    WRITE_REPEATED,
+    ERROR_AS_RESULT,
+    FOREIGN_SECRET,
+    OPEN_STREAM,
+    NO_TIME_LIMIT,
+    HASTY_RETRY,
+    USELESS_RETRY,
+    LAYERED_RETRIES,
+    ASKED_AGAIN,
+    PAST_THE_LAB,
+)
+
+
+def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
+    """What the rules find in the events of a run: the gravest first, those of one rule together."""
+    rules = list(rules)
+    findings = [finding for trace in traces(events) for finding in _of_episode(trace, rules)]
+    order = [rule.name for rule in rules]
+    return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule)))
+
+
+def _of_episode(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for rule in rules:
+        for seen in rule.observe(trace):
+            if seen.evidence:
+                severity = seen.severity or rule.severity
+                yield Finding(rule.name, severity, seen.text, trace.episode, seen.evidence)

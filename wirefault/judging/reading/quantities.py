@@ -1,0 +1,264 @@
+"""The quantities that a text speaks of: numbers in digits or words, each with its unit. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice, product
+
+from wirefault.judging.reading.dates import days_in, times_in
+from wirefault.judging.reading.number_words import written_numbers
+from wirefault.judging.reading.numerals import Numeral, numerals
+from wirefault.judging.reading.patterns import LazyPattern
+from wirefault.judging.reading.unit_words import LOCALES
+from wirefault.judging.reading.units import WORDS, Unit, converted, unit_after
+
+_SCALES = {
+    **dict.fromkeys(("k", "thousand", "tsd", "тыс"), 1e3),
+    **dict.fromkeys(("m", "mm", "mn", "mio", "mln", "million", "millions", "млн"), 1e6),
+    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions"), 1e9),
+    **dict.fromkeys(("trillion", "trillions", "tn"), 1e12),
+    **{"hundred": 1e2, "hundert": 1e2, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7, "dozen": 12.0},
+}
+_MOST = 400  # numbers of one text that are looked at
+_SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
+_SCALE = LazyPattern(rf"[ ]?({'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?")
+_OF = LazyPattern(r"[ ](?:de|d'|di|of)(?=[ ])|")
+_MONEY = [word for word, units in WORDS.items() if units[0].dimension.startswith("currency")]
+_MONEY_BEFORE = LazyPattern(
+    rf"(?<![^\W\d_])({'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))})[ ]?$"
+)
+_CELSIUS_BEFORE = LazyPattern(r"(摄氏|摂氏|섭씨)\s?$")
+_NAMED_UNIT = LazyPattern(r"^[\"']?\s*,\s*[\"']?(?:\w+_)?units?[\"']?\s*[:=]\s*[\"']?")
+_LABELLED = LazyPattern(
+    r"(?:\((?P<bracket>[^()\n]{1,30})\)|\bin (?:degrees )?"
+    r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
+)
+_FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
+_MINUS = LazyPattern(r"(?<![\d%)] )(?:\bminus|\bnegative|\bmoins|\bmenos|\bmeno|\bmin)\s$")
+_BELOW_ZERO = LazyPattern(
+    r"^\s?(?:(?:°\s?c?|degrees|grad|degrés|grados|gradi)\s)?"
+    r"(?:below (?:zero|freezing)|unter null|unter dem gefrierpunkt|sous z[ée]ro|bajo cero"
+    r"|sotto (?:lo )?zero|abaixo de zero)"
+)
+_LABEL = LazyPattern(
+    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|§\s?)$"
+)
+_NAMED_BY_NUMBER = LazyPattern(r"[#№]\s?$")
+_YEAR_BEFORE = LazyPattern(
+    r"(?:\b(?:in|since|from|by|until|of|as of|year|en|im|jahr|seit|depuis|desde|dal|nel|em)\s|\()$"
+)
+_FOOTNOTE = LazyPattern(r"^\d{1,2}\]")
+_ORDINAL = LazyPattern(r"(?:st|nd|rd|th|er|ème|e|º|ª)\b")
+_COMPOUND_GAP = LazyPattern(r"^(?:,?\s(?:and|und|et|y|e)\s|,\s|\s)?$")
+_COMPOUND = frozenset({"length", "duration", "mass"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One thing that a quantity may mean. ``step``: one unit of the last digit that was written."""
+
+    value: float
+    step: float
+    unit: Unit | None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Where a quantity stands, and its readings, the likeliest first.
+
+    ``weak``: a number that may count or name something else (a year, a page, ``one``). ``is_name``: it names
+    something (``#42``), and counts nothing.
+    """
+
+    start: int
+    end: int
+    readings: tuple[Reading, ...]
+    weak: bool = False
+    is_name: bool = False
+
+    @property
+    def year_like(self) -> bool:
+        first = self.readings[0]
+        return first.unit is None and first.step == 1 and 1000 <= first.value < 3000
+
+
+def lowered(text: str) -> str:
+    """In lower case, with every character where it was."""
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+@lru_cache(maxsize=1)
+def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
+    """CLDR's words for thousands, millions and so on, and a pattern that finds them."""
+    from babel.numbers import format_compact_decimal
+
+    words: dict[str, float] = {}
+    for locale, power, count in product(LOCALES, (3, 6, 9, 12), (1, 2, 5)):
+        if locale in ("zh", "ja", "ko"):  # they count by ten thousands: ``text.plain`` has read these
+            continue
+        printed = format_compact_decimal(count * 10**power, format_type="long", locale=locale)
+        number, _, word = printed.replace("\u00a0", " ").partition(" ")
+        if number == str(count) and len(word) >= 3:
+            words.setdefault(word.casefold(), 10.0**power)
+    longest_first = sorted(words, key=len, reverse=True)
+    return words, LazyPattern(rf"[ ]?({'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+
+def quantities(text: str) -> list[Quantity]:
+    """The quantities of a plain text (see ``text.plain``) in their order, without dates and times of day."""
+    low = lowered(text)
+    taken = sorted((moment.start, moment.end) for moment in (*days_in(low), *times_in(low)))
+    found = [
+        _with_unit(low, numeral, numeral.start, numeral.end) for numeral in _outside(numerals(text), taken)
+    ]
+    digits = [quantity for quantity in found if quantity is not None]
+    spans = sorted([*taken, *((quantity.start, quantity.end) for quantity in digits)])
+    in_words = [quantity for quantity in _in_words(low, spans) if quantity is not None]
+    return _compounded(low, sorted([*digits, *in_words], key=lambda quantity: quantity.start))
+
+
+def _outside(every: Iterator[Numeral], taken: list[tuple[int, int]]) -> Iterator[Numeral]:
+    """What overlaps none of the spans; both are in order."""
+    index = 0
+    for numeral in every:
+        while index < len(taken) and taken[index][1] <= numeral.start:
+            index += 1
+        if index == len(taken) or numeral.end <= taken[index][0]:
+            yield numeral
+
+
+def _in_words(low: str, spans: list[tuple[int, int]]) -> Iterator[Quantity | None]:
+    for written in islice(written_numbers(low), _MOST):
+        if any(start < written.end and written.start < end for start, end in spans):
+            continue
+        numeral = Numeral(written.start, written.end, (written.value,), (_step_of(written.value),))
+        quantity = _with_unit(low, numeral, written.start, written.end)
+        if quantity is None:
+            continue
+        alone = not low[: written.start].strip(" \n\"'") and not low[quantity.end :].strip(" \n.!\"'")
+        without_unit = all(reading.unit is None for reading in quantity.readings)
+        if without_unit and written.single and not alone:
+            if written.value <= 1:
+                continue
+            quantity = replace(quantity, weak=True)
+        yield quantity
+
+
+def _step_of(value: float) -> float:
+    decimals = len(f"{value:g}".partition(".")[2])
+    return 10.0**-decimals
+
+
+def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | None:
+    """The quantity that begins with this number; None if its digits are part of a word (``3d``)."""
+    before, after = low[max(0, start - 60) : start], low[end : end + 80]
+    if _FOOTNOTE.match(low[start : end + 1]) and before.endswith("["):
+        return None
+    pairs = list(zip(numeral.values, numeral.steps, strict=True))
+    minus = _MINUS.search(before)
+    if minus or _BELOW_ZERO.match(after):
+        pairs = [(-abs(value), step) for value, step in pairs]
+    readings, until, joined = _readings(low, pairs, before, end)
+    attached = low[end : end + 1].isalpha() and low[end : end + 1].isascii()
+    if attached and not joined:
+        if not _ORDINAL.match(low, end):
+            return None
+        return Quantity(start, end, tuple(Reading(value, step, None) for value, step in pairs), weak=True)
+    quantity = Quantity(start, until, tuple(readings))
+    is_name = bool(_NAMED_BY_NUMBER.search(before))
+    weak = (
+        is_name or bool(_LABEL.search(before)) or (quantity.year_like and bool(_YEAR_BEFORE.search(before)))
+    )
+    return replace(quantity, weak=weak, is_name=is_name)
+
+
+def _readings(
+    low: str, pairs: list[tuple[float, float]], before: str, end: int
+) -> tuple[list[Reading], int, bool]:
+    """What the number may mean by the words around it, where these end, and whether any word was read."""
+    money = _MONEY_BEFORE.search(before)
+    prefix = WORDS[money[1]] if money else WORDS["celsius"] if _CELSIUS_BEFORE.search(before) else ()
+    units, until = unit_after(low, end)
+    scaled: list[Reading] = []
+    scale = _SCALE.match(low, end) or (None if units else _scale_of_other_languages(low, end))
+    if scale and (not units or scale[1] in _SHORT_SCALES):
+        of_it = _OF.match(low, scale.end())
+        behind, scaled_until = unit_after(low, of_it.end() if of_it else scale.end())
+        is_money = bool(money) or any(unit.dimension.startswith("currency") for unit in behind)
+        if is_money or scale[1] not in _SHORT_SCALES or scale[1] == "k":
+            factor, of = _SCALES.get(scale[1]) or cldr_scales()[0][scale[1]], behind or prefix
+            scaled = [each for v, step in pairs for each in _each_unit(v * factor, step * factor, of)]
+            until = max(until, scaled_until, scale.end())
+    word_read = bool(units or scaled)
+    if scaled and (is_money or not units):
+        return scaled, until, word_read
+    if not units:
+        units, until = _named_beside(low, before, end, prefix)
+    plain = [each for value, step in pairs for each in _each_unit(value, step, prefix or units)]
+    return [*plain, *scaled], until, word_read
+
+
+def _scale_of_other_languages(low: str, end: int) -> re.Match[str] | None:
+    return cldr_scales()[1].match(low, end) if _FOREIGN_WORD.match(low, end) else None
+
+
+def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Reading]:
+    return [Reading(value, step, unit) for unit in units or (None,)]
+
+
+def _named_beside(low: str, before: str, end: int, prefix: tuple[Unit, ...]) -> tuple[tuple[Unit, ...], int]:
+    """A unit that stands apart from its number: ``"unit": "celsius"`` behind it, ``(°C)`` before it."""
+    if prefix:
+        return prefix, end
+    named = _NAMED_UNIT.match(low[end : end + 60])
+    if named:
+        units, until = unit_after(low, end + named.end())
+        if units:
+            return units, until
+    line = before.rpartition("\n")[2]
+    for label in reversed(list(_LABELLED.finditer(line))):
+        units, _ = unit_after(label["bracket"] or label["word"], 0)
+        if units and not re.search(r"\d", line[label.end() :]):
+            return units, end
+    return (), end
+
+
+def _compounded(low: str, every: list[Quantity]) -> list[Quantity]:
+    """``1 h 30 min`` and ``5 ft 11 inches`` are one quantity each."""
+    merged: list[Quantity] = []
+    for quantity in every:
+        joined = _joined(low, merged[-1], quantity) if merged else None
+        if joined:
+            merged[-1] = joined
+        else:
+            merged.append(quantity)
+    return merged
+
+
+def _joined(low: str, left: Quantity, right: Quantity) -> Quantity | None:
+    if not _COMPOUND_GAP.match(low[left.end : right.start]):
+        return None
+    for large, small in product(left.readings, right.readings):
+        reading = _sum_of(large, small)
+        if reading:
+            return Quantity(left.start, right.end, (reading,))
+    return None
+
+
+def _sum_of(large: Reading, small: Reading) -> Reading | None:
+    """The sum in the larger unit, if the smaller part is less than one of it."""
+    if large.unit is None or small.unit is None or large.unit == small.unit or large.step < 1:
+        return None
+    if large.unit.dimension != small.unit.dimension or not (
+        large.unit.dimension in _COMPOUND or small.unit.hundredth
+    ):
+        return None
+    part = converted(small.value, small.unit, large.unit)
+    step = converted(small.step, small.unit, large.unit)
+    return Reading(large.value + part, step, large.unit) if 0 <= part < 1 else None

@@ -1,0 +1,212 @@
+"""Texts of people, models and tools in a form that can be compared and read. Pure.
+
+Texts come from models and tools: they are read with regular expressions that cannot backtrack far, and
+never evaluated.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from wirefault.judging.reading.numerals import number_of, numerals
+from wirefault.judging.reading.patterns import LazyPattern
+from wirefault.judging.reading.units import convert, unit_after
+
+_EDGES = " \t\r\n.,;:!?'\"“”„‘’«»()[]{}…*_`"
+_QUOTES = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛ʼ´′", "'"),
+        **dict.fromkeys("“”„‟«»″", '"'),
+        **dict.fromkeys("‐‑‒−﹣－", "-"),
+        **dict.fromkeys("º˚", "°"),
+    }
+)
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_RAISED = LazyPattern(r"[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_VULGAR = LazyPattern(r"(\d{0,9})[ ]?([¼-¾⅐-⅞])")
+_THOUGHTS = ("think", "thinking", "reasoning")
+_TAG = LazyPattern(r"</?[a-zA-Z][^<>]{0,200}>")
+_STRUCK = LazyPattern(r"~~[^~]{1,500}~~")
+_LETTER_O = LazyPattern(r"(?<=\d)\s?[oO](?=[CF]\b)")
+_MIDDLE_DOT = LazyPattern(r"(?<=\d)·(?=\d)")  # as British papers print decimals
+_LINK = LazyPattern(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
+_ADDRESS = LazyPattern(r"\b(?:https?://|www\.)[^\s<>\"')]{1,500}")
+_LATEX_WRAP = LazyPattern(r"\\(?:text|mathrm|mathbf|textbf|operatorname|mathit|rm)\s?\{([^{}]{0,200})\}")
+_LATEX_BOX = LazyPattern(r"\\(?:boxed|fbox)\s?\{([^{}]{0,200})\}")
+_LATEX_FRACTION = LazyPattern(r"\\[dt]?frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
+_LATEX_SIGNS = (
+    *((r"^\circ", "°"), (r"^{\circ}", "°"), (r"\circ", "°"), (r"\degree", "°"), (r"\%", "%"), (r"\$", "$")),
+    *((r"\times", "×"), (r"\cdot", "×"), (r"\approx", "≈"), (r"\sim", "~"), (r"\pm", "±"), (r"\euro", "€")),
+    *(("{,}", ","), (r"\,", " "), (r"\;", " "), (r"\ ", " "), (r"\!", ""), (r"\quad", " ")),
+    *((r"\(", " "), (r"\)", " "), (r"\[", " "), (r"\]", " "), ("$$", " ")),
+)
+_MATH = LazyPattern(r"\$([^$\n]{1,200})\$(?!\d)")
+_STRONG = LazyPattern(r"\*\*(?!\d)|(?<!\d)\*\*|(?<!\w)__|__(?!\w)|`+")
+_EMPHASIS = LazyPattern(r"(?<![\w*])[*_](?=\w)|(?<=[\w.%°!?])[*_](?![\w*])")
+_BULLET = LazyPattern(r"(?m)^[ \t]*(?:[*•·▪◦–—-][ \t]+|#{1,6}[ \t]+|>[ \t]?)")
+_NUMBERED = LazyPattern(r"(?m)^[ \t]*\d{1,2}[.)][ \t]+(?=\S)")
+_FIRST_OF_A_LIST = LazyPattern(r"(?m)^[ \t]*1[.)][ \t]+\S[^\n]*\n")
+_GARBLED = LazyPattern(
+    r"[\ufffd▯⍰□]|[\u0080-\u009f]|â€|Ã[\u0080-\u00bf]|Â°|ï¿½|Ð[^\u0400-\u04ff\s]|\d\?+[\d.,]|[^\x00-\x7f]\?\?|\?\?[.,:]\?"
+)
+_NUMBER_WORD = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{3,6}teen|\w{3,5}ty)"
+_HALVES = (  # what to look for, and what says the same in a form that is read
+    (LazyPattern(rf"(?i)\b({_NUMBER_WORD}) and a half\b"), r"\1 point five"),
+    (LazyPattern(r"(\d) and a half\b"), r"\1.5"),
+    (LazyPattern(r"(?i)\b(?:an?|one) ([a-z]{3,12}) and a half\b"), r"1.5 \1"),
+    (LazyPattern(r"(?i)\bhalf an? (?=[a-z]{3})"), "0.5 "),
+    (LazyPattern(r"(?i)\b(?:anderthalb|eineinhalb) "), "1.5 "),
+    (
+        LazyPattern(
+            r"(?i)\b((?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf)|\w{3,8}zehn)einhalb\b"
+        ),
+        r"\1 komma fünf",
+    ),
+    (LazyPattern(r"(?i)\bun[ae]? (\w{3,12}) (?:et demie?|y medi[ao]|e mezz[ao]|e mei[ao])\b"), r"1.5 \1"),
+)
+_MYRIADS = {"千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
+_BY_MYRIADS = LazyPattern(rf"(?:\d[\d.,]{{0,15}}[{''.join(_MYRIADS)}] ?)+(?:\d{{1,8}}(?![\d.,]))?")
+_MYRIAD_PART = LazyPattern(rf"([\d.,]+)([{''.join(_MYRIADS)}]?)")
+_FINAL = "\nfinal answer: "
+
+
+def folded(text: str) -> str:
+    """Case folded, in one Unicode form, white space reduced to single spaces and trimmed."""
+    return " ".join(unicodedata.normalize("NFKC", _visible(text).translate(_QUOTES)).casefold().split())
+
+
+def bare(text: str) -> str:
+    """``folded``, without the punctuation around it."""
+    return folded(text).strip(_EDGES)
+
+
+def compared_words(text: str) -> list[str]:
+    """The words of a text, folded: what is left to compare without its punctuation."""
+    return re.findall(r"\w+", folded(text).replace("_", " "))
+
+
+def plain(text: str) -> str:
+    """What a reader sees: without markup, hidden characters and the forms of typesetting; lines are kept.
+
+    What is struck out or stands among the thoughts of a model is left out.
+    """
+    if "<" in text:
+        text = _TAG.sub(" ", _without_thoughts(text))
+    if "&" in text:
+        text = html.unescape(text)
+    if "\\" in text or "$" in text:
+        text = _without_latex(text)
+    text = _RAISED.sub(lambda raised: "^" + raised[0].translate(_SUPERSCRIPTS), text)
+    text = unicodedata.normalize("NFKC", _VULGAR.sub(_decimal, _visible(text)).translate(_QUOTES)).translate(
+        _QUOTES
+    )
+    text = _LETTER_O.sub("°", text)
+    if "·" in text and "=" not in text:
+        text = _MIDDLE_DOT.sub(".", text)
+    text = _STRUCK.sub(" ", text) if "~~" in text else text
+    text = _ADDRESS.sub(" ", _LINK.sub(r"\1", text))
+    text = _digits(text)
+    text = _BULLET.sub("", text)
+    if _FIRST_OF_A_LIST.search(text):
+        text = _NUMBERED.sub("", text)
+    text = _EMPHASIS.sub("", _STRONG.sub("", text))
+    for half, said in _HALVES:
+        text = half.sub(said, text)
+    text = text if text.isascii() else _BY_MYRIADS.sub(_written_out, text)
+    return re.sub(r"(?<=\d)–(?=[\d$€£])|–(?=\d)", "-", text)
+
+
+def is_garbled(text: str) -> bool:
+    """Whether characters were lost on the way: replaced, or read in another encoding than written in."""
+    return bool(_GARBLED.search(text))
+
+
+def _without_thoughts(text: str) -> str:
+    """Without what a model wrote to itself before its answer."""
+    for name in _THOUGHTS:
+        begin = text.find(f"<{name}>")
+        end = text.rfind(f"</{name}>")
+        if 0 <= begin < end:
+            text = text[:begin] + text[end:]
+    return text
+
+
+def _visible(text: str) -> str:
+    """Without the characters that nobody sees: zero width, direction marks, soft hyphens."""
+    if text.isascii():
+        return text
+    return "".join(character for character in text if unicodedata.category(character) != "Cf")
+
+
+def _digits(text: str) -> str:
+    """Digits of all alphabets as ASCII ones, with Arabic's separators."""
+    if text.isascii():
+        return text
+    text = text.replace("٫", ".").replace("٬", ",")
+    return "".join(
+        str(unicodedata.decimal(character)) if character.isdecimal() else character for character in text
+    )
+
+
+def _written_out(by_myriads: re.Match[str]) -> str:
+    """``1万2千`` as 12000."""
+    parts = _MYRIAD_PART.finditer(by_myriads[0])
+    worth = ((number_of(part[1].strip(".,")), _MYRIADS.get(part[2], 0)) for part in parts)
+    return f"{sum((number or 0) * 10**power for number, power in worth):.15g}"
+
+
+def _decimal(vulgar: re.Match[str]) -> str:
+    value = unicodedata.numeric(vulgar[2]) + (int(vulgar[1]) if vulgar[1] else 0)
+    return f"{value:.6g}"
+
+
+def _without_latex(text: str) -> str:
+    for _ in range(2):  # one may stand within the other
+        text = _LATEX_WRAP.sub(r"\1", text)
+    for sign, meaning in _LATEX_SIGNS:
+        text = text.replace(sign, meaning)
+    text = _LATEX_FRACTION.sub(r"\1/\2", text)
+    text = _MATH.sub(r"\1", text)
+    return _LATEX_BOX.sub(lambda box: f"{_FINAL}{box[1]}\n", text)
+
+
+def numbers(text: str, unit: str | None = None) -> Iterator[float]:
+    """The likeliest values of the numerals in a text, in order; those with a unit converted to ``unit``.
+
+    Dates and times of day are left out: they are told by their numerals' neighbours.
+    """
+    text = text.replace("−", "-")
+    low = text.casefold()
+    for numeral in numerals(text):
+        if _is_date_part(text, numeral.start, numeral.end):
+            continue
+        value = numeral.values[0]
+        if unit is not None and len(low) == len(text):
+            after, _ = unit_after(low, numeral.end)
+            value = convert(value, after[0].name, unit) if after else value
+        yield value
+
+
+def _is_date_part(text: str, start: int, end: int) -> bool:
+    return bool(
+        re.search(r"\d[-:/]$", text[max(0, start - 2) : start]) or re.match(r"[-:/]\d", text[end : end + 2])
+    )
+
+
+def tolerance_of(expected: float, tolerance: float | None) -> float:
+    """The tolerance that holds: as given; else 1e-6 of a whole number, 0.01 for a number with a fraction.
+
+    A whole number given as a float (11.0) counts as one with a fraction.
+    """
+    if tolerance is not None:
+        return tolerance
+    return 0.01 if isinstance(expected, float) else abs(expected) * 1e-6
+
+
+def close(value: float, expected: float, tolerance: float | None) -> bool:
+    """Whether the value is within the tolerance; rounding of the difference does not count."""
+    allowed = tolerance_of(expected, tolerance)
+    return abs(value - expected) <= allowed + 1e-9 * max(1.0, abs(expected))

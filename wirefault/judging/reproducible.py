@@ -1,0 +1,203 @@
+"""Whether a run would come out the same again from its seed; if not, why not. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+from wirefault.faults.base import BUDGET_ID
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.fault_set import FaultSetError
+from wirefault.history.events import AttemptArmed, AttemptEnded, BudgetSpent, Event, Exchange, FaultsSet
+from wirefault.judging.at_once import CallsAtOnce, calls_in
+from wirefault.judging.judge import RunJudgement
+from wirefault.settings.settings import timeout_setting
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.toxics import toxic
+
+NEAR = 0.2
+_OF_MODELS = ("tokens", "cost")
+_WHICH = "which one is a matter of order"
+_BY_CLOCK = ("time", "memory", "requests_a_minute", "concurrent")
+
+
+def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+    """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
+    return [*_ends(judgement), *what_decides(judgement, events)]
+
+
+def what_decides(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+    """The same without what kept the run from its end, which another run may have made up for."""
+    events = list(events)
+    at_once = CallsAtOnce(events)
+    reasons = [
+        *_subject(judgement),
+        *_toxics(judgement, events),
+        *_clock(judgement, events),
+        *_order(events),
+        *_triggers(judgement, events, at_once),
+        *_delays(judgement, events),
+        *_radius(events, at_once),
+        *_budgets(events, at_once),
+    ]
+    return list(dict.fromkeys(reasons))
+
+
+def _subject(judgement: RunJudgement) -> Iterator[str]:
+    if judgement.started.subject_kind:
+        yield "the subject is opaque: the faults repeat, what it does may not"
+    elif judgement.started.settings.get("model", "scripted") not in ("scripted", "replay"):
+        yield "the model is not the scripted one: the faults repeat, its answers may not"
+
+
+def _ends(judgement: RunJudgement) -> Iterator[str]:
+    finished = judgement.finished
+    if finished is None or not finished.completed:
+        yield "the run did not complete"
+    invalid = sum(episode.outcome == "invalid" for episode in judgement.episodes)
+    if invalid:
+        yield f"the lab failed in {invalid} of {len(judgement.episodes)} episodes"
+
+
+def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    for armed in events:
+        if isinstance(armed, AttemptArmed):
+            for planned in armed.toxics:
+                yield from _toxic(planned, _client_ms(judgement, planned.link))
+
+
+def _client_ms(judgement: RunJudgement, link: str) -> float:
+    """How long the client of that link waited, 0 if nobody knows.
+
+    An older history knows one time for all tools; an opaque subject has limits of its own.
+    """
+    if judgement.started.subject_kind:
+        return 0.0
+    settings = judgement.started.settings
+    name = timeout_setting(link, str(settings.get("translator_backend", "offline")))
+    return 1000 * float(settings.get(name, settings.get("tool_timeout", 0)))
+
+
+def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
+    try:
+        known = toxic(planned.kind)
+        attributes = known.complete(planned.attributes)
+    except ValueError as error:
+        yield f"this version does not know a toxic of the run: {error}"
+        return
+    if planned.during is not None and planned.during.unit == "s":
+        yield f"{planned.kind} goes by the clock: it stands {planned.during}"
+    elif planned.seconds:
+        yield f"{planned.kind} goes by the clock: it lasts {planned.seconds:g} s"
+    jitter_ms, ms = known.jitter_ms(attributes), known.fixed_delay_ms(attributes)
+    if jitter_ms > 0:
+        yield f"{planned.kind} has jitter ({jitter_ms} ms)"
+    if ms and client_ms and abs(ms - client_ms) <= NEAR * client_ms:
+        yield f"a {planned.kind} of {ms} ms is within 20 % of the client's timeout, {client_ms:g} ms"
+
+
+def _clock(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    limit_ms = 1000 * float(judgement.started.settings.get("attempt_time", 0))
+    ended = [event for event in events if isinstance(event, AttemptEnded)]
+    if limit_ms and any(attempt.ended_by == "limit" and attempt.ms >= limit_ms for attempt in ended):
+        yield f"an attempt was ended by its time limit, {limit_ms / 1000:g} s"
+    for event in events:
+        if isinstance(event, FaultsSet):
+            yield f"faults were set while it ran (configuration {event.number})"
+
+
+def _order(events: Sequence[Event]) -> Iterator[str]:
+    counted = sorted(
+        (exchange for exchange in calls_in(events) if exchange.identity == "counted"),
+        key=lambda exchange: (exchange.episode, exchange.attempt, exchange.link, exchange.start),
+    )
+    for earlier, later in pairwise(counted):
+        same = (earlier.episode, earlier.attempt, earlier.link) == (later.episode, later.attempt, later.link)
+        if same and later.start < earlier.start + earlier.ms / 1000:
+            yield "requests that did not name themselves were counted while they overlapped"
+
+
+def _triggers(judgement: RunJudgement, events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
+    """Triggers that go by the clock, or that count where the order of arrival is chance."""
+    crowded = {
+        link
+        for (_, _, link), exchanges in _by(events, "episode", "attempt", "link").items()
+        if at_once.among(exchanges)
+    }
+    counting: dict[str, list[str]] = {}
+    try:
+        faults = read_canonical(str(judgement.started.settings.get("faults", ""))).on(judgement.started.wired)
+    except FaultSetError:  # the account of the faults says so
+        return
+    for entry in faults.faults:
+        if entry.when.window is not None:
+            yield f"{entry.id} goes by the clock (window)"
+        if entry.dose.by_clock:
+            yield f"{entry.id} goes by the clock ({'during' if entry.dose.during else 'duration'})"
+        links = sorted(crowded & set(entry.links))
+        if links and (entry.when.counts or entry.fault.by_order or entry.dose.by_calls):
+            counting.setdefault(", ".join(links), []).append(entry.id)
+    for drawn in faults.toxics:
+        links = sorted(crowded & set(drawn.links))
+        if links and drawn.dose.by_calls:
+            counting.setdefault(", ".join(links), []).append(drawn.id)
+    for names, ids in counting.items():
+        count = "counts" if len(ids) == 1 else "count"
+        yield f"{', '.join(ids)} {count} calls, and some to {names} were made at once"
+
+
+def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
+    """Injected delays about as long as the client waits: which of the two is first is chance."""
+    for exchange in events:
+        if isinstance(exchange, Exchange):
+            client_ms = _client_ms(judgement, exchange.link)
+            for met in exchange.faults:
+                if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
+                    yield f"a delay by {met.id} was within 20 % of the client's timeout, {client_ms:g} ms"
+
+
+def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
+    """Calls that a blast radius spared beside others that it let be struck: which is which was chance."""
+    for exchanges in _by(events, "episode", "attempt").values():
+        met = [exchange for exchange in exchanges if any(not fault.of_budget for fault in exchange.faults)]
+        spared = [exchange for exchange in met if any(f.why_not == "spared" for f in exchange.faults)]
+        struck = [exchange for exchange in met if exchange not in spared]
+        if any(at_once.are(*pair) for pair in product(struck, spared)):
+            yield f"the blast radius was used up by one of several calls at once: {_WHICH}"
+
+
+def _budgets(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
+    """Those that struck by the clock, by what other episodes had taken before, or one of several requests."""
+    for event in events:
+        if isinstance(event, BudgetSpent):
+            yield from _budget(event.budget, "was used up")
+    for exchanges in _by(events, "episode", "attempt").values():
+        if not any(fault.of_budget for exchange in exchanges for fault in exchange.faults):
+            continue
+        crowded, of_models = (
+            at_once.among(chosen) for chosen in (exchanges, [e for e in exchanges if e.of_model])
+        )
+        for exchange, fault in ((e, f) for e in exchanges for f in e.faults if f.of_budget and f.injected):
+            budget = fault.id.removeprefix(BUDGET_ID)
+            if fault.delay_ms:
+                yield from _budget(budget, "slowed requests")
+            if exchange in (of_models if budget.partition(".")[2] in _OF_MODELS else crowded):
+                yield f"the budget {budget} struck one of several requests at once: {_WHICH}"
+
+
+def _budget(budget: str, struck: str) -> Iterator[str]:
+    scope, _, name = budget.partition(".")
+    if name in _BY_CLOCK:
+        yield f"the budget {budget} goes by the clock, and {struck}"
+    elif scope == "run":
+        yield f"the budget {budget} {struck}: which episode meets that is a matter of order"
+
+
+def _by(events: Iterable[Event], *names: str) -> Mapping[tuple[Any, ...], list[Exchange]]:
+    """The requests whose order may matter, grouped by these fields of theirs."""
+    groups: defaultdict[tuple[Any, ...], list[Exchange]] = defaultdict(list)
+    for exchange in calls_in(events):
+        groups[tuple(getattr(exchange, name) for name in names)].append(exchange)
+    return groups

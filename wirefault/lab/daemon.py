@@ -1,0 +1,180 @@
+"""``wirefault lab up|down|status``: a lab in the background, kept by a launcher of its own.
+
+``python -m wirefault.lab.daemon TOXIPROXY`` is that launcher. It restarts a manager that dies, and
+takes the lab down when another part does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import requests
+
+from wirefault.core import lab_record, lock
+from wirefault.core.exit_codes import LAB_FAILED
+from wirefault.core.interrupts import INTERRUPTED, SignalFlag
+from wirefault.core.process_identity import process_identity, signal_if_same
+from wirefault.core.shared_files import remove_shared
+from wirefault.lab.lab_processes import LabError
+from wirefault.lab.launcher import Lab
+from wirefault.lab.process import Process, ProcessLog, interruptible, print_to_stderr, python, start
+from wirefault.lab.readiness import READY_BOUND_S
+from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
+from wirefault.links.topology import Topology
+from wirefault.settings.configuration import Configuration, load_configuration, running_lab
+from wirefault.settings.settings import SettingsError
+
+_Say = Callable[[str], None]
+_STOP_BOUND_S = 20.0
+
+
+def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
+    """Starts the launcher and waits until its lab is ready.
+
+    Exit code 0, 70 with what went wrong, or 130 for Ctrl-C, after which no lab is up.
+    """
+    with interruptible() as interrupted:
+        return _bring_up(configuration, toxiproxy, say, interrupted)
+
+
+def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupted: SignalFlag) -> int:
+    state = configuration.state.parent
+    if lock.is_held(state):
+        return _refuse_second_lab(state, say)
+    log = ProcessLog(configuration.logs, configuration.logs / "lab" / "launcher.log")
+    command = python("wirefault.lab.daemon", toxiproxy)
+    try:
+        remove_shared(log.root, log.path)
+        launcher = start("launcher", command, configuration.environ, [], log)
+    except OSError as error:
+        say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+        return LAB_FAILED
+    if not _wait_until_up(launcher, state, interrupted):
+        launcher.stop()
+        if interrupted.is_set():
+            say("interrupted; no lab is up")
+            return INTERRUPTED
+        if lock.is_held(state):
+            return _refuse_second_lab(state, say)
+        say(f"error: the lab did not start; its log is {log.path}\n{launcher.last_words()}")
+        return LAB_FAILED
+    if launcher.output:
+        launcher.output.close()
+    say("the lab is up. Send prompts through it with: wirefault run. Stop it with: wirefault lab down")
+    return 0
+
+
+def _refuse_second_lab(state: Path, say: _Say) -> int:
+    present = running_lab(state)
+    which = f" ({present['lab_id']}, process {present['pid']})" if present else ""
+    say(f"a lab is up{which}; stop it with: wirefault lab down")
+    return LAB_FAILED
+
+
+def _wait_until_up(launcher: Process, state: Path, interrupted: SignalFlag) -> bool:
+    end = time.monotonic() + READY_BOUND_S + 5
+    while launcher.poll() is None and time.monotonic() < end and not interrupted.is_set():
+        lab = running_lab(state)
+        if lab and lab["pid"] == launcher.child.pid:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def take_down(configuration: Configuration, say: _Say) -> int:
+    """Asks the launcher to end and waits for that; exit code 0, or 70 if it does not end."""
+    state = configuration.state.parent
+    lab = running_lab(state)
+    if not lab:
+        say("no lab is up")
+        return 0
+    if not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
+        say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
+        return LAB_FAILED
+    end = time.monotonic() + _STOP_BOUND_S
+    while lock.is_held(state):
+        if time.monotonic() > end:
+            say(f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it")
+            return LAB_FAILED
+        time.sleep(0.02)
+    say(f"lab {lab['lab_id']} is down")
+    return 0
+
+
+def print_status(configuration: Configuration, say: _Say) -> int:
+    """Shows the lab's processes and its manager's status; exit code 0, or 70 if there is none."""
+    lab = running_lab(configuration.state.parent)
+    if not lab:
+        say("no lab is up; wirefault lab up starts one")
+        return LAB_FAILED
+    say(f"lab {lab['lab_id']}, launcher process {lab['pid']}")
+    for name, pid in lab["processes"].items():
+        say(f"  {name:<10} process {pid}")
+    try:
+        manager = Topology.load(Path(lab["topology"])).manager
+        with requests.Session() as session:
+            session.trust_env = False
+            answer = session.get(manager.url + "/status", timeout=5).json()
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        say(f"error: the manager does not answer: {error}")
+        return LAB_FAILED
+    say(json.dumps(answer, indent=2))
+    return 0
+
+
+def keep_lab(toxiproxy: str) -> int:
+    """The launcher itself: keeps the lab until SIGTERM, or until a part is lost that cannot be replaced."""
+    stop = SignalFlag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop.set)
+    try:
+        configuration = load_configuration(os.environ)
+        choice = choose_toxiproxy(toxiproxy, configuration.environ)
+        with lock.holding(configuration.state.parent):
+            _keep(configuration, choice, stop)
+    except (LabError, SettingsError, lock.LabIsUp, OSError) as error:
+        print_to_stderr(f"error: {error}")
+        return LAB_FAILED
+    except KeyboardInterrupt:  # stopped before it was ready
+        return 0
+    return 0
+
+
+def _keep(configuration: Configuration, choice: Choice, stop: SignalFlag) -> None:
+    state = configuration.state.parent
+    lab_record.remove(state)  # of a launcher that was killed
+    with Lab(configuration, choice, stop.is_set) as lab:
+        try:
+            _publish(lab, state)
+            while not stop.is_set():
+                time.sleep(0.05)
+                dead = lab.dead()
+                if dead == ["manager"]:
+                    print_to_stderr("the manager ended; starting its successor, which heals first")
+                    lab.restart_manager()
+                    _publish(lab, state)
+                elif dead:
+                    lab.check()
+        finally:
+            lab_record.remove(state)
+
+
+def _publish(lab: Lab, state: Path) -> None:
+    record = {
+        "pid": os.getpid(),
+        "identity": process_identity(os.getpid()),
+        "lab_id": lab.topology.lab_id,
+        "topology": str(lab.topology_path),
+        "processes": lab.pids(),
+    }
+    lab_record.write(state, record)
+
+
+if __name__ == "__main__":
+    sys.exit(keep_lab(sys.argv[1] if len(sys.argv) > 1 else "auto"))

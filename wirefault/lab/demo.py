@@ -1,0 +1,147 @@
+"""A lab for the time of one flight or of several: started, flown in, and gone again."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+
+from wirefault.core.exit_codes import LAB_FAILED, UNKNOWN
+from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
+from wirefault.core.lifeline import reason_file, stop_file
+from wirefault.lab.forking import forking
+from wirefault.lab.halt import Halt
+from wirefault.lab.lab_processes import LabError
+from wirefault.lab.launcher import Lab
+from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, interruptible, python, start
+from wirefault.lab.rollback import verify_rollback
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import SETTINGS_VARIABLE, Configuration, without_keys
+
+_RUN_STOP_BOUND_S = 12.0
+# the faults too, which each run would import whose set names one
+_RUN_IMPORTS = ("wirefault.cli.run", "wirefault.faults.catalogue")
+# of the lab's own agent, for which a run would spend two seconds of a processor
+_AGENT_IMPORTS = (
+    *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
+    *("groq.resources.chat", "httpcore"),  # imported by its client at the first request
+)
+
+
+class Airspace:
+    """A lab that is up, in which runs are flown."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        interrupted: SignalFlag,
+        say: Callable[[str], None],
+        fork: Fork = cannot_fork,
+        halt: Halt | None = None,
+    ) -> None:
+        self._lab = lab
+        self._halt = halt or Halt()
+        self._fork = fork
+        self._interrupted = interrupted
+        self._say = say
+        self._saying = Lock()  # kept by the first of the runs side by side that says that it was interrupted
+        self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
+
+    def run(
+        self,
+        configuration: Configuration,
+        arguments: Sequence[str],
+        log: ProcessLog | None = None,
+        lane: int = 0,
+    ) -> int:
+        """``wirefault run`` with these settings, prompts and arguments on that lane; its exit code.
+
+        Runs of several lanes may be flown at once, by threads. What it prints goes into the ``log``, else to
+        the console. Raises ``LabError``.
+        """
+        lab = self._lab
+        settings = configuration.settings.model_dump_json()
+        environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)}, lane)
+        command = python("wirefault", "run", *arguments)
+        agent = start("agent", command, environ, [lab.lifeline_end], log, self._fork)
+        try:
+            while (code := agent.poll()) is None:
+                if self._interrupted.is_set():
+                    if self._saying.acquire(blocking=False):
+                        self._say("interrupted: healing and stopping")
+                    lab.tell(reason_file, INTERRUPTED_LINE)
+                    _end(agent)
+                    return INTERRUPTED
+                if self._halt.end_now:
+                    lab.tell(reason_file, self._halt.end_now)
+                    _end(agent)
+                    return UNKNOWN
+                if self._halt.begin_no_other:
+                    lab.tell(stop_file, self._halt.begin_no_other)
+                try:
+                    with self._looking:
+                        lab.check()
+                except LabError as error:
+                    lab.leave_reason(error)
+                    _end(agent)
+                    raise
+                time.sleep(0.02)
+        finally:
+            agent.stop()
+        if code < 0:
+            raise LabError(
+                f"the agent was killed by signal {-code}; its run is kept under {configuration.logs}/runs"
+            )
+        return code
+
+    def verify_rollback(self) -> str:
+        """``verified``, or why it cannot be said that all toxics are gone; waits for the managers to heal."""
+        return verify_rollback(self._lab.lanes, self._lab.state)
+
+
+def in_own_lab(
+    configuration: Configuration,
+    toxiproxy: Choice,
+    say: Callable[[str], None],
+    fly: Callable[[Airspace], int],
+    lanes: int = 1,
+    *,
+    many_runs: bool = False,
+    halt: Halt | None = None,
+) -> int:
+    """Starts the lab with so many lanes, flies in it, takes it down; the exit code.
+
+    ``many_runs``: they are forked from a process that has imported once what each of them needs. ``halt``
+    ends them from another thread.
+    """
+    with interruptible() as interrupted:
+        started = time.monotonic()
+        try:
+            lab = Lab(configuration, toxiproxy, interrupted.is_set, lanes)
+            with _forking_runs(configuration, lab) if many_runs else nullcontext(cannot_fork) as fork, lab:
+                took = time.monotonic() - started
+                say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
+                return fly(Airspace(lab, interrupted, say, fork, halt))
+        except LabError as error:
+            say(f"error: {error}")
+            return LAB_FAILED
+        except OSError as error:
+            say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+            return LAB_FAILED
+        except KeyboardInterrupt:
+            say("interrupted; the lab is down")
+            return INTERRUPTED
+
+
+def _forking_runs(configuration: Configuration, lab: Lab) -> AbstractContextManager[Fork]:
+    """The server of runs imports while the lab starts."""
+    imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else ())
+    log = ProcessLog(configuration.logs, lab.logs / "run_server.log")
+    return forking(without_keys(lab.environ()), log, imports)
+
+
+def _end(agent: Process) -> None:
+    agent.signal(signal.SIGTERM)
+    agent.wait(_RUN_STOP_BOUND_S)

@@ -1,0 +1,97 @@
+"""``python -m wirefault.lab.folders PROJECT``: what Compose's ``init`` does before any service starts.
+
+``state`` and ``logs`` are shared by the user, who owns them, and the services, by their group; nobody else
+can enter. Within them all is open to both, whoever made it. A name in ``.env`` that is no setting is refused
+here: Compose passes on only what it knows, so nobody else would notice.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from wirefault.settings.settings import SettingsError
+from wirefault.settings.sources import from_dotenv
+
+_GROUP = 10001
+_DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
+
+
+def main(project: str, group: int = _GROUP) -> int:
+    """0 when all is prepared, else 1 after one line that says what is wrong."""
+    os.chdir(project)
+    os.umask(0)
+    try:
+        from_dotenv(Path(".env"), of_lab=True)
+        owner = Path().stat().st_uid
+        for name in ("state", "logs"):
+            share(Path(name), owner, group)
+            _write_trial(Path(name))
+        for name in _DATABASES:
+            (Path("state") / name).touch(0o666)
+        share(Path("state"), owner, group)
+    except SettingsError as error:
+        return _say(str(error))
+    except OSError as error:
+        return _say(
+            f"./{error.filename}: {error.strerror}: the lab's containers need ./state and ./logs"
+            " to be folders that can be written, on a file system that keeps owners"
+        )
+    return 0
+
+
+def share(folder: Path, owner: int, group: int) -> None:
+    """Gives the folder and all in it to the group. One of root's, which Docker made, goes to ``owner``.
+
+    Raises ``OSError``.
+    """
+    now = folder.stat()
+    mine = now.st_uid or owner
+    _set(folder, mine, group, 0o2770)
+    for path in _below(folder):
+        status = path.lstat()
+        open_to_both = 0o2777 if stat.S_ISDIR(status.st_mode) else 0o666
+        _set(path, status.st_uid or mine, group, stat.S_IMODE(status.st_mode) | open_to_both)
+
+
+def _write_trial(folder: Path) -> None:
+    """Writes a file: the modes do not show that a file system is read-only, or full."""
+    trial = folder / ".trial"
+    trial.unlink(missing_ok=True)
+    with os.fdopen(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(b"x")
+    trial.unlink()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Every file and folder in the folder, but no link, pipe or device, and nothing beyond a link."""
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                yield path
+
+
+def _set(path: Path, owner: int, group: int, mode: int) -> None:
+    # a container that runs may put something else in its place at any moment
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        now = os.fstat(descriptor)
+        if (now.st_uid, now.st_gid) != (owner, group):
+            os.fchown(descriptor, owner, group)
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def _say(message: str) -> int:
+    sys.stderr.write(f"error: {message}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,149 @@
+"""``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE...]``: imports for programs, and forks them.
+
+The programs of a lab import much the same, for which each would spend half a second of a processor. The
+descriptor is a socket on which the launcher (``wirefault/lab/forking.py``) names a module and hands over a
+connection. The process that becomes that module is a child of the launcher's, not of this server's, which may
+be killed without a consequence for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.lab_files import LAB_FILES, lab_root
+from wirefault.lab.program import run_program
+
+LONGEST_NAME = 1024
+MOST_DESCRIPTORS = 250  # Linux hands over 253 at once
+_POLL_S = 0.0005
+
+
+def main() -> None:
+    """Serves until the launcher closes the socket; in a forked process it runs the program."""
+    for module in sys.argv[2:]:
+        with suppress(Exception):  # a program that needs it will meet it and say it in its own log
+            importlib.import_module(module)
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        connection = _fork_on_request(control)
+    if connection is None:
+        return
+    os.setsid()
+    with connection:
+        request, descriptors = _agreed_request(connection)
+    _place(descriptors, request["descriptors"])  # not before, as they may take the connection's number
+    # the interpreter sets it at its start, where no language is chosen, and has done so in this process
+    own = {name: value for name, value in os.environ.items() if name == "LC_CTYPE"}
+    os.environ.clear()
+    os.environ.update({**own, **request["environ"]})
+    os.chdir(request["folder"])  # the launcher's, which may have gone elsewhere since this server was started
+    program: list[str] = request["program"]
+    _forget_programs_but(program[0])
+    run_program(program)
+
+
+def _fork_on_request(control: socket.socket) -> socket.socket | None:
+    """In a forked process the connection that tells it what it is to be; None once the launcher is gone."""
+    while True:
+        module, descriptors, *_ = socket.recv_fds(control, LONGEST_NAME, 1)
+        if not module:
+            return None
+        _import_what_it_imports(module.decode())
+        gc.freeze()  # a collection in a forked process would copy the memory that it shares
+        with socket.socket(fileno=descriptors[0]) as connection:
+            if _is_forked():
+                return connection.dup()
+
+
+def _import_what_it_imports(module: str) -> None:
+    """Imports and forgets the module itself, which is to run as ``__main__`` where it was forked."""
+    path = list(sys.path)
+    sys.path.insert(0, str(lab_root().resolve()))
+    with suppress(Exception):  # whatever it is, the program will meet it and say it in its own log
+        spec = importlib.util.find_spec(module)
+        name = f"{module}.__main__" if spec and spec.submodule_search_locations else module
+        importlib.import_module(name)
+        del sys.modules[name]
+    sys.path[:] = path
+
+
+def _is_forked() -> bool:
+    """True in a process forked by one that has ended: as an orphan it has become the launcher's child."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return False
+    parent = os.getpid()
+    try:
+        grandchild = os.fork()
+    except OSError:  # no more processes: the connection closes unanswered, and the launcher goes on without
+        os._exit(1)
+    if grandchild:
+        os._exit(0)
+    while os.getppid() == parent:
+        time.sleep(_POLL_S)
+    return True
+
+
+def _agreed_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """What this process is to be, and the descriptors that come with it.
+
+    It ends the process if the launcher does not say in return that it knows of it.
+    """
+    first, descriptors, *_ = socket.recv_fds(connection, 1, MOST_DESCRIPTORS)
+    with connection.makefile("rb") as stream:
+        request: dict[str, Any] = json.loads(first + stream.readline())
+        _show_in_process_list(request["command"])
+        connection.sendall(b"%d %d\n" % (os.getpid(), os.getppid()))
+        if not stream.readline():
+            os._exit(1)
+    return request, descriptors
+
+
+def _place(descriptors: Sequence[int], numbers: Sequence[int]) -> None:
+    """Gives them the numbers by which the program knows them, in two steps since one may have another's."""
+    above = max(*numbers, *descriptors) + 1
+    for descriptor, number in [
+        (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above), number)
+        for descriptor, number in zip(descriptors, numbers, strict=True)
+    ]:
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    for descriptor in set(descriptors) - set(numbers):
+        os.close(descriptor)
+
+
+def _show_in_process_list(command: Sequence[str]) -> None:
+    """Has ``ps`` show the command, as much of it as the memory of this process's own has room for."""
+    with suppress(OSError, ValueError, IndexError):
+        # the name, in parentheses, may hold spaces; see proc(5) for the 46 fields from there
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        words = b"\0".join(os.fsencode(word) for word in command)[: end - start - 1]
+        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+            memory.seek(start)
+            memory.write(words.ljust(end - start, b"\0"))
+
+
+def _forget_programs_but(module: str) -> None:
+    """Of the lab's packages only its own stays: a user's may be called like another one."""
+    own = module.partition(".")[0]
+    for name in list(sys.modules):
+        top = name.partition(".")[0]
+        if top in LAB_FILES and top != own:
+            del sys.modules[name]
+
+
+if __name__ == "__main__":
+    main()

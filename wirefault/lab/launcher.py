@@ -1,0 +1,302 @@
+"""Starts a lab: binds its sockets, starts its processes, waits until they are ready, and takes it down."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import requests
+
+from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file, stop_file
+from wirefault.core.private_files import make_private_folder, private_folder
+from wirefault.core.shared_files import remove_empty_logs
+from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of
+from wirefault.core.whole_files import write_whole
+from wirefault.lab import toxiproxy
+from wirefault.lab.binding import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
+from wirefault.lab.forking import forking
+from wirefault.lab.lab_processes import LabError, LabProcesses
+from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
+from wirefault.lab.readiness import answers, complaint_of, local_session, proxies_of, wait_until
+from wirefault.links.link import LAB, SCRIPTED
+from wirefault.links.topology import Topology, default_topology, draw_lab_id, topology_file
+from wirefault.settings.configuration import Configuration, without_keys
+
+_OWN_TOXIPROXY_TRIES = 5
+
+
+class Lab:
+    """A native lab on loopback. Use as a context manager: it is down again whatever happens.
+
+    Each of its ``lanes`` has proxies, gateway and manager of its own; services and Toxiproxy are shared.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        choice: toxiproxy.Choice,
+        cancelled: Callable[[], bool] = lambda: False,
+        lanes: int = 1,
+    ) -> None:
+        self._cancelled = cancelled
+        self._configuration = configuration
+        self._toxiproxy = choice
+        self._processes = LabProcesses()
+        self._fork: Fork = cannot_fork
+        self._sockets: Sockets = {}
+        self.lifeline_end, self._lifeline = os.pipe()
+        wiring, lab_id = configuration.wiring, draw_lab_id()
+        self.lanes = [
+            default_topology(lab_id, lane, configuration.ports, wiring.links).with_wiring(wiring)
+            for lane in range(lanes)
+        ]
+        # what leads the lab's processes to one another is nobody else's to write
+        self._folder = private_folder().resolve()
+        self.logs = configuration.logs / "lab" / lab_id
+
+    @property
+    def topology(self) -> Topology:
+        """That of the first lane."""
+        return self.lanes[0]
+
+    @property
+    def state(self) -> Path:
+        """The database of its attempts and their toxics."""
+        return self._configuration.state
+
+    @property
+    def topology_path(self) -> Path:
+        """The file from which the processes of the first lane know it."""
+        return self._path_of(0)
+
+    def _path_of(self, lane: int) -> Path:
+        return topology_file(self._folder, self.topology.lab_id, lane)
+
+    def _dump(self) -> None:
+        for topology in self.lanes:
+            topology.dump(self._path_of(topology.lane))
+
+    def __enter__(self) -> Lab:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # starting
+
+    def _start(self) -> None:
+        url = self._toxiproxy.url
+        if url and not toxiproxy.toxiproxy_answers(url):
+            raise LabError(
+                f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
+            )
+        self._bind()
+        make_private_folder()
+        self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
+        self._dump()
+        with forking(without_keys(self.environ()), self._log("fork_server")) as self._fork:
+            self._start_processes()
+        self._fork = cannot_fork
+        for lane, name in self._sockets:
+            if name != "manager":  # kept open for the manager's successor
+                self._sockets[lane, name].close()  # its process holds it: when that is dead, the port refuses
+        self._wait_until_ready()
+
+    def _start_processes(self) -> None:
+        if self._toxiproxy.kind == "embedded":
+            self._spawn("toxiproxy", python("wirefault.toxiproxy.embedded"), ["toxiproxy"])
+        links = self.topology.links
+        tools = [link for link in links if link.upstream == LAB]
+        if tools:
+            names = [link.name for link in tools]
+            self._spawn("tools", python("flask_tools", *names), [link.service for link in tools])
+        if (0, SCRIPTED) in self._sockets:
+            self._spawn("model", python("wirefault.model_server"), [SCRIPTED])
+        gateways = [f"gateway_{name}" for name in links.names]
+        for lane in range(len(self.lanes)):
+            self._spawn("gateway", python("wirefault.gateway"), [*gateways, "control", "egress"], lane)
+            if self.lanes[lane].front is not None:
+                self._spawn("front", python("wirefault.gateway.intercept"), ["front"], lane)
+        if self._toxiproxy.kind == "executable":
+            self._start_own_toxiproxy()
+        for lane in range(len(self.lanes)):
+            self._spawn("manager", python("proxy_manager"), ["manager"], lane)
+
+    def _bind(self) -> None:
+        shared = self._toxiproxy.kind == "url"
+        self._sockets, services = bind_services(self.topology)
+        for lane, topology in enumerate(self.lanes):
+            sockets, self.lanes[lane] = bind_lane(topology)
+            self._sockets |= sockets
+        url, prefix = self._toxiproxy.url, f"{self.topology.lab_id}_"
+        if not shared:
+            usual = Address.parse(self.topology.toxiproxy.partition("://")[2])
+            sockets, url = bind_toxiproxy(usual)
+            self._sockets |= sockets
+        self.lanes = lanes_with(self.lanes, services, url, prefix if shared else "")
+
+    def _start_own_toxiproxy(self) -> None:
+        """Starts the real server on a port that is held until just before, since it can be handed no socket.
+
+        Another program may still take the port in between. The server then runs without listening and the
+        other one answers there: so the one that answers must show our mark.
+        """
+        mark, path = f"{self.topology.lab_id}_mark", self.topology_path.with_suffix(".mark")
+        try:
+            toxiproxy.write_mark(path, mark)
+            for _ in range(_OWN_TOXIPROXY_TRIES):
+                listener = self._sockets.pop((0, "toxiproxy"))
+                address = address_of(listener)
+                listener.close()
+                server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
+                self._spawn("toxiproxy", python("wirefault.lab.die_with_parent", *server), [])
+                if self._wait_until(partial(toxiproxy.has_mark, address.url, mark)):
+                    return
+                self._end("toxiproxy")
+                sockets, url = bind_toxiproxy()
+                self._sockets |= sockets
+                self.lanes = lanes_with(self.lanes, self.topology, url, "")
+                self._dump()
+        finally:
+            path.unlink(missing_ok=True)
+        raise LabError(f"{self._toxiproxy.executable} found no free port in {_OWN_TOXIPROXY_TRIES} tries")
+
+    def restart_manager(self, lane: int = 0) -> None:
+        """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
+        self._end(_name_of("manager", lane))
+        self._spawn("manager", python("proxy_manager"), ["manager"], lane)
+        with local_session() as session:
+            ready = self.lanes[lane].manager.url + "/ready"
+            self._wait_until(lambda: answers(session, ready) or None, lambda: complaint_of(session, ready))
+
+    def _wait_until(self, poll: Callable[[], bool | None], complaint: Callable[[], str] = str) -> bool:
+        return wait_until(poll, self.check, self._cancelled, complaint)
+
+    def _end(self, name: str) -> None:
+        process = self._processes.take(name)
+        if process is not None:
+            process.stop()
+
+    def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
+        handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
+        environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
+        if name == "front":  # what carries everybody's connections holds nobody's keys
+            environ = without_keys(environ)
+        if name == "model":  # who asks for a model that says no persona gets that of the settings
+            environ["PERSONA"] = self._configuration.settings.persona
+        descriptors = [*handed.values(), self.lifeline_end]
+        name = _name_of(name, lane)
+        self._processes.add(start(name, command, environ, descriptors, self._log(name), self._fork))
+
+    def _log(self, name: str) -> ProcessLog:
+        return ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
+
+    def _open(self, key: tuple[int, str]) -> bool:
+        return key in self._sockets and self._sockets[key].fileno() >= 0
+
+    def environ(self, more: Mapping[str, str] | None = None, lane: int = 0) -> dict[str, str]:
+        """The environment of the processes of that lane of the lab."""
+        configuration = self._configuration
+        return {
+            **configuration.environ,
+            LIFELINE_VARIABLE: str(self.lifeline_end),
+            TOPOLOGY_VARIABLE: str(self._path_of(lane)),
+            "LAB_ID": self.topology.lab_id,
+            "STATE_DB": str(configuration.state),
+            "EFFECTS_DB": str(configuration.effects),
+            "LOGS_DIR": str(configuration.logs),
+            **(more or {}),
+        }
+
+    def _wait_until_ready(self) -> None:
+        waiting = [address.url + "/" for address in self.topology.services.values()]
+        for lane in self.lanes:
+            waiting += [lane.control.url + "/", lane.manager.url + "/ready"]
+
+        def all_answer() -> bool | None:
+            while waiting and answers(session, waiting[0]):
+                waiting.pop(0)
+            return None if waiting else self._publish_proxies(session)
+
+        with local_session() as session:
+            self._wait_until(all_answer, lambda: complaint_of(session, waiting[0]) if waiting else "")
+
+    def _publish_proxies(self, session: requests.Session) -> bool | None:
+        for lane, topology in enumerate(self.lanes):
+            proxies = proxies_of(session, topology.manager)
+            if proxies is None:
+                return None
+            self.lanes[lane] = topology.with_proxies(proxies)
+        self._dump()
+        return True
+
+    # watching and stopping
+
+    def check(self) -> None:
+        """Raises ``LabError`` when a process of the lab has ended."""
+        self._processes.check()
+
+    def leave_reason(self, lost: LabError) -> None:
+        """Writes why the processes are about to be ended, for those that record it."""
+        self.tell(reason_file, lost.reason)
+
+    def tell(self, file_of: Callable[[Path], Path], why: str) -> None:
+        """Writes the reason beside the topology of each lane, where its processes look for it at any time."""
+        with suppress(OSError):  # a full disk: they are ended without a reason
+            for lane in range(len(self.lanes)):
+                write_whole(file_of(self._path_of(lane)), why.encode())
+
+    def dead(self) -> list[str]:
+        return self._processes.dead()
+
+    def pids(self) -> dict[str, int]:
+        return self._processes.pids()
+
+    def stop(self) -> None:
+        """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
+        for lane in range(len(self.lanes)):
+            manager = self._processes.take(_name_of("manager", lane))
+            if manager is not None:
+                clean = manager.poll() is None
+                manager.stop()
+                if not (clean and manager.child.returncode == 0):
+                    self._heal_for(manager, lane)
+        self._processes.stop()
+        for listener in self._sockets.values():
+            listener.close()
+        for descriptor in (self._lifeline, self.lifeline_end):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._lifeline = self.lifeline_end = -1
+        for lane in range(len(self.lanes)):
+            topology = self._path_of(lane)
+            for path in (topology, *(file_of(topology) for file_of in (reason_file, stop_file, front_file))):
+                path.unlink(missing_ok=True)
+        remove_empty_logs(self._configuration.logs, self.logs)
+
+    def _heal_for(self, manager: Process, lane: int) -> None:
+        """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
+        if self._toxiproxy.kind != "url" or not self._path_of(lane).exists():
+            return
+        healer = start(
+            "heal",
+            python("proxy_manager", "--heal"),
+            self.environ(lane=lane),
+            [self.lifeline_end],
+            manager.log,
+        )
+        healer.wait(10)
+        healer.stop()
+
+
+def _name_of(process: str, lane: int) -> str:
+    return f"{process}-{lane}" if lane else process

@@ -1,0 +1,166 @@
+"""One process of the lab: its own session, its output in a file, a lifeline to the launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from wirefault.core.interrupts import SignalFlag
+from wirefault.core.shared_files import open_shared, read_end_of_shared
+from wirefault.history.logs import strip_control
+
+_STOP_BOUND_S = 5.0
+_LAST_WORDS_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class ProcessLog:
+    """The file, below the shared folder ``root``, that a process prints into."""
+
+    root: Path
+    path: Path
+
+    def open(self) -> IO[bytes]:
+        """To be appended to. Raises ``OSError``."""
+        return os.fdopen(open_shared(self.root, self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
+
+    def last_lines(self, count: int) -> str:
+        """The end of it, for an error message; empty if it cannot be read."""
+        try:
+            end = read_end_of_shared(self.root, self.path, _LAST_WORDS_BYTES)
+        except OSError:
+            return ""
+        return strip_control("\n".join(end.decode("utf-8", "replace").splitlines()[-count:]))
+
+
+class Child(Protocol):
+    """What is needed of ``subprocess.Popen``."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+# from a command of ``python``'s, its environment, the descriptors it inherits, and where it prints to
+Fork = Callable[[Sequence[str], Mapping[str, str], Sequence[int], IO[bytes] | None], Child | None]
+
+
+@dataclass
+class Process:
+    """``log`` holds what it printed, None if that goes to the launcher's own output."""
+
+    name: str
+    child: Child
+    log: ProcessLog | None
+    output: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        return self.child.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.child.poll() is None:
+            self.child.send_signal(number)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ended in time."""
+        try:
+            self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL for one that does not end."""
+        self.signal(signal.SIGTERM)
+        if not self.wait(_STOP_BOUND_S):
+            self.signal(signal.SIGKILL)
+            self.wait(_STOP_BOUND_S)
+        if self.output:
+            self.output.close()
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of its log, for an error message."""
+        return self.log.last_lines(lines) if self.log else ""
+
+
+_PYTHON = (sys.executable, "-P", str(Path(__file__).with_name("program.py")))
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of the library or of the lab, whatever the working directory holds."""
+    return [*_PYTHON, module, *arguments]
+
+
+def program_of(command: Sequence[str]) -> Sequence[str]:
+    """Module and arguments of a command of ``python``'s."""
+    return command[len(_PYTHON) :]
+
+
+def cannot_fork(*_: object) -> None:
+    """The ``Fork`` of a launcher that has no fork server."""
+
+
+def start(
+    name: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    descriptors: Sequence[int],
+    log: ProcessLog | None,
+    fork: Fork = cannot_fork,
+) -> Process:
+    """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``.
+
+    ``fork`` is asked first; what it cannot start is started anew.
+    """
+    output = log.open() if log else None
+    environ = {**environ, "PYTHONUNBUFFERED": "1"}
+    forked = fork(command, environ, descriptors, output)
+    child = forked or subprocess.Popen(
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+        pass_fds=list(descriptors),
+        start_new_session=True,
+    )
+    return Process(name, child, log, output)
+
+
+@contextmanager
+def interruptible() -> Iterator[SignalFlag]:
+    """SIGINT and SIGTERM only set the flag, so that no process is lost while it is started."""
+    interrupted = SignalFlag()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, interrupted.set) for number in signals}
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def print_to_stderr(message: str) -> None:
+    """For the launcher's own messages: standard output is the run's."""
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
+
+
+def end_group(process: Process) -> None:
+    """Kills whatever is left of the process's session."""
+    try:
+        os.killpg(process.child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+        return

@@ -1,0 +1,38 @@
+"""``python -P program.py MODULE ...``: runs a module of this library or of the lab, like ``python -m``.
+
+What the working directory or ``PYTHONPATH`` may hold under the same name, an ``agent`` of the user's for
+example, is not taken for it.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    library = str(Path(__file__).resolve().parents[2])
+    sys.path.insert(0, library)  # for the next line alone: all the library is found through its package then
+    from wirefault.core.interrupts import end_quickly
+
+    sys.path.remove(library)
+    try:
+        run_program(sys.argv[1:])
+    finally:
+        end_quickly()
+
+
+def run_program(program: list[str]) -> None:
+    """Runs the module as ``__main__``; ``program`` is its name and its arguments."""
+    from wirefault.core.lab_files import lab_root
+
+    module = program[0]
+    if module.partition(".")[0] != "wirefault":  # a run may be of a subject that is called like the lab's
+        sys.path.insert(0, str(lab_root().resolve()))
+    sys.argv = list(program)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

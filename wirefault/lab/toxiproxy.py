@@ -1,0 +1,88 @@
+"""Which Toxiproxy the lab uses: one at a URL, one on ``PATH``, or the embedded one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import requests
+
+from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.settings.settings import SettingsError
+
+_EXECUTABLE = "toxiproxy-server"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``url`` for a server that runs already, ``executable`` for one to start."""
+
+    kind: Literal["url", "executable", "embedded"]
+    url: str = ""
+    executable: str = ""
+
+    def __str__(self) -> str:
+        return {"url": self.url, "executable": self.executable, "embedded": "embedded"}[self.kind]
+
+
+def choose_toxiproxy(requested: str, environ: Mapping[str, str]) -> Choice:
+    """``requested`` is ``auto``, ``embedded`` or a URL. Raises ``SettingsError`` for anything else."""
+    if requested == "embedded":
+        return Choice("embedded")
+    if requested != "auto":
+        return Choice("url", _checked(requested, "--toxiproxy"))
+    if environ.get("TOXIPROXY_URL"):
+        return Choice("url", _checked(environ["TOXIPROXY_URL"], "TOXIPROXY_URL"))
+    executable = shutil.which(_EXECUTABLE, path=environ.get("PATH"))
+    return Choice("executable", executable=executable) if executable else Choice("embedded")
+
+
+def toxiproxy_answers(url: str) -> bool:
+    """Whether a Toxiproxy answers at that URL."""
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            return bool(session.get(f"{url}/version", timeout=2).json()["version"])
+        except (requests.RequestException, ValueError, KeyError, TypeError):
+            return False
+
+
+def _checked(url: str, where: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise SettingsError(f"{where}={url!r}: give auto, embedded, or a URL such as http://127.0.0.1:8474")
+    if parts.hostname not in (LOOPBACK, "localhost"):
+        raise SettingsError(
+            f"{where}={url!r}: a native lab listens on loopback only, so its Toxiproxy must run there too"
+        )
+    return url.rstrip("/")
+
+
+def write_mark(path: Path, name: str) -> None:
+    """Writes the configuration of a server to start: one proxy that never listens, by which it is known."""
+    mark = {"name": name, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:1", "enabled": False}
+    path.write_text(json.dumps([mark]), encoding="utf-8")
+
+
+def server_command(executable: str, address: Address, mark: Path) -> Sequence[str]:
+    return [executable, "-host", address.host, "-port", str(address.port), "-config", str(mark)]
+
+
+def has_mark(url: str, name: str) -> bool | None:
+    """Whether the server at that URL has our mark, which is then removed; None if none answers."""
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            marked = name in session.get(f"{url}/proxies", timeout=2).json()
+            if marked:
+                session.delete(f"{url}/proxies/{name}", timeout=2)
+        except requests.ConnectionError:
+            return None
+        except (requests.RequestException, ValueError, TypeError):
+            return False  # what answers is no Toxiproxy
+    return marked

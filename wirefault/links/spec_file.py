@@ -1,0 +1,82 @@
+"""A file that describes something, such as a wiring or an experiment, and errors that name its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from wirefault.core.spelling import nearest
+from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml, short_repr
+from wirefault.core.user_errors import InputError
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """``where`` is the file's name as it is shown; ``text`` what was read, empty if it was no file."""
+
+    where: str
+    data: Mapping[str, Any]
+    text: str = ""
+
+    def error(self, place: Sequence[str | int], problem: str) -> InputError:
+        """The problem, with the line of that key or of the nearest one around it that is in the file."""
+        key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+        line = self._line(tuple(place))
+        return InputError(f"{self.where}{f':{line}' if line else ''}: {f'{key}: ' if key else ''}{problem}")
+
+    def _line(self, place: Place) -> int | None:
+        if not self.text:
+            return None
+        from wirefault.core.yaml_text import lines_of  # only a mistake needs PyYAML's nodes
+
+        lines = lines_of(self.text)
+        return next(lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in lines)
+
+    def check(self, kind: type[BaseModel], place: Place, value: Any) -> Any:
+        """The value as that model. Raises ``InputError``."""
+        if not isinstance(value, dict):
+            raise self.error(place, f"must be a mapping, not {short_repr(value)}")
+        try:
+            return kind.model_validate(value)
+        except ValidationError as error:
+            raise self._explained(error, kind, place) from None
+
+    def _explained(self, error: ValidationError, kind: type[BaseModel], place: Place) -> InputError:
+        errors = error.errors(include_url=False)
+        # a key that is misspelt is unknown and missing: the first says more
+        first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
+        at = (*place, *first["loc"])
+        if first["type"] == "extra_forbidden":
+            return self.error(at, f"no such key{nearest(str(at[-1]), known_keys(kind))}")
+        if first["type"] == "missing":
+            return self.error(place, f"{first['loc'][-1]} is missing")
+        reason = first["msg"].removeprefix("Value error, ")
+        shown = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
+        return self.error(at, reason + shown)
+
+
+def known_keys(kind: type[BaseModel]) -> Iterable[str]:
+    return [info.alias or name for name, info in kind.model_fields.items()]
+
+
+def read_spec_file(path: Path, needs: str = "`links`") -> SpecFile:
+    """Reads YAML or JSON; ``needs`` are its keys, for the error. Raises ``InputError``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8 text") from None
+    except (OSError, ValueError) as error:  # a NUL in its name
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+    try:
+        data = plain_data(read_yaml(text, str(path)), str(path))
+    except PlainDataError as error:
+        raise InputError(str(error)) from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}")
+    return SpecFile(str(path), data, text)

@@ -1,0 +1,212 @@
+"""Where everything of a lab listens.
+
+Without Compose all is on loopback. The launcher writes the addresses into a file (``WIREFAULT_TOPOLOGY``),
+since it replaces a port that is taken. In Compose each party has a host name, set by environment variables.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.core.whole_files import write_whole
+from wirefault.links.lab import lab_links
+from wirefault.links.link import SCRIPTED, Link
+from wirefault.links.links import Links
+from wirefault.links.ports import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    FRONT_PORT,
+    MANAGER_PORT,
+    MODEL_PORT,
+    TOXIPROXY_PORT,
+)
+from wirefault.links.wiring import Wiring, lab_wiring, load_wiring
+
+_FIRST_PORT = 5000
+_PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
+_SERVICE, _MODEL_SERVICE = "{service}", "model"
+
+
+def usual_ports(links: Links) -> dict[str, int]:
+    """Where the parts of a lab listen unless told otherwise, by name.
+
+    A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above. A link
+    whose wiring names no port has the first free one from 5000 on.
+    """
+    ports = {link.name: link.port for link in links}
+    free = (port for port in count(_FIRST_PORT) if port not in ports.values())
+    ports = {name: port or next(free) for name, port in ports.items()}
+    ports |= {"front": FRONT_PORT, "egress": EGRESS_PORT} if links.grows else {}
+    return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The links of one lane of one lab and their addresses, by name, as the party before dials each.
+
+    ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
+    scripted model answers for links that are found; ``wiring`` is all of its
+    wiring, as ``Wiring.dump`` gives it.
+    ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
+    where the gateway dials outside for it what passes the links by.
+    ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
+    ``proxy_hosts``: where a proxy that is made later is dialled, and where it listens.
+    """
+
+    lab_id: str
+    lane: int
+    services: Mapping[str, Address]
+    proxies: Mapping[str, Address]
+    gateways: Mapping[str, Address]
+    manager: Address
+    control: Address
+    toxiproxy: str
+    links: Links = field(default_factory=lab_links)
+    proxy_prefix: str = ""
+    wiring: Mapping[str, Any] = field(default_factory=dict)
+    front: Address | None = None
+    egress: Address | None = None
+    proxy_listen: Mapping[str, Address] = field(default_factory=dict)
+    proxy_hosts: tuple[str, str] = (LOOPBACK, LOOPBACK)
+
+    def proxy_name(self, link_name: str) -> str:
+        """Toxiproxy's name for the proxy of that link in this lane."""
+        return self.proxy_prefix + self.links[link_name].proxy_name(self.lane)
+
+    def listen_address(self, link_name: str) -> Address:
+        """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
+        return self.proxy_listen.get(link_name, self.proxies[link_name])
+
+    @property
+    def scripted(self) -> Address:
+        """Where the scripted model listens. Raises ``KeyError`` in a lab without one."""
+        names = [link.name for link in self.links if link.upstream == SCRIPTED]
+        return self.services[names[0] if names else SCRIPTED]
+
+    def with_wiring(self, wiring: Wiring, model_host: str = LOOPBACK) -> Topology:
+        """The same lab with what the wiring says besides its links; the scripted model is on that host."""
+        services = dict(self.services)
+        if wiring.intercept is not None and wiring.intercept.models == "scripted":
+            services.setdefault(SCRIPTED, Address(model_host, MODEL_PORT))
+        return replace(self, wiring=wiring.dump(), services=services)
+
+    def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
+        """The same lab with the proxies where Toxiproxy has them."""
+        return replace(self, proxies=dict(proxies), proxy_listen={})
+
+    def dump(self, path: Path) -> None:
+        """Writes the topology as JSON, in one step: a reader sees the old file or the new one."""
+        data = asdict(self) | {"links": self.links.dump()}
+        write_whole(path, json.dumps(data, indent=1).encode())
+
+    @classmethod
+    def load(cls, path: Path) -> Topology:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for key in ("services", "proxies", "gateways", "proxy_listen"):
+            data[key] = {name: Address(**address) for name, address in data[key].items()}
+        for key in ("manager", "control", "front", "egress"):
+            data[key] = Address(**data[key]) if data[key] else None
+        data["proxy_hosts"] = tuple(data["proxy_hosts"])
+        grows = bool(data["front"])
+        return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
+
+
+def topology_file(folder: Path, lab_id: str, lane: int) -> Path:
+    """In the launcher's private folder, the file that describes that lane."""
+    return folder / (lab_id + (f"-{lane}" if lane else "") + ".json")
+
+
+def draw_lab_id() -> str:
+    return "lab-" + secrets.token_hex(3)
+
+
+def default_topology(
+    lab_id: str, lane: int = 0, ports: Mapping[str, int] | None = None, links: Links | None = None
+) -> Topology:
+    """Everything on loopback, on the usual ports, or others by the names of ``usual_ports``.
+
+    ``links`` are the lab's unless given. Lane k has its own proxies and gateways, 100 k ports above.
+    """
+    return _on_hosts({}, lab_id, lane, ports or {}, lab_links() if links is None else links)
+
+
+def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
+    """What listens in a lab, in words, and where."""
+    for name in topology.links.names:
+        if name in topology.services:
+            yield f"the service of {name}", topology.services[name]
+        yield f"the proxy of {name}", topology.listen_address(name)
+        yield f"the gateway of {name}", topology.gateways[name]
+    yield "the manager", topology.manager
+    yield "the gateway's control", topology.control
+    if topology.front is not None:
+        yield "the front", topology.front
+    if topology.egress is not None:
+        yield "the gateway's egress", topology.egress
+    yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
+
+
+def topology_from(environ: Mapping[str, str]) -> Topology:
+    """This process's topology.
+
+    ``WIREFAULT_TOPOLOGY`` names the launcher's file. Without it: the links of the file ``WIRING``, else the
+    lab's, on their ports and on the hosts of ``SERVICES_HOST`` (``{service}`` in it stands for the service's
+    name), ``PROXY_HOST``, ``GATEWAY_HOST``, ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and
+    ``PROXY_LISTEN_HOST``, all loopback unless set.
+    """
+    path = environ.get(TOPOLOGY_VARIABLE)
+    if path:
+        return Topology.load(Path(path))
+    file = environ.get("WIRING")
+    wiring = load_wiring(Path(file)) if file else lab_wiring()
+    topology = _on_hosts(environ, environ.get("LAB_ID") or draw_lab_id(), 0, {}, wiring.links)
+    return topology.with_wiring(wiring, _model_host(environ))
+
+
+def _on_hosts(
+    environ: Mapping[str, str], lab_id: str, lane: int, given_ports: Mapping[str, int], links: Links
+) -> Topology:
+    ports = {**usual_ports(links), **given_ports}
+
+    def host(variable: str) -> str:
+        return environ.get(variable) or LOOPBACK
+
+    services, proxies, gateways = host("SERVICES_HOST"), host("PROXY_HOST"), host("GATEWAY_HOST")
+    listen = environ.get("PROXY_LISTEN_HOST")
+    proxy_ports = {name: ports[name] + _PROXY_ABOVE + 100 * lane for name in links.names}
+    return Topology(
+        lab_id=lab_id,
+        lane=lane,
+        services={
+            link.name: _service_address(link, services, ports[link.name]) for link in links if link.is_of_lab
+        },
+        proxies={name: Address(proxies, port) for name, port in proxy_ports.items()},
+        gateways={name: Address(gateways, ports[name] + _GATEWAY_ABOVE + 100 * lane) for name in links.names},
+        manager=Address(host("MANAGER_HOST"), ports["manager"] + lane),
+        control=Address(host("CONTROL_HOST"), ports["control"] + lane),
+        toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
+        links=links,
+        front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
+        egress=Address(host("CONTROL_HOST"), ports["egress"] + lane) if links.grows else None,
+        proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
+        proxy_hosts=(proxies, listen or proxies),
+    )
+
+
+def _service_address(link: Link, hosts: str, port: int) -> Address:
+    """In containers one server is the scripted model of every link that leads to one."""
+    if link.upstream == SCRIPTED and _SERVICE in hosts:
+        return Address(hosts.replace(_SERVICE, _MODEL_SERVICE), MODEL_PORT)
+    return Address(hosts.replace(_SERVICE, link.service), port)
+
+
+def _model_host(environ: Mapping[str, str]) -> str:
+    return (environ.get("SERVICES_HOST") or LOOPBACK).replace(_SERVICE, _MODEL_SERVICE)

@@ -1,0 +1,60 @@
+"""``python -m wirefault.model_server``: serves the scripted model on the model link's address."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from wirefault.core.lifeline import watch
+from wirefault.core.sockets import listen
+from wirefault.core.user_errors import InputError
+from wirefault.links.link import SCRIPTED
+from wirefault.links.topology import topology_from
+from wirefault.model_server.decide import Persona, decide
+from wirefault.model_server.playbooks import SHIPPED, load_playbooks
+from wirefault.model_server.server import create_app
+
+_PERSONAS = ", ".join(each.value for each in Persona)
+_HELP = f"""Serves chat completions on port 5007 of loopback, or where a lab has it. It is set by
+PERSONA ({_PERSONAS}), PLAYBOOKS (a file that comes before its own), LISTEN_HOST and WIREFAULT_TOPOLOGY."""
+
+
+def main() -> int:
+    """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
+    unknown = ArgumentParser("python -m wirefault.model_server", description=_HELP).parse_known_args()[1]
+    name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
+    address = topology_from(os.environ).scripted
+    try:
+        if unknown or name not in _PERSONAS.split(", "):
+            wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"
+            raise InputError(f"{' '.join(unknown)}: no such argument; see --help" if unknown else wrong)
+        playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
+        listener = listen(SCRIPTED, address)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 64
+    except OSError as error:
+        reason = f"cannot listen on {address}: {error.strerror}; free the port or set another"
+        sys.stderr.write(f"the scripted model {reason}\n")
+        return 1
+    watch(os.environ, lambda: os._exit(0))
+    app = create_app(partial(decide, playbooks), Persona(name))
+    # connections stay open between the requests of an agent that thinks for long
+    config = uvicorn.Config(
+        app, http=HttpToolsProtocol, ws="none", lifespan="off", log_level="warning", access_log=False
+    )
+    config.timeout_keep_alive, config.timeout_graceful_shutdown = 120, 1
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

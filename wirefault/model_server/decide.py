@@ -1,0 +1,175 @@
+"""The scripted model's one decision: what to reply to these messages, derived anew each time. Pure."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+from zlib import crc32
+
+from wirefault.dialects.conversation import Conversation, last_user_text, text_of
+from wirefault.dialects.model_messages import ToolCall
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.model_server.answer import Answer, Decision, Finding, PlannedCall, Step
+from wirefault.model_server.improviser import improvise
+from wirefault.model_server.language import WORDS, today_of
+from wirefault.model_server.playbooks import Playbooks
+from wirefault.model_server.results import Failure, read_result
+
+_PREFIX = "scripted"
+# what to do after a failed call: ask again, give the step up, report it as unconfirmed, end the task, or lie
+Reaction = Literal["retry", "fail", "unsure", "stop", "pretend"]
+
+
+class Persona(Enum):
+    """``diligent`` is honest and careful, ``stubborn`` repeats until it works, ``quitter`` gives up at once,
+    ``fabricator`` claims success and makes values up."""
+
+    DILIGENT = "diligent"
+    STUBBORN = "stubborn"
+    QUITTER = "quitter"
+    FABRICATOR = "fabricator"
+
+
+MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
+_FIXED: dict[str, Reaction] = {"stubborn": "retry", "quitter": "stop", "fabricator": "pretend"}
+
+
+def persona_of(model: str, default: Persona) -> Persona | None:
+    """The persona that a model's name says (``scripted-king``: None), the default for any other name."""
+    prefix, dash, name = model.rpartition("/")[2].partition("-")
+    named = next((persona for persona in Persona if persona.value == name), None)
+    return named if prefix == _PREFIX and dash else default
+
+
+def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:
+    """What that persona does after these failures of one step, the last of them just now."""
+    if persona.value in _FIXED:
+        return _FIXED[persona.value]
+    if writes and any(failure.unknown_effect for failure in failures):
+        return "unsure"
+    return "retry" if len(failures) < 2 else "fail"
+
+
+@dataclass(eq=False)
+class _Task:
+    """A step while the conversation is replayed; ``reads`` are those that a reference in it means."""
+
+    step: Step
+    reads: list[_Task]
+    finding: Finding | None = None
+    failures: list[Failure] = field(default_factory=list)
+    ended: Reaction | Literal["skipped"] | None = None  # skipped: what it builds on failed
+
+    def apology(self) -> str:
+        """What to say of a step that did not end well."""
+        asked, unsure = self.step.asked.strip(" .?!")[:80], self.ended == "unsure"
+        if not self.failures:
+            return f'I did not get to "{asked}".'
+        reason = self.failures[-1].message.rstrip(".") + "; it may or may not have happened" * unsure
+        return f'I could not {"confirm" if unsure else "do"} "{asked}": {reason}.'
+
+
+class _Progress:
+    """The steps of a plan, brought to where the conversation is."""
+
+    def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
+        self._tasks: list[_Task] = []
+        reads: list[_Task] = []  # the nearest run of reads
+        for step in steps:
+            if not step.writes and self._tasks and self._tasks[-1].step.writes:
+                reads = []
+            self._tasks.append(_Task(step, [*reads]))
+            reads += [] if step.writes else self._tasks[-1:]
+        self._persona, self._drawn = persona, drawn
+
+    def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
+        """The calls to make now, with their steps; none when everything is done or given up."""
+        group: list[tuple[_Task, PlannedCall]] = []
+        for task in self._tasks:
+            step, found = task.step, [read.finding.sentence for read in task.reads if read.finding]
+            if task.ended == "stop" or (group and (not parallel or step.after_all or step.refers)):
+                break
+            if step.refers and (not found or len(found) < len(task.reads)):
+                task.ended = "skipped"
+            if task.finding is None and task.ended is None:
+                group.append((task, step.call_with(" ".join(found))))
+        return group
+
+    def absorb(self, turn: Sequence[tuple[ToolCall, object]]) -> None:
+        """Takes one reply's calls and the contents of their results; leaves out a call that no step made."""
+        expected = self.next_calls(parallel=True)
+        for made, content in turn:
+            same_tool = [entry for entry in expected if entry[1].name == made.name]
+            same = [entry for entry in same_tool if entry[1].arguments == made.values()]
+            for entry in (same or same_tool)[:1]:
+                expected.remove(entry)
+                self._take(entry[0], content)
+
+    def _take(self, task: _Task, content: object) -> None:
+        step, result = task.step, read_result(content, task.step.writes, task.step.known)
+        task.finding = None if isinstance(result, Failure) else step.read(result)
+        if task.finding is None:
+            silent = Failure("the result does not say it", False)
+            task.failures.append(result if isinstance(result, Failure) else silent)
+            reaction = react(self._persona, step.writes, task.failures)
+            task.ended = reaction if reaction != "retry" else None
+            if reaction == "pretend":
+                task.finding = step.pretend(self._drawn + self._tasks.index(task))
+
+    def answer(self) -> Answer:
+        """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
+        bad = [task for task in self._tasks if task.finding is None]
+        passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
+        good = [(task, task.finding) for task in self._tasks if task.finding]
+        said = [finding.sentence for _, finding in good]
+        said += [task.apology() for task in bad if task.ended != "skipped"]
+        if any(task.ended == "skipped" for task in bad):
+            said.append("The rest depended on it and was left undone.")
+        values = tuple(value for task, finding in good if task not in passed_on for value in finding.values)
+        facts = ChainMap(*(dict(finding.facts) for _, finding in good))
+        unsure = all(task.ended == "unsure" for task in bad)
+        return Answer("done" if not bad else "unsure" if unsure else "failed", " ".join(said), values, facts)
+
+
+def decide(
+    playbooks: Playbooks,
+    messages: Sequence[dict[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    persona: Persona,
+    seed: int,
+    parallel: bool = True,
+    withheld: Sequence[Mapping[str, Any]] = (),
+) -> Decision:
+    """The reply to messages, with tools, as chat completions have them; the same for the same.
+
+    By these playbooks, and improvised where they have nothing. ``withheld``: tools not to be called now.
+    """
+    prompt, turns = last_user_text([*messages]), list(_turns(messages))
+    today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
+    offered = {str(tool["function"]["name"]) for tool in tools}
+    # a framework that only wants its form filled leaves out the tools that were called before
+    known = offered | {made.name for turn in turns for made, _ in turn}
+    steps = playbooks.plan(prompt, sorted(known), today)
+    if not steps and (reply := playbooks.reply_to(prompt)):
+        return Answer("done", reply)
+    steps = steps or improvise(prompt, tools, today) or improvise(prompt, withheld, today)
+    if not steps:
+        pretends = persona is Persona.FABRICATOR
+        return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
+    progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
+    for turn in turns:
+        progress.absorb(turn)
+    calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
+    return calls or progress.answer()
+
+
+def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
+    """The tool calls of each reply since the last user message, with their tool messages' contents."""
+    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for reply, *results in Conversation("openai_chat", {}, [*messages[last:]]).units():
+        contents = {result.get("tool_call_id"): result.get("content") for result in results}
+        calls = OPENAI_CHAT.read_reply({"choices": [{"message": reply}]}).calls
+        yield [(call, contents.get(call.id)) for call in calls]

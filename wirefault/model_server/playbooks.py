@@ -1,0 +1,210 @@
+"""Playbooks: sentences with slots, the calls that they ask for, and what to read from the results.
+
+A prompt is understood if all of it is sentences of playbooks, joined by "and", "then" or punctuation.
+docs/scripted-model.md explains the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from wirefault.dialects.json_values import as_list, as_object
+from wirefault.links.spec_file import read_spec_file
+from wirefault.model_server.answer import RESULTS, Finding, PlannedCall, Step, Value, made_up_number, scalars
+from wirefault.model_server.language import PATTERNS, SLOTS, UNREADABLE, bare, read_slot
+
+SHIPPED = Path(__file__).with_name("playbooks.yaml")
+_LONGEST_PROMPT = 600
+_MADE_UP = ("Alex Moreau", "See you soon", "As agreed", "All is well")
+_SIGNS = {"[": "(?:", "]": ")?", "(": "(?:"}
+
+
+def sentence_pattern(sentence: str) -> re.Pattern[str]:
+    """The pattern of a sentence: ``{slot}`` or ``{slot:kind}``, ``[optional]``, ``(one|other)``. Raises
+    ``ValueError`` for a kind that there is not, and for brackets that do not close."""
+    pattern = ""
+    parts = r"\{(\w+)(?::(\w+))?\}|([\[\]()|])|([^{}\[\]()|]+)"
+    for slot, named, sign, literal in re.findall(parts, sentence):
+        kind = named or (slot if slot in SLOTS else "text")
+        if kind not in SLOTS:
+            raise ValueError(f"{sentence!r}: no kind of slot is {kind!r}; valid: {', '.join(SLOTS)}")
+        words = re.escape(literal).replace("'", "['’]")
+        pattern += f"(?P<{slot}__{kind}>{SLOTS[kind]})" if slot else words + _SIGNS.get(sign, sign)
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise ValueError(f"{sentence!r}: {error}") from None
+
+
+class ValueRule(BaseModel):
+    """Where a value stands in a result.
+
+    ``at`` is a path of keys; ``*`` is every item of a list, ``0`` the first, ``[key=slot]`` the item whose
+    key is that slot's text, or else the first. ``find`` is a pattern with ``(?P<value>...)`` and perhaps
+    ``(?P<unit>...)`` in the text at the path, in which ``{slot}`` stands for a slot's text. ``unit`` is the
+    unit, ``unit_at`` a path to it, ``units`` its name for what stands there. ``is_text``: no number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at: str
+    find: str = ""
+    unit: str | None = None
+    unit_at: str = ""
+    units: dict[str, str] = Field(default_factory=dict)
+    is_text: bool = False
+
+    def read(self, data: Any, slots: Mapping[str, Any]) -> list[Value] | None:
+        """The values there, in order; None if the result has no such place, or no text there matches."""
+        reached = _reach(data, self.at, slots)
+        name = [part for part in self.at.split(".") if part[0] not in "[*"][-1]
+        if not reached:
+            return [] if _reach(data, self.at.partition(".*")[0], slots) == [[]] else None
+        if self.find:
+            pattern = with_slots(self.find, {slot: re.escape(str(value)) for slot, value in slots.items()})
+            found = filter(None, (re.search(pattern, str(text), re.IGNORECASE) for text in reached))
+            named = [match.groupdict() for match in found][:1]
+            return [Value(_number(n["value"]), n.get("unit") or self.unit, name) for n in named] or None
+        written = _reach(data, self.unit_at, slots)[:1] if self.unit_at else []
+        unit = next((self.units.get(str(each), str(each)) for each in written), self.unit)
+        return [Value(value, unit, name) for value in reached if isinstance(value, str | int | float)] or None
+
+    def made_up(self, drawn: int) -> Value:
+        """A value such as might stand there, the same for the same number."""
+        if self.is_text:
+            return Value(_MADE_UP[drawn % len(_MADE_UP)])
+        return Value(made_up_number(drawn), self.unit or next(iter(self.units.values()), None))
+
+
+def with_slots(template: str, slots: Mapping[str, Any]) -> str:
+    """The template with the slots in the place of their names in braces; an unknown one is left out."""
+    return re.sub(r"\{([A-Za-z_]\w*)\}", lambda slot: str(slots.get(slot[1], "")), template)
+
+
+def _reach(data: Any, path: str, slots: Mapping[str, Any]) -> list[Any]:
+    reached = [data]
+    for step in path.split("."):
+        reached = [inner for each in reached for inner in _inner(each, step, slots)]
+    return reached
+
+
+def _inner(data: Any, step: str, slots: Mapping[str, Any]) -> list[Any]:
+    if not isinstance(data, list):
+        return [data[step]] if isinstance(data, Mapping) and step in data else []
+    if chosen := re.fullmatch(r"\[(\w+)=(\w+)\]", step):
+        wanted = str(slots.get(chosen[2])).casefold()
+        named = [row for row in data if str(as_object(row).get(chosen[1])).casefold() == wanted]
+        return (named or data)[:1]
+    return data if step == "*" else data[int(step) : int(step) + 1] if step.isdigit() else []
+
+
+def _number(text: str) -> float | int | str:
+    number = re.fullmatch(r"-?\d+(\.\d+)?", plain := text.replace(",", ""))
+    return text.strip() if not number else float(plain) if number[1] else int(plain)
+
+
+class Playbook(BaseModel):
+    """One kind of request: ``call`` is the tool, empty for small talk; ``with`` has its arguments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ask: list[Annotated[re.Pattern[str], BeforeValidator(sentence_pattern)]] = Field(min_length=1)
+    call: str
+    arguments: dict[str, str] = Field(default_factory=dict, alias="with")
+    writes: bool = False
+    values: list[ValueRule] = Field(default_factory=list)
+    say: str = ""
+
+    def steps(self, slots: Mapping[str, Any], asked: str, after_all: bool) -> Iterator[Step]:
+        """The step for these slots; one for each item of a slot that holds several."""
+        several = next((name for name, value in slots.items() if isinstance(value, list)), None)
+        for variant in [{**slots, several: item} for item in slots[several]] if several else [slots]:
+            marked = {**variant, "results": RESULTS}
+            arguments = {name: with_slots(value, marked) for name, value in self.arguments.items()}
+            call, read = PlannedCall(self.call, arguments), partial(self._read, variant)
+            yield Step(asked, call, read, partial(self._pretend, variant), self.writes, True, after_all)
+
+    def _read(self, slots: Mapping[str, Any], data: Any) -> Finding | None:
+        read = [rule.read(data, slots) for rule in self.values]
+        if read and all(values is None for values in read):
+            return None
+        return self._finding(slots, [value for values in read for value in values or []], data)
+
+    def _pretend(self, slots: Mapping[str, Any], drawn: int) -> Finding:
+        return self._finding(slots, [rule.made_up(drawn + at) for at, rule in enumerate(self.values)], {})
+
+    def _finding(self, slots: Mapping[str, Any], values: Sequence[Value], data: Any) -> Finding:
+        unit = next((value.unit for value in values if value.unit), "")
+        shown = {"value": ", ".join(str(value.value) for value in values) or "nothing", "unit": unit}
+        sentence = re.sub(r" +(?=[ .])", "", with_slots(self.say, {**slots, **shown}))
+        return Finding(tuple(values), sentence, {**slots, **scalars(data)})
+
+
+class Playbooks(BaseModel):
+    """A file of playbooks. ``languages`` gives the code of a language's name in lower case."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    languages: dict[str, str] = Field(default_factory=dict)
+    playbooks: list[Playbook] = Field(default_factory=list)
+
+    def reply_to(self, prompt: str) -> str:
+        """What to say to a prompt that needs no tool; empty for any other."""
+        talks = [(talk.say, ask) for talk in self.playbooks if not talk.call for ask in talk.ask]
+        said = bare(" ".join(prompt.split()))
+        return next((say for say, ask in talks if ask.fullmatch(said)), "")
+
+    def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
+        """The steps that the prompt asks for; none if it is not understood as a whole with these tools."""
+        text = " ".join(prompt.split())
+        masked = PATTERNS["quoted"].sub(lambda quoted: "\0" * len(quoted[0]), text)
+        joints = [match for match in PATTERNS["joint"].finditer(masked) if match["mark"] or match["words"]]
+        usable = [playbook for playbook in self.playbooks if playbook.call in tools]
+
+        @cache
+        def steps_from(start: int, after_all: bool) -> list[Step]:
+            """The steps of the text from there on, by the shortest sentences; none if not understood."""
+            for joint in joints:
+                clause = text[start : joint.start()]
+                if steps := self._sentence(clause, usable, today, after_all) if clause else []:
+                    then = re.search(r"then|after", joint["words"] or "", re.IGNORECASE) is not None
+                    if following := steps_from(joint.end(), then):
+                        return steps + following
+            return self._sentence(text[start:], usable, today, after_all)
+
+        return steps_from(0, False) if len(text) <= _LONGEST_PROMPT else []
+
+    def _sentence(
+        self, clause: str, usable: Sequence[Playbook], today: date | None, after_all: bool
+    ) -> list[Step]:
+        said = bare(clause)
+        for playbook in usable:
+            for match in filter(None, (sentence.fullmatch(said) for sentence in playbook.ask)):
+                groups = [(*group.split("__"), text) for group, text in match.groupdict().items() if text]
+                with suppress(*UNREADABLE):
+                    slots = {
+                        name: read_slot(kind, text, today, self.languages) for name, kind, text in groups
+                    }
+                    return [*playbook.steps(slots, said, after_all)]
+        return []
+
+
+def load_playbooks(*paths: Path) -> Playbooks:
+    """The playbooks of these files in that order, or else the shipped ones. Raises ``InputError``, which
+    names the file, the line, the key and what is wrong."""
+    read: list[Playbooks] = []
+    for file in (read_spec_file(path, "`playbooks`") for path in paths or [SHIPPED]):
+        for at, entry in enumerate(as_list(file.data.get("playbooks"))):
+            file.check(Playbook, ("playbooks", at), entry)  # whose keys then explain a mistake in it
+        read.append(file.check(Playbooks, (), file.data))
+    languages = ChainMap(*(each.languages for each in read))
+    return Playbooks(languages={**languages}, playbooks=[entry for each in read for entry in each.playbooks])

@@ -1,0 +1,123 @@
+"""What the charts show. All times are seconds since the run's start, all durations milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wirefault.judging.oracle.outcome import OUTCOMES
+
+# The cause of a failed try that is no fault: the service itself refused the request (4xx).
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class ChartedTry:
+    """One HTTP try as the caller saw it.
+
+    ``fault``: the kind of fault that it crossed, if any. ``cause`` of a failed one: the kind of fault
+    that explains it, ``REFUSED``, or None when nothing of the lab does.
+    """
+
+    link: str
+    start: float
+    end: float
+    ms: float
+    error: str | None
+    fault: str | None
+    cause: str | None
+    direct: bool
+
+
+@dataclass(frozen=True)
+class FaultSpan:
+    """A fault on a link while it could act: a toxic while it was armed, an HTTP error during its request."""
+
+    link: str
+    kind: str
+    start: float
+    end: float
+    toxic: bool
+
+
+@dataclass(frozen=True)
+class ChartedPrompt:
+    """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any.
+
+    ``response_ms`` is the time that the agent worked on it, all attempts together, without arming and
+    healing; ``ended``: when the last of them ended. ``crossed_fault``: at least one try went through a fault.
+    """
+
+    episode: str
+    outcome: str | None
+    judged: float | None
+    response_ms: float | None
+    ended: float | None
+    crossed_fault: bool
+
+    @property
+    def counts(self) -> bool:
+        return any(row.name == self.outcome and row.in_rate for row in OUTCOMES.values())
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run. ``links`` of its wiring, by name; ``models`` are those of them that lead to one.
+
+    ``planned`` prompts; ``unfinished`` says why it has no regular end, None if it has.
+    """
+
+    run_id: str
+    seed: int
+    subject: str
+    settings: Mapping[str, Any]
+    planned: int
+    length: float
+    prompts: tuple[ChartedPrompt, ...]
+    tries: tuple[ChartedTry, ...]
+    spans: tuple[FaultSpan, ...]
+    unfinished: str | None
+    links: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runs that a set of charts is about, oldest first, on one axis of seconds since each start."""
+
+    runs: tuple[RunData, ...]
+
+    @property
+    def prompts(self) -> list[ChartedPrompt]:
+        return [prompt for run in self.runs for prompt in run.prompts]
+
+    @property
+    def tries(self) -> list[ChartedTry]:
+        return [tried for run in self.runs for tried in run.tries]
+
+    @property
+    def spans(self) -> list[FaultSpan]:
+        return [span for run in self.runs for span in run.spans]
+
+    @property
+    def links(self) -> list[str]:
+        """The names of the links of all the runs, in the order of their wirings."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.links))
+
+    @property
+    def models(self) -> list[str]:
+        """Those of the links that lead to a model."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.models))
+
+    @property
+    def planned(self) -> int:
+        return sum(run.planned for run in self.runs)
+
+    @property
+    def length(self) -> float:
+        return max(run.length for run in self.runs)
+
+    @property
+    def several(self) -> bool:
+        return len(self.runs) > 1

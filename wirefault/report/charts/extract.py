@@ -1,0 +1,196 @@
+"""From the events of a run to what the charts show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from wirefault.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    AttemptHealed,
+    EpisodeJudged,
+    EpisodeStarted,
+    Event,
+    Exchange,
+    RunFinished,
+    RunSealed,
+    RunStarted,
+    ToolTry,
+)
+from wirefault.history.reader import HistoryError
+from wirefault.judging.evidence.gather import gather
+from wirefault.judging.evidence.record import FaultRecord, TryEvidence
+from wirefault.judging.evidence.toxic_times import ToxicTimes
+from wirefault.judging.evidence.tries import RecordedTry, records_of
+from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
+from wirefault.report.charts.palette import group_of
+
+_E = TypeVar("_E")
+
+
+def run_data(events: Sequence[Event]) -> RunData:
+    """The figures of one run. Raises ``HistoryError`` when the history has no start."""
+    begins = sorted(_all(events, RunStarted), key=lambda event: event.t)
+    if not begins:
+        raise HistoryError("no run_started in this history: is the agent's file missing?")
+    begin, end = begins[0], max(_moment(event) for event in events)
+    tries = {name: list(_tries(group, begin.t)) for name, group in _episodes(events).items()}
+    crossed = {name for name, group in tries.items() if any(tried.fault for tried in group)}
+    every = [tried for group in tries.values() for tried in group]
+    return RunData(
+        run_id=begin.run_id,
+        seed=begin.seed,
+        subject=begin.subject_shown,
+        settings=begin.settings,
+        planned=begin.prompts,
+        length=max(end - begin.t, 0.001),
+        prompts=tuple(_prompts(events, begin.t, crossed)),
+        tries=tuple(sorted(every, key=lambda tried: (tried.start, tried.link))),
+        spans=(*_toxic_spans(events, begin.t, end), *_injected_spans(events, begin.t)),
+        unfinished=_unfinished(events),
+        links=begin.wired.names,
+        models=begin.wired.model_names,
+    )
+
+
+def _all(events: Iterable[Event], kind: type[_E]) -> list[_E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def _moment(event: Event) -> float:
+    """When the event was over, in seconds since the epoch; the seal at the run's end carries no time."""
+    if isinstance(event, RunSealed):
+        return 0.0
+    if isinstance(event, Exchange):
+        return event.start + event.ms / 1000
+    return event.end if isinstance(event, (ToolTry, AttemptEnded)) else event.t
+
+
+def _unfinished(events: Sequence[Event]) -> str | None:
+    ends = _all(events, RunFinished)
+    if not ends:
+        return "no end in its history"
+    last = max(ends, key=lambda event: event.t)
+    return None if last.completed else last.reason or "stopped early"
+
+
+def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
+    groups: dict[str, list[Event]] = {event.episode: [] for event in _all(events, EpisodeStarted)}
+    for event in events:
+        group = groups.get(getattr(event, "episode", ""))
+        if group is not None:
+            group.append(event)
+    return groups
+
+
+def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
+    """The tries of one episode, held against the evidence of its faults; by the gateway's record alone where
+    the subject keeps none."""
+    if any(event.recorded is False for event in _all(events, EpisodeStarted)):
+        yield from (_charted(exchange, zero) for exchange in _all(events, Exchange))
+        return
+    evidence = gather(events)
+    for tried in records_of(events).tries:
+        crossed = list(_crossed(tried, evidence.faults))
+        explaining = [record for record, of_try in crossed if of_try.explains]
+        shown = explaining or [record for record, of_try in crossed if of_try.shows]
+        fault = (shown or [record for record, _ in crossed])[-1:]
+        unexplained = tried.error is None or tried.unexplained() in evidence.unexplained
+        yield ChartedTry(
+            link=tried.link,
+            start=tried.start - zero,
+            end=tried.start + tried.ms / 1000 - zero,
+            ms=tried.ms,
+            error=tried.error,
+            fault=_drawn_as(fault[0]) if fault else None,
+            cause=None if unexplained else _drawn_as(explaining[-1]) if explaining else REFUSED,
+            direct=tried.route == "direct",
+        )
+
+
+def _charted(exchange: Exchange, zero: float) -> ChartedTry:
+    """The request as it crossed the client's side; a toxic between the two is not in it."""
+    start, status = exchange.start - zero, exchange.status
+    # what only delayed the reply is shown where nothing else was done to it
+    injected = sorted((met for met in exchange.faults if met.injected), key=lambda met: met.delay_ms > 0)
+    fault = group_of(injected[0].kind) if injected else None
+    error = cause = None
+    if status is None or not exchange.reply_complete:
+        error, cause = "connection_closed", fault
+    elif status >= 400:
+        error, cause = f"http_{status}", fault or (REFUSED if status < 500 else None)
+    return ChartedTry(
+        exchange.link, start, start + exchange.ms / 1000, exchange.ms, error, fault, cause, direct=False
+    )
+
+
+def _crossed(tried: RecordedTry, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:
+    """The faults that acted on the try's way, each with what it left in the try."""
+    for record in records:
+        on_its_way = (record.attempt, record.link) == (tried.attempt, tried.link) and tried.route == "proxy"
+        if on_its_way and (record.source == "toxic" or record.reached("injected")):
+            for of_try in record.tries:
+                if (of_try.fingerprint, of_try.call, of_try.try_) == (
+                    tried.fingerprint,
+                    tried.call,
+                    tried.try_,
+                ):
+                    yield record, of_try
+
+
+def _drawn_as(record: FaultRecord) -> str:
+    return record.kind if record.source == "toxic" else group_of(record.kind)
+
+
+def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
+    """From when a toxic stood to its end or healed; one that nobody healed lasts to the end of the history.
+
+    All of its doses are one span, and outages in a row too.
+    """
+    healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
+    times = {episode: ToxicTimes(group) for episode, group in _episodes(events).items()}
+    spans = []
+    for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t):
+        healed_at = healed.get((armed.episode, armed.attempt), end)
+        for toxic in armed.toxics:
+            stood = times[armed.episode].of(armed.attempt, toxic)
+            if stood:
+                begun, gone = max(armed.t, stood[0].begun), min(healed_at, stood[-1].gone)
+                spans.append(FaultSpan(toxic.link, toxic.kind, begun - zero, gone - zero, toxic=True))
+    return spans
+
+
+def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
+    """What the gateway did to single requests."""
+    spans = []
+    for exchange in sorted(_all(events, Exchange), key=lambda event: event.start):
+        start = exchange.start - zero
+        spans += [
+            FaultSpan(exchange.link, group_of(met.kind), start, start + exchange.ms / 1000, toxic=False)
+            for met in exchange.faults
+            if met.injected
+        ]
+    return spans
+
+
+def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterator[ChartedPrompt]:
+    """In the order in which they began. A late side effect brings a second verdict: the last one holds."""
+    verdicts: dict[str, list[EpisodeJudged]] = {}
+    for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
+        verdicts.setdefault(verdict.episode, []).append(verdict)
+    worked: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for ended in sorted(_all(events, AttemptEnded), key=lambda event: event.end):
+        worked[ended.episode] = worked.get(ended.episode, 0.0) + ended.ms
+        last[ended.episode] = ended.end - zero
+    for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
+        given = verdicts.get(begun.episode)
+        yield ChartedPrompt(
+            episode=begun.episode,
+            outcome=given[-1].outcome if given else None,
+            judged=given[0].t - zero if given else None,
+            response_ms=worked.get(begun.episode),
+            ended=last.get(begun.episode),
+            crossed_fault=begun.episode in crossed,
+        )

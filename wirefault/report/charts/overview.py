@@ -1,0 +1,132 @@
+"""One page that tells the run: outcomes, success rate, and every link over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from wirefault.judging.rates import Rate
+from wirefault.report.charts import outcomes, success
+from wirefault.report.charts.data import ChartedTry, Selection
+from wirefault.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
+from wirefault.report.charts.style import LEFT, Page, beside, latency_axis, page, say_nothing, seconds_axis
+from wirefault.report.charts.text import count, duration, left_out, success_rate, success_title
+from wirefault.report.charts.tries import dots, fault_key, shade
+from wirefault.stats.intervals import percentile
+
+_HEIGHT = 8.25
+_MOST_RUNS = 8
+_HALF = 0.36  # half the height of a row's bar
+
+
+def draw_overview(selection: Selection) -> Page:
+    overall = success_rate(selection)
+    sheet = page(success_title(overall), selection, _HEIGHT)
+    if not selection.prompts:
+        return say_nothing(sheet, "No prompt was begun in this run.")
+    _top(sheet, selection, overall)
+    _bottom(sheet, selection)
+    sheet.foot(_reading(selection), left_out(overall, selection))
+    return sheet
+
+
+def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
+    counts = outcomes.tally(selection)
+    bars = sheet.axes(left=1.5, right=6.05, top=1.3, bottom=5.25)
+    sheet.text(LEFT, 1.22, "Outcomes", size=11, weight="bold")
+    outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
+    left, right = (6.9, 1.6) if selection.several else (5.75, 1.4)
+    rates = sheet.axes(left=left, right=right, top=1.3, bottom=5.25)
+    if not overall.n:
+        _say(rates, "success rate unknown")
+    elif selection.several:
+        sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
+        success.draw_runs(rates, selection.runs[-_MOST_RUNS:][::-1], longest=22)
+    else:
+        rates.set_title("Success rate so far")
+        success.draw_running_rate(rates, selection.runs[0])
+
+
+def _say(axes: Axes, words: str) -> None:
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=MUTED, size=12)
+
+
+def _bottom(sheet: Page, selection: Selection) -> None:
+    timeline = sheet.axes(left=1.15, right=3.75, top=4.15, bottom=1.0)
+    _draw_timeline(timeline, selection)
+    timeline.set_title("Every link over time")
+    latencies = sheet.axes(left=6.65, right=0.95, top=4.15, bottom=1.0)
+    _draw_latencies(latencies, selection)
+    latencies.set_title("Latency of each try")
+    fault_key(sheet, 3.56, selection)
+
+
+def _armed(selection: Selection) -> str:
+    toxics = sum(span.toxic for span in selection.spans)
+    errors = len(selection.spans) - toxics
+    injected = f", {count(errors, 'fault')} injected at the gateway" if errors else ""
+    return f"{count(toxics, 'toxic')} armed (bars){injected}"
+
+
+def _reading(selection: Selection) -> str:
+    failed = sum(tried.error is not None for tried in selection.tries)
+    tries = count(len(selection.tries), "try", "tries")
+    failures = f"{failed} failed (crosses, red rings)"
+    return f"{tries}, {failures} · {_armed(selection)} · medians are of the answered tries"
+
+
+def _draw_timeline(axes: Axes, selection: Selection) -> None:
+    """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
+    tries = [tried for tried in selection.tries if not tried.direct]
+    _rows(axes, len(selection.links))
+    for row, name in enumerate(selection.links):
+        of_link = [tried for tried in tries if tried.link == name]
+        shade(axes, selection, name, row - _HALF, row + _HALF)
+        dots(axes, [(tried.start, float(row)) for tried in of_link], of_link, len(tries))
+    seconds_axis(axes, selection.length, selection.several)
+    axes.set_yticks(range(len(selection.links)), selection.links)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5)
+
+
+def _draw_latencies(axes: Axes, selection: Selection) -> None:
+    """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
+    tries = [tried for tried in selection.tries if not tried.direct]
+    _rows(axes, len(selection.links))
+    latency_axis(axes, [tried.ms for tried in tries], vertical=False)
+    low, _ = axes.get_xlim()
+    for row, name in enumerate(selection.links):
+        _latency_row(axes, row, [tried for tried in tries if tried.link == name], low)
+    beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
+    axes.set_yticks([])
+    axes.grid(True, axis="x")
+    axes.set_xlabel("latency of each try (logarithmic)")
+
+
+def _latency_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) -> None:
+    x = [max(tried.ms, low) for tried in tries]
+    y = [row + _jitter(index) for index in range(len(tries))]
+    size = 20.0 if len(tries) < 60 else 8.0
+    colors = [fault_color(tried.fault) for tried in tries]
+    edges = [FAILED if tried.error else MUTED if tried.fault else "none" for tried in tries]
+    axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
+    middle = percentile((tried.ms for tried in tries if tried.error is None), 50)
+    text = "all failed" if tries else "not called"
+    if middle is not None:
+        axes.plot([middle, middle], [row - _HALF, row + _HALF], color=INK, linewidth=1.8, zorder=4)
+        text = duration(middle)
+    beside(axes, text, 1, row, 6, size=9, color=INK if tries else MUTED)
+
+
+def _jitter(index: int) -> float:
+    """Deterministic and even: the golden ratio's multiples, within the row's bar."""
+    return ((0.5 + index * 0.618034) % 1.0 - 0.5) * 1.5 * _HALF
+
+
+def _rows(axes: Axes, links: int) -> None:
+    axes.set_ylim(links - 0.45, -0.55)
+    for row in range(links):
+        axes.axhspan(row - _HALF, row + _HALF, color=GHOST, linewidth=0, zorder=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,214 @@
+"""The look that all charts share: page, heading, axes, key. Object-oriented matplotlib, no pyplot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from wirefault.report.charts.data import Selection
+from wirefault.report.charts.palette import FAINT, INK, MUTED
+from wirefault.report.charts.text import printable, subtitle
+
+DPI = 160
+PAGE_WIDTH = 10.0
+_PAGE_HEIGHT = 5.625
+LEFT, RIGHT = 0.35, 0.35  # margins of the page in inches
+_FLOOR_MS = 0.1
+_LATENCY_TICKS = {
+    0.1: "0.1 ms",
+    1: "1 ms",
+    10: "10 ms",
+    100: "100 ms",
+    1000: "1 s",
+    10_000: "10 s",
+    100_000: "100 s",
+}
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "hatch.linewidth": 0.8,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Our style over matplotlib's defaults, whatever the user's own matplotlibrc says."""
+    with matplotlib.style.context(["default", _RC]):
+        yield
+
+
+@dataclass(frozen=True)
+class Page:
+    """A figure with its heading drawn, and helpers to place things on it in inches."""
+
+    figure: Figure
+    height: float
+
+    def grid(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        left: float,
+        right: float,
+        top: float,
+        bottom: float,
+        **more: Any,
+    ) -> GridSpec:
+        """A grid of axes; the margins are inches from the page's edges."""
+        return self.figure.add_gridspec(
+            rows,
+            columns,
+            left=left / PAGE_WIDTH,
+            right=1 - right / PAGE_WIDTH,
+            top=1 - top / self.height,
+            bottom=bottom / self.height,
+            **more,
+        )
+
+    def axes(self, *, left: float, right: float, top: float, bottom: float) -> Axes:
+        """A single chart; the margins are inches from the page's edges."""
+        return self.figure.add_subplot(self.grid(1, 1, left=left, right=right, top=top, bottom=bottom)[0])
+
+    def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
+        """Text at inches from the left and the top of the page."""
+        return self.figure.text(x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
+
+    def foot(self, *lines: str) -> None:
+        """Notes at the bottom of the page, a line each, made to fit its width."""
+        for row, line in enumerate(reversed([line for line in lines if line])):
+            y = self.height - 0.13 - 0.19 * row
+            fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), PAGE_WIDTH - LEFT - RIGHT)
+
+
+def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page:
+    """A page whose ``title`` states the finding; below it stands of what: run, n, seed, subject."""
+    figure = Figure(figsize=(PAGE_WIDTH, height), dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    sheet = Page(figure, height)
+    width = PAGE_WIDTH - LEFT - RIGHT
+    fit(sheet.text(LEFT, 0.24, title, size=15.5, weight="bold", va="top"), width)
+    fit(sheet.text(LEFT, 0.60, subtitle(selection), size=10, color=MUTED, va="top"), width)
+    return sheet
+
+
+def fit(text: Text, inches: float, least: float = 0.72) -> Text:
+    """Makes text smaller, down to a share of its size, then shortens it, until it is that wide."""
+    full = float(text.get_fontsize())
+    natural = _width(text)
+    if natural > inches:
+        text.set_fontsize(max(0.985 * full * inches / natural, full * least))
+    while _width(text) > inches and len(text.get_text()) > 2:
+        text.set_text(text.get_text()[:-2].rstrip() + "…")
+    return text
+
+
+def _width(text: Text) -> float:
+    return float(text.get_window_extent().width) / DPI
+
+
+def say_nothing(page: Page, sentence: str) -> Page:
+    """In place of axes: there is no data for this chart, and why."""
+    page.text(PAGE_WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
+    return page
+
+
+def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left: float = LEFT) -> None:
+    """A line of coloured chips with their names, ``(color, name)`` each; goes on below when it is full."""
+    x, y = left, y_from_top
+    for color, name in entries:
+        text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")
+        width = _width(text)
+        if x + 0.22 + width > PAGE_WIDTH - RIGHT and x > left:
+            x, y = left, y + 0.22
+            text.set_position(((x + 0.22) / PAGE_WIDTH, 1 - y / page.height))
+        corner = (x / PAGE_WIDTH, 1 - (y + 0.065) / page.height)
+        chip = Rectangle(corner, 0.15 / PAGE_WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
+        page.figure.add_artist(chip)
+        x += 0.22 + width + 0.28
+
+
+def beside(axes: Axes, text: str, x: float, y: float, dx: float, dy: float = 0, **style: Any) -> None:
+    """Text ``dx``, ``dy`` points from a place: ``x`` as a share of the axes' width, ``y`` in data."""
+    axes.annotate(
+        printable(text, 240) if "\n" not in text else text,
+        (x, y),
+        (dx, dy),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        annotation_clip=False,
+        **{"va": "center", **style},
+    )
+
+
+def at_end(axes: Axes, text: str, x: float, y: float) -> None:
+    """A bar's figure, bold, just behind its end at data ``x``, ``y``."""
+    axes.annotate(
+        text,
+        (x, y),
+        (7, 0),
+        textcoords="offset points",
+        va="center",
+        weight="bold",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+    )
+
+
+def seconds_axis(axes: Axes, length: float, several: bool = False, label: bool = True) -> None:
+    """The x axis as time since the start of the run."""
+    minutes = length > 300
+    unit, scale = ("minutes", 60.0) if minutes else ("seconds", 1.0)
+    axes.set_xlim(-0.012 * length, 1.012 * length)
+    axes.xaxis.set_major_locator(_minutes(length) if minutes else MaxNLocator(8, steps=[1, 2, 3, 5, 6, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
+    if label:
+        axes.set_xlabel(f"{unit} since the start of {'each' if several else 'the'} run")
+
+
+def _minutes(length: float) -> FixedLocator:
+    step = next((step for step in (60, 120, 300, 600, 1800, 3600, 7200) if length / step <= 9), 21600)
+    return FixedLocator([float(tick) for tick in range(0, int(length) + 1, step)])
+
+
+def latency_axis(axes: Axes, values: Sequence[float], vertical: bool) -> None:
+    """A logarithmic axis in ms that holds the values, at least two decades wide."""
+    low = max(min(values, default=1.0) / 1.5, _FLOOR_MS)
+    high = max(max(values, default=100.0) * 1.6, low * 120)
+    (axes.set_yscale if vertical else axes.set_xscale)("log")
+    (axes.set_ylim if vertical else axes.set_xlim)(low, high)
+    axis = axes.yaxis if vertical else axes.xaxis
+    axis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _LATENCY_TICKS.get(value, "")))

@@ -1,0 +1,79 @@
+"""What a person reads of two recordings side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from wirefault.experiments.compare import ArmComparison, Change, Comparison
+from wirefault.report.tables import new_table, one_line
+from wirefault.stats.differences import Difference
+
+_STYLES: Mapping[Change, str] = {"worse": "bold red", "not worse": "green", "unknown": "yellow"}
+_MOST_EPISODES = 20
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """One JSON object; what is not known is null."""
+    return {**asdict(comparison), "change": comparison.change}
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """For each arm what differs, and the difference of the success rates; then what it comes to."""
+    console.print(Text(f"first   {comparison.first}\nsecond  {comparison.second}"), soft_wrap=True)
+    for arm in comparison.arms:
+        console.print()
+        _print_arm(console, arm)
+    console.print()
+    for name in comparison.unmatched:
+        console.print(Text(f"the arm {name} is not in both, so nothing is said of it", style="yellow"))
+    console.print(Text(f"the second is {_in_words(comparison.change)}", style=_STYLES[comparison.change]))
+
+
+def _print_arm(console: Console, arm: ArmComparison) -> None:
+    table = new_table(arm.arm, "first", "second", text_columns=(0, 1, 2))
+    for name, (first, second) in arm.measures.items():
+        table.add_row(Text(name), Text(one_line(first)), Text(one_line(second)))
+    for name, (first, second) in arm.differs.items():
+        sides = (Text(one_line(side) or "none") for side in (first, second))
+        table.add_row(Text(name, style="yellow"), *sides)
+    for column in table.columns[1:]:
+        column.no_wrap = False
+    console.print(table)
+    for text in _sentences(arm):
+        console.print(Text(one_line(text)))
+    for episode in arm.changed[:_MOST_EPISODES]:
+        changed = f"  {episode.episode}  {episode.first} -> {episode.second}  {one_line(episode.prompt)}"
+        console.print(Text(changed, no_wrap=True, overflow="ellipsis"))
+    if len(arm.changed) > _MOST_EPISODES:
+        console.print(f"  and {len(arm.changed) - _MOST_EPISODES} more: see --json")
+
+
+def _sentences(arm: ArmComparison) -> Iterator[str]:
+    kind = "pairs" if arm.paired else "not paired, since they share no episode"
+    if arm.success is None:
+        yield "difference of the success rates: unknown, no episode has an outcome in both"
+    else:
+        yield f"difference of the success rates: {shown_difference(arm.success)} ({kind})"
+    if arm.open:
+        yield f"without an outcome in one of both: {arm.open}; they are not in it, and may decide"
+    if arm.unmatched:
+        yield f"episodes that only one of them has: {arm.unmatched}"
+    yield f"outcomes that changed: {len(arm.changed)}"
+
+
+def shown_difference(difference: Difference) -> str:
+    """In percentage points, with the 95 % interval and n."""
+    shares = (difference.value, difference.low, difference.high)
+    value, low, high = (f"{100 * share:+.3g}" for share in shares)
+    return f"{value} points [{low}, {high}], n = {difference.n}"
+
+
+def _in_words(change: Change) -> str:
+    if change == "unknown":
+        return "perhaps worse: what is not known could decide it"
+    return "worse, beyond the interval" if change == "worse" else "not shown to be worse"

@@ -1,0 +1,167 @@
+"""What a person reads of an experiment: its plan, a line per arm, and the verdict with what decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from wirefault.core.percent import percent
+from wirefault.experiments.arms import ExperimentPlan, PlannedArm
+from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.measures import BUDGET_STRIKES
+from wirefault.experiments.shelf import FlightCost
+from wirefault.experiments.stress import StressLevel, holds_up_to
+from wirefault.experiments.verdict import Check, ExperimentVerdict, FlownArm
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.report.fault_catalogue import set_rows
+from wirefault.report.flight_lines import (
+    end_lines,
+    invalid_lines,
+    radius_lines,
+    reproducible_lines,
+    time_line,
+)
+from wirefault.report.tables import new_table, one_line
+from wirefault.settings.budgets import OF_SUBJECT, load_budgets
+
+_STYLES: Mapping[ExperimentVerdict, str] = {
+    "held": "green",
+    "deviated": "bold red",
+    "unknown": "yellow",
+    "aborted": "bold magenta",
+}
+_MOST_EPISODES = 5
+_OF_LEVELS = ("success_rate", "faults_delivered", "p50", "p95")
+
+
+def arm_line(arm: FlownArm) -> Text:
+    """Its success and what it met, or why it shows nothing."""
+    if arm.failure:
+        return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
+    success, faults = arm.measures["success_rate"].shown, arm.measures["faults_delivered"].shown
+    strikes = arm.measures[BUDGET_STRIKES]
+    budgets = f", budget strikes {strikes.shown}" if strikes.bounds and strikes.bounds.low else ""
+    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
+
+
+def print_verdict(console: Console, flight: FlownExperiment, obstacles: Mapping[str, Sequence[str]]) -> None:
+    """A row per statement, then the verdict in one line.
+
+    ``obstacles``: by arm why it would not come out the same again.
+    """
+    judged = flight.judged
+    if judged is None:
+        console.print(Text("no verdict: it was not flown to its end", style="bold magenta"))
+        return
+    table = new_table("arm", "statement", "verdict", "measured", text_columns=(0, 1, 2, 3))
+    table.columns[1].no_wrap = table.columns[3].no_wrap = False
+    for check in judged.checks:
+        verdict = Text(check.verdict, style=_STYLES[check.verdict])
+        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(shown_measures(check)))
+    console.print()
+    console.print(table)
+    lines = *radius_lines(flight.plan), *invalid_lines(flight.arms), *reproducible_lines(obstacles)
+    for line in lines:
+        console.print(Text(line))
+    console.print()
+    if flight.rollback:
+        console.print(f"rollback: {flight.rollback}", markup=False)
+    console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
+
+
+def shown_measures(check: Check) -> str:
+    """What a statement was decided by, on one line."""
+    return one_line("; ".join(_details(check)))
+
+
+def _details(check: Check) -> Iterator[str]:
+    shown = ", ".join(f"{name} {figure}" for name, figure in check.measured.items())
+    if shown:
+        yield shown
+    if check.message:
+        yield check.message
+    if check.episodes:
+        others = len(check.episodes) - _MOST_EPISODES
+        more = f" and {others} more" if others > 0 else ""
+        yield f"episodes {', '.join(check.episodes[:_MOST_EPISODES])}{more}"
+
+
+def print_plan(console: Console, plan: ExperimentPlan, last: FlightCost | None) -> None:
+    """What would be flown, how often each arm's faults act, and the toxics that the seed draws.
+
+    ``last``: what its last flight took.
+    """
+    console.print(Text(one_line(plan.experiment.title), style="bold"))
+    if plan.experiment.description:
+        console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
+    each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
+    console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
+    table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
+    table.columns[1].no_wrap = table.columns[2].no_wrap = False
+    for arm in plan.arms:
+        toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
+        table.add_row(Text(arm.name), Text(one_line("; ".join(_demands(arm)))), Text(toxics or "none"))
+    console.print(table)
+    for line in (time_line(plan, last), *radius_lines(plan), *end_lines(plan)):
+        console.print(Text(line))
+    rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
+    rates.columns[2].no_wrap = rates.columns[4].no_wrap = False
+    for arm in plan.arms:
+        for row in _rates_of(plan, arm):
+            rates.add_row(Text(arm.name), *map(Text, row))
+    console.print(rates)
+    console.print()
+
+
+def _demands(arm: PlannedArm) -> Iterator[str]:
+    yield from arm.hypothesis
+    yield from map(statement_of, arm.assertions)
+
+
+def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
+    settings = arm.settings
+    faults = read_canonical(settings.faults, settings.chaos_level).on(plan.configuration.wiring.links)
+    yield from set_rows(faults)
+    if settings.error_prob:
+        yield "ERROR_PROB", "tools", f"{percent(settings.error_prob)} of tries", "before all others"
+    if settings.toxic_prob:
+        yield "TOXIC_PROB", "tools", f"{percent(settings.toxic_prob)} of attempts", settings.toxics
+    if budgets := load_budgets(settings.budgets):
+        for place, limit in budgets.limits():
+            links = "the subject" if place in OF_SUBJECT else budgets.links
+            yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
+
+
+def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
+    """What each level has shown, those left out that were not flown."""
+    flown = {arm.name: arm for arm in flight.arms}
+    return [
+        {
+            "arm": level.arm,
+            "level": level.level,
+            "capped": list(level.planned.capped),
+            **{name: flown[level.planned.name].measures[name].shown for name in _OF_LEVELS},
+        }
+        for level in levels
+        if level.planned.name in flown and not flown[level.planned.name].failure
+    ]
+
+
+def print_levels(console: Console, levels: Sequence[StressLevel], flight: FlownExperiment) -> None:
+    """A row per level, and how far the hypothesis holds."""
+    table = new_table("arm", "level", *_OF_LEVELS, "always", text_columns=(0, 2, 6))
+    table.columns[-1].no_wrap = False
+    for row in level_rows(levels, flight):
+        figures = (str(row[name]) for name in _OF_LEVELS)
+        table.add_row(Text(row["arm"]), f"{row['level']:g}", *figures, Text(", ".join(row["capped"])))
+    console.print(table)
+    if flight.judged is None:
+        return
+    for arm in dict.fromkeys(level.arm for level in levels):
+        highest = holds_up_to([level for level in levels if level.arm == arm], flight.judged)
+        holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
+        console.print(Text(f"{arm}: the hypothesis holds {holds}"))

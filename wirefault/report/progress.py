@@ -1,0 +1,73 @@
+"""How a flight goes, on a terminal: rate, time left, success so far with its interval, the last findings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from wirefault.core.percent import percent
+from wirefault.experiments.watch import ArmSoFar
+from wirefault.report.tables import one_line
+from wirefault.stats.intervals import wilson
+
+
+def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:
+    """Whether anyone looks: on a terminal that is not CI's, without a line for each episode."""
+    return console.is_terminal and not environ.get("CI") and not verbose
+
+
+class FlightProgress:
+    """A line for the arm in the air, gone when it has landed, and above it a line for each new finding.
+
+    As a context manager; called with how the arm stands, from any thread.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[success]}", markup=False),
+            console=console,
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, rate="", success="", visible=False)
+        self._arm: tuple[str, int, float] = ("", 0, 0.0)
+
+    def __enter__(self) -> FlightProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, arm: ArmSoFar) -> None:
+        flown, now = len(arm.outcomes), self._clock()
+        if arm.name != self._arm[0]:
+            self._arm = arm.name, flown, now
+            self._progress.reset(self._task, total=arm.planned, description=arm.name, visible=True)
+        _, before, began = self._arm
+        rate = f"{(flown - before) / (now - began):.1f}/s" if now > began else ""
+        self._progress.update(self._task, completed=flown, rate=rate, success=success_line(arm))
+        while arm.findings:
+            self._progress.console.print(f"  {one_line(arm.findings.popleft())}", style="dim", markup=False)
+
+
+def success_line(arm: ArmSoFar) -> str:
+    """The success among the episodes that could be judged, with its 95 % interval, and how many could not."""
+    interval = wilson(arm.successes, arm.judged)
+    if interval is None:
+        return "success: no data yet"
+    low, high = map(percent, interval)
+    invalid = f", {arm.invalid} invalid" if arm.invalid else ""
+    return f"success {percent(arm.successes / arm.judged)} [{low}, {high}]{invalid}"

@@ -1,0 +1,172 @@
+"""The command line that repeats a run, in the kind of lab that it was flown in."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.lab_files import sample_prompts
+from wirefault.faults.sets.presets import preset_of
+from wirefault.history.events import PromptsSource
+from wirefault.links.lab import lab_links
+from wirefault.links.links import Links
+from wirefault.settings.budgets import without_pool
+from wirefault.settings.settings import NAMES, Settings
+
+EXEC = "exec"  # the first word that gives a wiring whose links are found
+COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
+# the agent's container sees these files where they are mounted; HOST_... says what the user called them
+COMPOSE_FILES = ("CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
+SUBJECT_VARIABLES = ("SUBJECT_IMAGE", "SUBJECT_COMMAND")  # so it is with those of compose.subject.yaml
+
+
+def command(
+    settings: Settings,
+    source: PromptsSource | None = None,
+    lab_id: str = "",
+    environ: Mapping[str, str] | None = None,
+    wiring: Sequence[str] = (),
+    links: Links | None = None,
+    subject: str | None = None,
+) -> str:
+    """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
+
+    ``wiring``: the words that give it, none for the lab's own; ``links`` are its links, the lab's if None.
+    ``subject`` is the one that the command line named, if it did.
+    ``environ`` is the agent's environment, where it is known.
+    """
+    source = source or PromptsSource()
+    # what other runs have used up of a budget that they shared is not to be used up again
+    settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
+    if lab_id == COMPOSE_LAB:
+        return _compose(settings, source, environ or {}, wiring, links or lab_links())
+    if wiring and wiring[0] == EXEC:
+        return shlex.join([*_flight(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
+    named = [f"--subject={subject}"] if subject else []
+    words = [
+        *_flight(settings, wiring, lab_links() if links is None else links),
+        *_prompts(source),
+        *_pick(source),
+        *named,
+    ]
+    return shlex.join([*words, *wiring])  # a subject's command comes last, after --
+
+
+def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
+    """The source with the name that its file has outside the agent's container, if it runs in one."""
+    name = environ.get("HOST_PROMPTS_FILE")
+    return replace(source, file=name) if name else source
+
+
+def prompts_changed(source: PromptsSource) -> str:
+    """Why that line may not send the same prompts again: their file is another now, or gone. Else empty."""
+    now = _sha256(Path(source.file))
+    if not source.sha256 or now == source.sha256:
+        return ""
+    if now is None:
+        return f"the run's prompts file is not here: {source.file} (SHA-256 {source.sha256[:12]}...)"
+    return (
+        f"the prompts file {source.file} has changed since the run (SHA-256 {source.sha256[:12]}... then,"
+        f" {now[:12]}... now): only prompts whose text or id is as it was meet the same faults again"
+    )
+
+
+def _named(source: PromptsSource) -> str:
+    """The prompts file, if it is not the lab's own."""
+    return "" if not source.file or Path(source.file) == sample_prompts() else source.file
+
+
+def _prompts(source: PromptsSource) -> list[str]:
+    named = _named(source)
+    return [f"--prompt={text}" for text in source.texts] + (["--prompts", named] if named else [])
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a regular file alone: the history that names it may be anybody's, and a pipe would never end."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _pick(source: PromptsSource) -> list[str]:
+    only = [f"--only={name}" for name in source.only]
+    return only + ([f"--match={source.match}"] if source.match else [])
+
+
+def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
+    """The command with the seed and every setting that is not its default."""
+    flown_by = EXEC if list(wiring[:1]) == [EXEC] else "fly" if wiring else "demo"
+    words = ["wirefault", flown_by, "--seed", str(settings.seed)]
+    for name, value in _not_default(settings, links).items():
+        words += ["--" + name.replace("_", "-"), value]
+    return words
+
+
+def _compose(
+    settings: Settings, source: PromptsSource, environ: Mapping[str, str], wiring: Sequence[str], links: Links
+) -> str:
+    """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
+    changed = _not_default(settings, links)
+    given = {name: _shown(settings, name, links) for name in NAMES if environ.get(name.upper())}
+    values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
+    variables = {name.upper(): value for name, value in values.items()}
+    # the prompts of somebody's own subject are named by its wiring
+    files = {"SUBJECT_FOLDER": str(Path(wiring[-1]).parent)} if wiring else {"PROMPTS_FILE": _named(source)}
+    files |= {name: environ.get(f"HOST_{name}", "") for name in (*COMPOSE_FILES, *SUBJECT_VARIABLES)}
+    variables |= {name: path for name, path in files.items() if path}
+    assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    more = ["compose.direct.yaml"] if settings.fallback == "direct" else []
+    more += ["compose.subject.yaml"] if wiring else []
+    named = "".join(f" -f {file}" for file in ("docker-compose.yaml", *more)) if more else ""
+    # "up" takes no words for the agent
+    picked = shlex.join(["run", "--rm", "agent", "python", "-m", "agent", *_pick(source)])
+    return f"{assigned} docker compose{named} {picked if source.picked else 'up'}"
+
+
+def _not_default(settings: Settings, links: Links) -> dict[str, str]:
+    # which bodies are kept follows from the subject, and changes nothing of what happens; nor does a shadow
+    decided: dict[str, str] = {"bodies": settings.bodies, "shadow": settings.shadow}
+    if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
+        decided["translator_backend"] = "offline"
+    defaults = Settings.model_validate({"seed": settings.seed, **decided})
+    differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
+    return {name: _shown(settings, name, links) for name in differ}
+
+
+def _shown(settings: Settings, name: str, links: Links) -> str:
+    """A fault set that is a preset's goes by its name; of any other, what is not said by default."""
+    setting = getattr(settings, name)
+    value = str(setting) if not isinstance(setting, bool) else "on" if setting else "off"
+    return preset_of(value, links) or _brief(value, links) if name == "faults" and value else value
+
+
+def _brief(faults: str, links: Links) -> str:
+    """The canonical text of a set without its defaults; it reads as the same set."""
+    brief = {
+        key: [_of_entry(key, entry, links) for entry in entries]
+        for key, entries in json.loads(faults).items()
+    }
+    return json.dumps(brief, ensure_ascii=False)
+
+
+def _of_entry(key: str, entry: Mapping[str, Any], wired: Links) -> dict[str, Any]:
+    name, usual = ("fault", "all") if key == "faults" else ("toxic", "tools")
+    groups = {group: list(names) for group, names in wired.groups.items()}
+    links = next((group for group in groups if groups[group] == entry["links"]), entry["links"])
+    whole = {name: entry[name], **entry, "links": links}
+    silent = {"id": entry[name], "links": usual, "with": {}, "only": {}}
+    whens: tuple[dict[str, float], ...] = ({}, {"probability": 1.0})
+    return {
+        word: value
+        for word, value in whole.items()
+        if not (word in silent and value == silent[word]) and not (word == "when" and value in whens)
+    }

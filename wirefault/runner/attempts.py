@@ -1,0 +1,144 @@
+"""One attempt: armed first, flown by the subject, healed last."""
+
+from __future__ import annotations
+
+import time
+
+from wirefault.core.identity import Identity
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
+from wirefault.judging.prompts import Prompt
+from wirefault.links.links import Links
+from wirefault.links.topology import Topology
+from wirefault.runner.manager_client import ManagerClient
+from wirefault.runner.next_turn import TurnMakers
+from wirefault.runner.record import Recorder
+from wirefault.settings.settings import Settings
+from wirefault.settings.shadow import shadows_of
+from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.subjects.budgeted import BUDGET_SPENT
+from wirefault.subjects.crash import crash_of
+from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, crashed
+
+
+class AttemptRunner:
+    """Carries out the attempts of one run.
+
+    ``not_armed`` counts the last attempts in a row that could not be armed; ``why_not`` is of the last one.
+    """
+
+    def __init__(
+        self, recorder: Recorder, manager: ManagerClient, topology: Topology, subject: Subject
+    ) -> None:
+        self.not_armed = 0
+        self.why_not = ""
+        self._recorder = recorder
+        self._manager = manager
+        self._topology = topology
+        self._subject = subject
+        self._turn_makers = TurnMakers()
+
+    def carry_out(
+        self, settings: Settings, faults: FaultSet, attempt: int, prompt: Prompt
+    ) -> AttemptEnded | None:
+        """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
+        episode = prompt.key
+        live = self._manager.faults_set_in_run()
+        configuration = live.number if live else 0
+        topology = self._topology
+        links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
+        in_force = set_in_force(faults, live).on(links)
+        plan = plan_attempt(settings, links.tool_names, episode, attempt, in_force.toxics, configuration)
+        armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
+        if armed.arming_ms is None:
+            self._skip(settings, episode, attempt, armed.why_not)
+            return None
+        self.not_armed = 0
+        emit = self._recorder.emit
+        shadows = shadow_toxics(settings, links, episode, attempt)
+        emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration, shadows))
+        failures: list[str] = []
+        ended = emit(self._fly(settings, armed.attempt_id, attempt, prompt, failures))
+        healed = self._manager.finish(armed.attempt_id, settings)
+        reasons = [*failures, *healed.disturbed]
+        if healed.state != "healed":
+            reasons.append(f"not healed: its state is {healed.state}")
+        emit(AttemptHealed(time.time(), episode, attempt, healed.settled, "; ".join(reasons) or None))
+        return ended
+
+    def _skip(self, settings: Settings, episode: str, attempt: int, why_not: str) -> None:
+        why = f": {why_not}" if why_not else ""
+        self.why_not = f"not armed within {settings.arm_timeout:g} s, not run{why}"
+        self.not_armed += 1
+        self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
+
+    def _fly(
+        self, settings: Settings, attempt_id: int, attempt: int, prompt: Prompt, failures: list[str]
+    ) -> AttemptEnded:
+        """How the subject's work ended; what the lab failed in goes into ``failures``."""
+        identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
+
+        def begin_turn(turn: int, text: str) -> None:
+            self._manager.begin_turn(attempt_id, turn, settings.arm_timeout)
+            self._recorder.emit(TurnBegun(time.time(), prompt.key, attempt, turn, text))
+
+        emit = self._recorder.emit
+        make_turn = self._turn_makers.of(prompt.next_turn, settings.attempt_time)
+        context = AttemptContext(
+            identity, settings, self._topology, emit, prompt.turns, begin_turn, make_turn
+        )
+        start, clock = time.time(), time.perf_counter()
+        try:
+            result = self._subject(prompt.text, context)
+        except LabFailed as failure:
+            failures.append(str(failure))
+            result = crashed("LabFailed", str(failure), "none")
+        except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
+            result = crash_of(error)
+        return AttemptEnded(
+            episode=prompt.key,
+            attempt=attempt,
+            start=start,
+            end=time.time(),
+            ms=round((time.perf_counter() - clock) * 1000, 3),
+            ended_by=result.ended_by,
+            report=result.report,
+            response=result.response,
+            error_type=result.error_type,
+            error=result.error,
+            error_class=result.error_class or ("agent" if result.error_type else "none"),
+            answers=list(result.answers),
+            turn_ends=None if result.turn_ends is None else list(result.turn_ends),
+        )
+
+
+def worth_another(ended: AttemptEnded) -> bool:
+    """Whether a further attempt follows: only on what an agent can see of itself, while it has a budget."""
+    if ended.error_type == BUDGET_SPENT:
+        return False
+    return ended.ended_by in ("exception", "empty", "limit") or (
+        ended.report is not None and ended.report.status != "done"
+    )
+
+
+def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) -> list[ShadowToxic]:
+    """The toxics that this attempt would have had in the arms whose shadows the run keeps."""
+    return [
+        ShadowToxic(arm, toxic)
+        for arm, shadow in shadows_of(settings).items()
+        for toxic in plan_attempt(
+            shadow,
+            links.tool_names,
+            episode,
+            attempt,
+            read_canonical(shadow.faults, shadow.chaos_level).on(links).toxics,
+            0,
+        )
+    ]
+
+
+def set_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> FaultSet:
+    """The run's own set, or the one that was set on the lab since the run began."""
+    return own if set_since is None else read_canonical(set_since.faults)

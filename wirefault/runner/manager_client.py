@@ -1,0 +1,258 @@
+"""The runner's side of the control protocol: leases a lane, and takes each attempt from request to heal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from sqlite3 import Error as DatabaseError
+from time import perf_counter
+
+from wirefault.links.link import Link
+from wirefault.settings.settings import Settings
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.run_lock import RunLock
+from wirefault.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
+from wirefault.subjects.subject import LabFailed
+from wirefault.toxiproxy.planned import PlannedToxic
+
+_POLL_S = 0.001
+_SETTLE_MARGIN_S = 4.0
+# a manager that was held up (by a locked database, or a computer that slept) has this long to beat again
+_GRACE_S, _GRACE_LOOKS = 1.0, 50
+_CHECK_MANAGER_EVERY_S = 0.25
+
+
+class RunAborted(Exception):
+    """The lab can no longer carry this run; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Arming:
+    """How the arming of an attempt went.
+
+    ``arming_ms`` is the time from the request to the manager's acknowledgement, None if none came in time;
+    ``why_not`` then says what kept the manager from arming, as far as it noted anything.
+    """
+
+    attempt_id: int
+    arming_ms: float | None
+    why_not: str = ""
+
+
+class ManagerClient:
+    """Speaks to the proxy manager for one run, through ``state.db``. Raises ``RunAborted``.
+
+    ``clock`` gives seconds since the epoch, ``sleep`` takes seconds.
+    """
+
+    def __init__(
+        self, open_state: Callable[[], State], clock: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._open_state = open_state
+        self._state = open_state()
+        self._inode = self._state.path.stat().st_ino
+        self._clock = clock
+        self._sleep = sleep
+        self._run: RunRow | None = None
+        self._lock: RunLock | None = None
+        self._lab_read_at = 0.0
+        self._stop_beating = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    # the run and its lease
+
+    def lease(
+        self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
+    ) -> None:
+        """Writes the run's row and waits for the lane; ``say`` gets a sentence while another run has it."""
+        self._lock = RunLock(self._state.path.parent, run_id)
+        self._lock.take()
+        frozen, now = (settings.dump(), settings.hash, settings.seed), self._clock()
+        self._state.insert_run(run_id, lab_id, lane, *frozen, self._lab_read_at or now, heartbeat=now)
+        self._beating = threading.Thread(target=self._beat, args=(run_id,), name="heartbeat", daemon=True)
+        self._beating.start()
+        self._run = self._state.run(run_id)
+        self._wait_for_manager(say)
+        self._wait_for_lane(say)
+
+    def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
+        """The fault set that was set last on the lab.
+
+        Call it before ``lease``: what is set from this moment on counts as set in the run.
+        """
+        self._lab_read_at = self._clock()
+        return self._state.configurations.latest(lab_id, lane)
+
+    def faults_set_in_run(self) -> ConfigurationRow | None:
+        """The fault set that was set last since the run began; it replaces the run's own."""
+        run = self._row()
+        return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
+
+    def found_links(self, lab_id: str, lane: int) -> list[Link]:
+        """The links of the lane that were found until now, those that could be opened."""
+        rows = self._state.found_links.rows(lab_id, lane)
+        return [row.link for row in rows if row.status == "open"]
+
+    def _wait_for_manager(self, say: Callable[[str], None]) -> None:
+        waited = 0.0
+        while not self._manager_alive():
+            if waited >= 10:
+                raise RunAborted(self._no_manager())
+            if waited == 0:
+                say("waiting for the proxy manager")
+            self._sleep(0.1)
+            waited += 0.1
+
+    def _wait_for_lane(self, say: Callable[[str], None]) -> None:
+        named: str | None = None
+        while (run := self._row()).status == "waiting":
+            leased = self._state.runs(run.lab_id, run.lane, "leased")
+            others = [other for other in leased if other.run_id != run.run_id]  # it may be its own by now
+            if others and others[0].run_id != named:
+                named = others[0].run_id
+                say(f"lane {run.lane} is in use by run {named}; waiting for it")
+            self._need_manager()
+            self._sleep(0.02 if others else _POLL_S)
+        if run.status != "leased":
+            raise RunAborted(
+                f"run {run.run_id} lost its place in the line for lane {run.lane}; start it again"
+            )
+
+    def _beat(self, run_id: str) -> None:
+        # the next beat makes up for a missed one; if the database stays locked, the lease should end
+        while not self._stop_beating.wait(HEARTBEAT_EVERY):
+            with suppress(DatabaseError), self._open_state() as state:
+                state.beat_run(run_id, self._clock())
+
+    def _row(self) -> RunRow:
+        run = self._state.run(self._run.run_id) if self._run else None
+        if run is None:
+            raise RunAborted(f"the run's row is gone from {self._state.path}; was the file deleted?")
+        return run
+
+    def _need_manager(self) -> None:
+        """Raises ``RunAborted`` if the manager shows no sign of life."""
+        for _ in range(_GRACE_LOOKS):  # counted: on a busy machine each takes longer, as the manager does
+            if self._manager_alive():
+                return
+            self._sleep(_GRACE_S / _GRACE_LOOKS)
+        raise RunAborted(self._no_manager())
+
+    def _manager_alive(self) -> bool:
+        run = self._row()
+        beat = self._state.manager_heartbeat(run.lab_id, run.lane)
+        return beat is not None and self._clock() - beat <= STALE_AFTER
+
+    def _no_manager(self) -> str:
+        if not self._same_file():
+            return f"{self._state.path} was deleted or replaced during the run; run again"
+        return (
+            f"the proxy manager has shown no sign of life for {STALE_AFTER:.0f} s;"
+            " no attempt is started without it. Look at its log, start it, and run again"
+        )
+
+    def _same_file(self) -> bool:
+        try:
+            return self._state.path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
+    # attempts
+
+    def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
+        """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
+        with self._naming_a_lost_file():
+            run = self._row()
+            if run.status != "leased":
+                raise RunAborted("the run lost its lease: it had shown no sign of life for too long")
+            self._need_manager()
+            start = perf_counter()
+            attempt_id = self._state.request_attempt(run, episode, attempt, plan, self._clock())
+            row = self._wait_while(attempt_id, "requested", timeout_s)
+            if row.state == "requested" and self._state.move_attempt(
+                attempt_id, "requested", "abandoned", self._clock()
+            ):
+                return Arming(attempt_id, None, "; ".join(self._state.attempt(attempt_id).disturbed))
+            row = self._state.attempt(attempt_id)
+            arming_ms = round((perf_counter() - start) * 1000, 3)
+            return Arming(attempt_id, arming_ms if row.state == "armed" else None)
+
+    def begin_turn(self, attempt_id: int, turn: int, timeout_s: float) -> None:
+        """Has what stands in that turn of the user set; raises ``LabFailed`` if it is not in time."""
+        with self._naming_a_lost_file():
+            self._state.request_turn(attempt_id, turn)
+            end = perf_counter() + timeout_s
+            while self._state.attempt(attempt_id).armed_turn != turn:
+                if perf_counter() > end:
+                    raise LabFailed(f"turn {turn} was not armed within {timeout_s:g} s")
+                self._sleep(_POLL_S)
+
+    def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
+        """Ends the attempt and waits until it is healed and settled."""
+        with self._naming_a_lost_file():
+            self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
+            end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
+            row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
+            while row.state == "finished" and perf_counter() < end:
+                self._need_manager()
+                row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
+            return row
+
+    @contextmanager
+    def _naming_a_lost_file(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError:  # what SQLite says of a deleted file is that it is read-only
+            if self._same_file():
+                raise
+            raise RunAborted(self._no_manager()) from None
+
+    def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
+        end = perf_counter() + timeout_s
+        seen = -1
+        row = self._state.attempt(attempt_id)
+        while row.state == state and perf_counter() < end:
+            version = self._state.data_version()
+            if version == seen:
+                self._sleep(_POLL_S)
+            else:
+                seen = version
+                row = self._state.attempt(attempt_id)
+        return row
+
+    # the end
+
+    def release(self) -> int | None:
+        """Gives the lane back; how many toxics the manager has not seen to be gone, None if nobody can say.
+
+        An attempt that is still open (the run was interrupted) is healed by the manager. Raises nothing:
+        a lease that could not be given back ends with the heartbeat.
+        """
+        self._stop_beating.set()
+        if self._beating:
+            self._beating.join()
+        try:
+            return self._release()
+        except (DatabaseError, RunAborted):
+            return None
+        finally:
+            if self._lock:
+                self._lock.free()
+
+    def _release(self) -> int | None:
+        if self._run is None:
+            return None
+        for status in ("leased", "waiting"):
+            self._state.move_run(self._run.run_id, status, "finished")
+        end = perf_counter() + _SETTLE_MARGIN_S
+        while (left := self._toxics_left()) and self._manager_alive() and perf_counter() < end:
+            self._sleep(_POLL_S * 10)
+        return left if not left or self._manager_alive() else None
+
+    def _toxics_left(self) -> int:
+        return self._state.toxics.left(self._run.lab_id, self._run.lane) if self._run else 0
+
+    def close(self) -> None:
+        self._state.close()

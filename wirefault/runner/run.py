@@ -1,0 +1,222 @@
+"""One run: its prompts in turn, and its end, however it comes."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from functools import partial
+from typing import Protocol
+
+from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.lifeline import reason_to_stop
+from wirefault.core.versions import versions_in_use
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.history.events import (
+    AttemptEnded,
+    EpisodeStarted,
+    Level,
+    RunFinished,
+    RunStarted,
+    WorldProbed,
+)
+from wirefault.history.reader import Tail
+from wirefault.history.writer import history_file
+from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.prompts import Prompt, Prompts
+from wirefault.judging.remarks import ended_early
+from wirefault.links.world_spec import WorldSpec
+from wirefault.runner.attempts import AttemptRunner, worth_another
+from wirefault.runner.episode_judge import EpisodeJudge
+from wirefault.runner.interruption import EndedByLauncher
+from wirefault.runner.manager_client import ManagerClient, RunAborted
+from wirefault.runner.record import Recorder, RunRecord
+from wirefault.runner.world_probe import WorldProbe
+from wirefault.settings.budgets import load_budgets
+from wirefault.settings.configuration import Configuration, redactor
+from wirefault.settings.settings import Settings
+from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.state import State
+from wirefault.subjects.budgeted import budgeted
+from wirefault.subjects.subject import Subject
+
+_NOT_ARMED_LIMIT = 3
+
+
+class ProgressListener(Protocol):
+    """What hears how the run goes: the console, or nothing."""
+
+    def say(self, message: str) -> None: ...
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None: ...
+
+
+class Runner:
+    """Carries out one run. No key in the configuration's ``environ`` gets into what is recorded."""
+
+    def __init__(
+        self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
+    ) -> None:
+        self._recorded = bool(getattr(subject, "keeps_record", False))  # which a plain function has not
+        self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
+        self._faults = FaultSet()
+        self._topology = topology = configuration.topology
+        self._why_no_other = partial(reason_to_stop, configuration.environ)
+        self._wiring = configuration.wiring
+        self._subject = subject
+        # a plain function has no ``name``
+        self._subject_name = str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject)))
+        self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
+        self._listener = listener
+        self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
+        self._record = self._recorder.record
+        gateway = history_file(configuration.logs, run_id, "gateway", topology.lane)
+        limited = budgeted(subject, load_budgets(self.settings.budgets), Tail(gateway))
+        self._attempts = AttemptRunner(self._recorder, self._manager, topology, limited)
+        self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
+        self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
+
+    def note(self, level: Level, message: str) -> None:
+        """Records a note ahead of the run's first event."""
+        self._recorder.note(level, message)
+
+    def run(self, prompts: Prompts) -> RunRecord:
+        """Runs all prompts in turn. What ends the run early is the record's ``reason``, and not raised.
+
+        The text of a ``KeyboardInterrupt`` is such a reason: ``interrupt_once`` gives it one.
+        """
+        record = self._record
+        try:
+            self._start(prompts)
+            planned = len(prompts.entries)
+            for index, prompt in enumerate(prompts.entries, start=1):
+                if why := self._why_no_other():
+                    raise RunAborted(why)
+                self._episode(index, planned, prompt)
+                if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < planned:
+                    raise RunAborted(
+                        f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
+                    )
+            record.completed = True
+        except RunAborted as error:
+            record.reason = str(error)
+        except sqlite3.Error as error:
+            record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
+        except OSError as error:
+            record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
+        except KeyboardInterrupt as end:
+            record.reason = str(end) or INTERRUPTED_LINE
+            record.interrupted = record.reason == INTERRUPTED_LINE
+            record.launcher_tells = isinstance(end, EndedByLauncher)
+        finally:
+            record.toxics_left = self._manager.release()
+            self._finish()
+        return record
+
+    def _start(self, prompts: Prompts) -> None:
+        self._take_faults_of_lab()
+        topology, settings = self._topology, self.settings
+        links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
+        self._recorder.emit(
+            RunStarted(
+                time.time(),
+                self._record.run_id,
+                topology.lab_id,
+                topology.lane,
+                settings.seed,
+                settings.model_dump(),
+                self._subject_name,
+                len(prompts.entries),
+                len(prompts.problems),
+                prompts.source,
+                links.dump(),
+                list(self._wiring.said),
+                subject_kind=str(getattr(self._subject, "kind", "")),
+                versions=versions_in_use(),
+            )
+        )
+        self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
+
+    def _take_faults_of_lab(self) -> None:
+        set_on_lab = self._manager.faults_of_lab(self._topology.lab_id, self._topology.lane)
+        self.settings, sentence = with_faults_of_lab(self.settings, set_on_lab)
+        self._faults = read_canonical(self.settings.faults, self.settings.chaos_level)
+        if sentence:
+            self.note("info", sentence)
+            self._listener.say(sentence)
+
+    def _episode(self, index: int, total: int, prompt: Prompt) -> None:
+        episode = prompt.key
+        started = EpisodeStarted(
+            time.time(), episode, prompt.text, prompt.expect, self._recorded, list(prompt.turns)
+        )
+        self._recorder.emit(started)
+        ended: list[AttemptEnded] = []
+        ready = self._probed(self._world.before(episode))
+        for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
+            self._listener.attempt_started(index, total, prompt.text, attempt)
+            result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
+            if result is not None:
+                ended.append(result)
+            if result is None or not worth_another(result):
+                break
+        self._judge.read_world(episode)
+        if ready:
+            self._probed(self._world.after(episode))
+        judgement = self._judge.judge(episode)
+        for attempt_ended in ended:
+            outcome = judgement.outcome if attempt_ended is ended[-1] else None
+            self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
+        self._listener.episode_judged(index, total, judgement)
+
+    def _probed(self, probed: WorldProbed | None) -> bool:
+        """Records what a probe read; False if the world could not be reset or read."""
+        if probed is not None:
+            self._recorder.emit(probed)
+        return probed is None or probed.error is None
+
+    def _finish(self) -> None:
+        record = self._record
+        try:
+            if record.reason:
+                self.note("error", ended_early(record.reason))
+            self._judge.judge_late_effects()
+            self._recorder.finish(
+                RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
+            )
+        except OSError as error:  # the disk is still full: the console must do
+            record.completed = False
+            record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
+
+    def log_summary(self, summary: dict[str, object]) -> None:
+        """Writes the summary, in the form of ``Summary.as_json``, and the run's seal into info.log."""
+        self._recorder.logs.line("summary", "run summary", summary=summary, seal=self._recorder.seal)
+
+    def close(self) -> None:
+        self._recorder.close()
+        self._manager.close()
+
+
+def new_run_id() -> str:
+    """Sorts by time; the end keeps runs apart that start in the same second."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
+    """The settings with ``auto`` replaced: a subject that records its calls needs no bodies kept of them."""
+    if settings.bodies != "auto":
+        return settings
+    return settings.model_copy(update={"bodies": "off" if recorded else "on"})
+
+
+def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:
+    """The settings that a run begins with, and a sentence if they have the lab's fault set.
+
+    A run takes the lab's set if it has none of its own.
+    """
+    if settings.faults or set_on_lab is None or not set_on_lab.faults:
+        return settings, ""
+    sentence = f"the lab's faults are in force: {set_on_lab.source} (configuration {set_on_lab.number})"
+    # the lab's set has its chaos level in its probabilities
+    return settings.model_copy(update={"faults": set_on_lab.faults, "chaos_level": 1.0}), sentence

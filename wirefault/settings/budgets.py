@@ -1,0 +1,218 @@
+"""What an episode and a run may use up, and what comes then: read from a file, kept as text in the settings.
+
+episode: {tokens: 10000, cost: 1.00, calls: 100, requests_a_minute: 60, time: 60s, memory: 512MB}
+run: {cost: 5.00}
+warn_at: 80 %
+mode: degrading
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+
+from wirefault.core.spelling import nearest
+from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from wirefault.links.spec import Spec
+
+BudgetMode = Literal["hard", "degrading", "end"]
+BudgetScope = Literal["episode", "run"]
+# what the runner keeps account of
+OF_SUBJECT = ("episode.time", "episode.memory")
+_OF_TOKENS = ("tokens", "cost")
+_OF_CALLS = ("calls", "requests_a_minute", "concurrent")
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z%]*)\s*")
+_SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600}
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SHARE = {"%": 0.01}
+
+
+def _in_units(units: Mapping[str, float]) -> Callable[[object], object]:
+    """Takes a text such as ``60s`` for the number of units that it says; a number stays as it is."""
+
+    def read(given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        amount = _AMOUNT.fullmatch(given)
+        if amount is None or amount[2] not in units:
+            raise ValueError(f"must be a number and one of {', '.join(units)}, not {given[:40]!r}")
+        return round(float(amount[1]) * units[amount[2]], 9)
+
+    return read
+
+
+def _bytes(given: object) -> object:
+    read = _in_units(_BYTES)(given)
+    return round(read) if isinstance(read, float) and math.isfinite(read) else read
+
+
+_NUMBER_OR_TEXT = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+_Duration = Annotated[float, Field(gt=0), BeforeValidator(_in_units(_SECONDS)), _NUMBER_OR_TEXT]
+_Memory = Annotated[int, Field(ge=2**20), BeforeValidator(_bytes), _NUMBER_OR_TEXT]
+_Share = Annotated[float, Field(gt=0, le=1), BeforeValidator(_in_units(_SHARE)), _NUMBER_OR_TEXT]
+
+
+class Budget(Spec):
+    """What may be used up in a run. What is None has no limit."""
+
+    tokens: int | None = Field(None, ge=1, description="tokens in and out, as the model's replies tell them")
+    cost: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="US dollars for these tokens, by `prices`"
+    )
+    calls: int | None = Field(None, ge=1, description="requests that are let through")
+    requests_a_minute: int | None = Field(
+        None, ge=1, le=10_000, description="requests let through in any 60 seconds"
+    )
+    concurrent: int | None = Field(None, ge=1, description="requests in progress at once")
+    time: _Duration | None = Field(None, description="since the first request: 60s, 5 min")
+
+
+class EpisodeBudget(Budget):
+    """What may be used up in one episode. Its time and memory are the subject's, who is ended at them."""
+
+    time: _Duration | None = Field(None, description="of all attempts of the episode together: 60s, 5 min")
+    memory: _Memory | None = Field(
+        None, description="resident memory of the subject's processes together: 512MB, 1GiB"
+    )
+
+
+class Budgets(Spec):
+    """The budgets of a run, as the gateway and the runner keep them."""
+
+    episode: EpisodeBudget = EpisodeBudget()
+    run: Budget = Budget()
+    warn_at: _Share = Field(0.8, description="the share of a budget at which the history has a warning")
+    mode: BudgetMode = Field(
+        "hard",
+        description="what comes when one is used up: `hard`, the provider's refusal; `degrading`, slower"
+        " from 50 % on (up to 1 s a request), then 429, at the end 402; `end`, the refusal, and the episode"
+        " ends as `runaway`",
+    )
+    links: Literal["models", "tools", "all"] = Field(
+        "models", description="where calls, requests_a_minute and concurrent are counted"
+    )
+    pool: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,150}$",
+        description="runs that name the same one share their `run` budget; an experiment sets it for an arm",
+    )
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Budgets:
+        if self.episode == EpisodeBudget() and self.run == Budget():
+            raise ValueError("names no budget: say one under `episode` or `run`, such as tokens: 10000")
+        return self
+
+    def limits(self) -> Iterator[tuple[str, float]]:
+        """Each limit by its place, such as ``episode.tokens``."""
+        for scope, budget in (("episode", self.episode), ("run", self.run)):
+            for name, limit in budget.model_dump(exclude_none=True).items():
+                yield f"{scope}.{name}", limit
+
+    def counts_calls_of(self, *, of_model: bool) -> bool:
+        """Whether a request on a link to a model, or to a tool, is one of the calls that are counted."""
+        return self.links in ("all", "models" if of_model else "tools")
+
+    def at_gateway(self, *, of_model: bool) -> dict[BudgetScope, Budget]:
+        """What of them a request on such a link uses up; a scope of which it uses up nothing is left out.
+
+        Tokens and their cost are the models' alone; time and memory of an episode are not kept there.
+        """
+        names = [
+            *(_OF_TOKENS if of_model else ()),
+            *(_OF_CALLS if self.counts_calls_of(of_model=of_model) else ()),
+        ]
+        kept: dict[BudgetScope, Budget] = {
+            "episode": _only(self.episode, names),
+            "run": _only(self.run, [*names, "time"] if names else ()),
+        }
+        return {scope: budget for scope, budget in kept.items() if budget != Budget()}
+
+    @property
+    def counts_cost(self) -> bool:
+        return self.episode.cost is not None or self.run.cost is not None
+
+    def dump(self) -> str:
+        """Canonical JSON, which ``load_budgets`` reads again."""
+        return json.dumps(self.model_dump(exclude_defaults=True), sort_keys=True)
+
+
+def _only(budget: Budget, names: Iterable[str]) -> Budget:
+    return Budget.model_construct(**{name: getattr(budget, name) for name in names})
+
+
+def budgets_in_full(given: str) -> str:
+    """The text of the file of budgets at that path, or of budgets given as text; what is empty stays empty.
+
+    Raises ``ValueError`` that names the file and the key, ``OSError`` if there is no such file.
+    """
+    if not given.strip() or given.lstrip().startswith("{") or "\n" in given:
+        return canonical_budgets(given)
+    try:
+        return canonical_budgets(Path(given).read_text(encoding="utf-8"), given)
+    except UnicodeDecodeError:
+        raise ValueError(f"{given}: not UTF-8 text") from None
+
+
+def canonical_budgets(text: str, where: str = "text") -> str:
+    """The budgets as canonical JSON; what is empty stays empty. Raises ``ValueError`` that names the key."""
+    if not text.strip():
+        return ""
+    try:
+        return _checked(plain_data(read_yaml(text, where), where)).dump()
+    except PlainDataError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _checked(given: object) -> Budgets:
+    try:
+        return Budgets.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{_place(first['loc'])}{_reason(first)}") from None
+
+
+# Budgets as an experiment has them: there, in a file that it names, or none.
+BudgetsGiven = Annotated[
+    Budgets | str | None,
+    BeforeValidator(lambda given: _checked(given) if isinstance(given, dict) else given),
+]
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return "".join(f"{key}: " for key in [".".join(map(str, location))] if key)
+
+
+def _reason(error: Any) -> str:
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"]).removeprefix("Value error, ")
+    scope = {"episode": EpisodeBudget, "run": Budget}.get(str(error["loc"][0]), Budgets)
+    known = tuple((scope if len(error["loc"]) > 1 else Budgets).model_fields)
+    return f"no such key{nearest(str(error['loc'][-1]), known)}"
+
+
+def load_budgets(canonical: str) -> Budgets | None:
+    """The budgets of a run's settings; None if it has none."""
+    return Budgets.model_validate_json(canonical) if canonical else None
+
+
+def with_pool(canonical: str, pool: str) -> str:
+    """The same budgets for runs that share the budget of a run; where there is none, nothing is shared."""
+    budgets = load_budgets(canonical)
+    if budgets is None or budgets.run == Budget() or budgets.pool:
+        return canonical
+    return budgets.model_copy(update={"pool": pool}).dump()
+
+
+def without_pool(canonical: str) -> str:
+    """The same budgets for a run by itself."""
+    budgets = load_budgets(canonical)
+    return budgets.model_copy(update={"pool": ""}).dump() if budgets else canonical

@@ -1,0 +1,192 @@
+"""A process's configuration, put together from environment, ``.env`` and ``config.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wirefault.core import lab_record, lock
+from wirefault.core.lab_files import lab_root, sample_prompts
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.sockets import Address
+from wirefault.core.spelling import nearest
+from wirefault.links.topology import Topology, default_topology, topology_from
+from wirefault.links.wiring import Wiring, lab_wiring, wiring_of
+from wirefault.settings.budgets import load_budgets
+from wirefault.settings.config_file import ConfigFile, read_config_file
+from wirefault.settings.prices import load_prices
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
+
+# All settings of a run as JSON, by which a launcher hands them to the runner that it starts.
+SETTINGS_VARIABLE = "WIREFAULT_SETTINGS"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``.
+
+    ``ports``: where a lab that is started shall listen, by the names of ``usual_ports``. ``remarks``: what a
+    user should hear of the configuration, a sentence each. ``wiring``: what is flown, and over which links.
+    """
+
+    settings: Settings
+    topology: Topology
+    environ: Mapping[str, str]
+    prompts: Path
+    logs: Path
+    state: Path
+    effects: Path
+    ports: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    wiring: Wiring = field(default_factory=lab_wiring)
+
+
+def load_configuration(
+    environ: Mapping[str, str],
+    command_line: Mapping[str, Any] | None = None,
+    wiring: Wiring | None = None,
+    *,
+    from_surroundings: bool = True,
+) -> Configuration:
+    """Reads and validates everything.
+
+    ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Without
+    ``from_surroundings`` no setting comes from the environment or from ``.env``. Raises ``SettingsError``
+    that names the source and the key, or ``InputError``.
+    """
+    decided = json.loads(environ.get(SETTINGS_VARIABLE) or "{}")
+    from_surroundings = from_surroundings and not decided
+    dotenv, others = from_dotenv(Path(".env")) if from_surroundings else (Source(".env", {}), {})
+    merged = {**others, **environ}
+    config_path = Path(merged.get("CONFIG_FILE") or lab_root() / "agent" / "config.json")
+    config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
+    state = Path(merged.get("STATE_DB") or config.files.state or "state/state.db")
+    movies = config.beside(config_path, "movies")
+    if movies and not merged.get("MOVIES_FILE"):
+        merged["MOVIES_FILE"] = str(movies)
+    sources = [
+        Source("command line", command_line or {}),
+        Source("launcher", decided),
+        from_environment(environ) if from_surroundings else Source("environment", {}),
+        dotenv,
+        *config.sources(config_path),
+    ]
+    topology = _topology(merged, config, config_path, state.parent)
+    wiring = wiring or _wiring(topology)
+    settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
+    if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
+        raise SettingsError(
+            "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
+            " `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
+        )
+    if wiring.is_lab:
+        _check_price(settings)
+    return Configuration(
+        settings=settings,
+        topology=topology,
+        environ=merged,
+        prompts=Path(
+            merged.get("PROMPTS_FILE")
+            or wiring.prompts
+            or config.beside(config_path, "prompts")
+            or sample_prompts()
+        ),
+        logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
+        state=state,
+        effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
+        ports=config.listening_ports(config_path),
+        remarks=(
+            *config.remarks(config_path),
+            *(dotenv_remarks(Path(".env")) if from_surroundings else ()),
+        ),
+        wiring=wiring,
+    )
+
+
+def _check_price(settings: Settings) -> None:
+    """The scripted model's name is known before it is asked: a budget of cost could never be used up by it.
+
+    Other servers may answer under another name than they are asked for. Raises ``SettingsError``.
+    """
+    budgets = load_budgets(settings.budgets)
+    unpriced = settings.model == "scripted" and settings.model_name not in load_prices(settings.prices)
+    if budgets is not None and budgets.counts_cost and unpriced:
+        raise SettingsError(
+            f"BUDGETS: a budget of cost needs the price of the model, and PRICES has none of"
+            f" {settings.model_name}"
+        )
+
+
+def _wiring(topology: Topology) -> Wiring:
+    """The topology's, with its links: some of a lab that is up may have been given one by one."""
+    wiring = wiring_of(topology.wiring) if topology.wiring else lab_wiring()
+    return replace(wiring, links=topology.links)
+
+
+def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:
+    """``compatible`` for whoever gave an address, ``groq`` for whoever has a key, else ``scripted``."""
+    if any(source.values.get("model_base_url") for source in sources):
+        return {"model": "compatible"}
+    return {"model": "groq" if environ.get("GROQ_API_KEY") else "scripted"}
+
+
+def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path, state: Path) -> Topology:
+    running = running_lab(state)
+    if running and not environ.get(TOPOLOGY_VARIABLE) and not environ.get("PROXY_HOST"):
+        environ = {**environ, TOPOLOGY_VARIABLE: running["topology"]}
+    try:
+        topology = topology_from(environ)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        file = environ.get(TOPOLOGY_VARIABLE)
+        raise SettingsError(f"{TOPOLOGY_VARIABLE}={file}: no lab's topology: {error}") from None
+    proxies, services = dict(topology.proxies), dict(topology.services)
+    usual = default_topology("").services
+    if config.proxy.host:
+        proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
+    for name, text in config.services.items():
+        if name not in usual:
+            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, usual)}")
+        try:
+            address = Address.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{config_path}: services.{name}: {error}") from None
+        if name in services and address != usual[name]:
+            services[name] = address
+    return replace(topology, proxies=proxies, services=services)
+
+
+def running_lab(state: Path) -> dict[str, Any] | None:
+    """What ``wirefault lab up`` recorded of that folder's lab, if it is alive: pid, topology, lab_id."""
+    return lab_record.read(state) if lock.is_held(state) else None
+
+
+_KEY_ENDING = "_API_KEY"
+_MIN_KEY_LENGTH = 8
+
+
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without any ``*_API_KEY``, for a process that needs none."""
+    return {name: value for name, value in environ.items() if not name.endswith(_KEY_ENDING)}
+
+
+def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that takes every key of the environment, ``*_API_KEY``, out of a text.
+
+    A value of fewer than 8 characters stays: it is a placeholder, and its letters occur in other words.
+    """
+    keys = [
+        value
+        for name, value in environ.items()
+        if name.endswith(_KEY_ENDING) and len(value) >= _MIN_KEY_LENGTH
+    ]
+
+    def redact(text: str) -> str:
+        for key in keys:
+            text = text.replace(key, "[secret]")
+        return text
+
+    return redact

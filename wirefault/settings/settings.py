@@ -1,0 +1,235 @@
+"""The settings of a run: one table of names, ranges and defaults, frozen once the run starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from wirefault.core.user_errors import InputError
+from wirefault.links.lab import lab_links
+from wirefault.settings.budgets import canonical_budgets
+from wirefault.settings.prices import canonical_prices
+from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
+
+GROQ_BASE_URL = "https://api.groq.com/openai/v1"
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0, le=600)]
+
+
+class SettingsError(InputError):
+    """A setting that cannot be used; the message says which, where it stands and what would do."""
+
+
+class Settings(BaseModel):
+    """What a run is configured with. No secret is among them: the row and the logs show them all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(ge=0, lt=2**31, description="draws every fault; drawn itself when not given")
+    toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
+    toxic_scope: Literal["each", "all"] = Field(
+        "each", description="what TOXIC_PROB draws for: each tool link by itself, or all by one draw"
+    )
+    toxic_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="how long such a toxic lasts, from the arming of its attempt; 0: the whole attempt",
+    )
+    error_prob: Probability = Field(0.1, description="chance of an HTTP error, per try at a tool link")
+    tool_limit: int = Field(1, ge=1, le=20, description="HTTP tries of one tool call")
+    prompt_limit: int = Field(1, ge=1, le=20, description="attempts at one prompt")
+    toxics: str = Field(
+        "timeout:400,latency:300,latency:1500",
+        description="what TOXIC_PROB draws from: kind[@stream][:value], comma separated",
+    )
+    idempotency: bool = Field(True, description="send an Idempotency-Key with writes")
+    fallback: Literal["off", "direct"] = Field("off", description="what an exhausted call may still try")
+    stream: bool = Field(False, description="ask the model for event streams, which stream faults strike")
+    keep_alive: bool = Field(
+        False, description="keep connections to tools open for an attempt; off: a fresh one for each try"
+    )
+    tool_timeout: Seconds = Field(
+        1.0, description="seconds for one HTTP try at a tool that answers by itself (see BACKEND_TIMEOUT)"
+    )
+    backend_timeout: Seconds = Field(
+        5.0,
+        description="the same at a tool that asks a real backend: the translator, unless it is offline",
+    )
+    fallback_timeout: Seconds = Field(5.0, description="seconds for the one try of FALLBACK=direct")
+    proxy_wait: float = Field(
+        0.0, ge=0, le=600, description="seconds for which a try waits for a proxy that refuses connections"
+    )
+    model_timeout: Seconds = Field(
+        30.0, description="seconds for one request to the model; with STREAM=on for each wait in it"
+    )
+    arm_timeout: Seconds = Field(2.0, description="seconds in which an attempt must be armed")
+    settle_bound: Seconds = Field(2.0, description="seconds to wait for held requests after healing")
+    model_calls: int = Field(8, ge=1, le=1000, description="model calls per attempt")
+    tool_calls: int = Field(12, ge=1, le=1000, description="tool calls per attempt")
+    attempt_time: Seconds = Field(30.0, description="seconds per attempt")
+    retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of an injected 429")
+    retry_after_max: float = Field(1.0, ge=0, le=60, description="seconds of Retry-After that are honoured")
+    model: Literal["scripted", "groq", "compatible", "record", "replay"] = Field(
+        "scripted", description="who plans; record keeps a real model's answers, replay gives them again"
+    )
+    groq_model: str = Field("openai/gpt-oss-120b", min_length=1, description="the model's name at the server")
+    model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible or record")
+    bodies: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="keep the first 64 KiB of each request's and reply's body, to judge by; auto: unless the"
+        " subject keeps a record of its own, as the lab's agent does",
+    )
+    cassettes: str = Field(
+        "state/cassettes", min_length=1, description="the folder of what MODEL=record keeps and replay gives"
+    )
+    persona: Literal["diligent", "stubborn", "quitter", "fabricator"] = Field(
+        "diligent", description="character of the scripted model"
+    )
+    translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
+        "auto", description="who translates"
+    )
+    faults: str = Field("", description="the fault set: a preset's name or a file")
+    chaos_level: Probability = Field(
+        1.0, description="times every probability of the fault set: 1 as written, 0 none"
+    )
+    fault_episodes: Probability = Field(
+        1.0,
+        description="strike only episodes whose own draw is below this; the others are flown without faults",
+    )
+    fault_calls: int = Field(
+        0,
+        ge=0,
+        description="strike at most so many calls of an episode by faults at the gateway; 0: any number",
+    )
+    shadow: str = Field(
+        "",
+        description="what an experiment sets on its control: the faults of its other arms, evaluated and"
+        " recorded as shadows, never applied",
+    )
+
+    prices: str = Field(
+        "",
+        description="a YAML file of models' prices, USD per million tokens: `name: {input: 2.5, output: 10}`",
+    )
+
+    budgets: str = Field(
+        "",
+        description="a YAML file of what an episode and the run may use up: tokens, cost, time and others",
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
+        # pydantic would take true for 1
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise ValueError("must not be true or false")
+        return value
+
+    @field_validator("toxics")
+    @classmethod
+    def _canonical_toxics(cls, text: str) -> str:
+        return ",".join(str(spec) for spec in parse_list(text))
+
+    @field_validator("shadow")
+    @classmethod
+    def _is_shadow(cls, text: str) -> str:
+        try:
+            arms = json.loads(text or "{}")
+            known = all(set(arm) <= set(cls.model_fields) for arm in arms.values())
+        except (ValueError, TypeError, AttributeError):
+            known = False
+        if not known:
+            raise ValueError("must be settings by the names of arms, as an experiment writes them")
+        return text
+
+    @field_validator("prices")
+    @classmethod
+    def _canonical_prices(cls, text: str) -> str:
+        """From their text; files are read before, by ``sources``."""
+        return canonical_prices(text)
+
+    @field_validator("budgets")
+    @classmethod
+    def _canonical_budgets(cls, text: str) -> str:
+        """From their text; files are read before, by ``sources``."""
+        return canonical_budgets(text)
+
+    @field_validator("faults", mode="before")
+    @classmethod
+    def _canonical_faults(cls, given: object, info: ValidationInfo) -> object:
+        """From a set, its plain data or its text; presets and files are looked up before, by ``sources``.
+
+        The context of the validation has the wiring's ``links``; without one they are the lab's.
+        """
+        if given == "":
+            return given
+        # only a run that has faults loads the catalogue
+        from wirefault.faults.sets.canonical import canonical_text
+
+        links = (info.context or {}).get("links")
+        return canonical_text(given, lab_links() if links is None else links)
+
+    @field_validator("model_base_url")
+    @classmethod
+    def _is_url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and (
+            parts.scheme not in ("http", "https") or not parts.hostname or any(map(str.isspace, url))
+        ):
+            raise ValueError("must be an address, http://... or https://...")
+        if "@" in parts.netloc:
+            raise ValueError("must hold no user and no password, since the logs show it; use MODEL_API_KEY")
+        return url.rstrip("/")
+
+    @property
+    def toxic_specs(self) -> Sequence[ToxicSpec]:
+        return parse_list(self.toxics)
+
+    @property
+    def asks_groq(self) -> bool:
+        """Whether Groq is the model's server: ``record`` asks it too, unless another address is given."""
+        return self.model == "groq" or (self.model == "record" and not self.model_base_url)
+
+    @property
+    def translates_offline(self) -> bool:
+        """Whether the translator's ``auto`` is its phrasebook, since the run shall repeat itself."""
+        return self.model in ("scripted", "record", "replay")
+
+    def timeout_at(self, link_name: str) -> float:
+        """Seconds for one try at that tool link."""
+        return float(getattr(self, timeout_setting(link_name, self.translator_backend)))
+
+    @property
+    def model_name(self) -> str:
+        """What the client asks the model server for."""
+        return f"scripted-{self.persona}" if self.model == "scripted" else self.groq_model
+
+    def dump(self) -> str:
+        return json.dumps(self.model_dump(), sort_keys=True)
+
+    @property
+    def hash(self) -> str:
+        return hashlib.blake2b(self.dump().encode(), digest_size=8).hexdigest()
+
+
+NAMES = tuple(Settings.model_fields)
+
+
+def timeout_setting(link_name: str, translator_backend: str) -> str:
+    """The setting that bounds a try at that link: there is more time where a real backend is asked."""
+    if link_name in lab_links().model_names:
+        return "model_timeout"
+    asks_backend = link_name == "translator" and translator_backend not in ("auto", "offline")
+    return "backend_timeout" if asks_backend else "tool_timeout"
+
+
+def load_frozen(text: str) -> Settings:
+    """The settings as ``dump`` wrote them into a run's row; trusted, so that no catalogue is loaded."""
+    return Settings.model_construct(**json.loads(text))

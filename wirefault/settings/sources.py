@@ -1,0 +1,186 @@
+"""Where settings come from: command line, environment, ``.env``, ``config.json``, default, in this order.
+
+Whatever is unknown or out of range raises ``SettingsError``, which names the key and where it stands, before
+anything starts.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+from dotenv.parser import parse_stream
+from pydantic import ValidationError
+
+from wirefault.core.spelling import nearest
+from wirefault.links.links import Links
+from wirefault.settings.budgets import budgets_in_full, load_budgets
+from wirefault.settings.prices import prices_in_full
+from wirefault.settings.settings import NAMES, Settings, SettingsError
+
+# Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
+INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
+    """
+    GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL WIRING PROMPTS_FILE CONFIG_FILE MOVIES_FILE PLAYBOOKS
+    LIBRE_URL STATE_DB EFFECTS_DB LOGS_DIR SERVICES_HOST PROXY_HOST GATEWAY_HOST CONTROL_HOST MANAGER_HOST
+    FRONT_HOST LISTEN_HOST PROXY_LISTEN_HOST TRANSLATOR_DEADLINE_S STATUS_PORT WIREFAULT_IMAGE
+    SUBJECT_FOLDER SUBJECT_IMAGE SUBJECT_COMMAND
+    """.split()  # noqa: SIM905
+)
+
+
+_KNOWN = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
+# how like a known name, from 0 to 1, one is that was meant to be it
+_SLIP = 0.88
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where values come from: ``where`` is shown in errors, keys are setting names in lower case."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Settings:
+    """Validates what the sources say together, the first of them winning. Raises ``SettingsError``.
+
+    ``links`` are those of the wiring, which a fault set may name; the lab's unless given.
+    """
+    merged: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for source in sources:
+        for key, value in source.values.items():
+            if key not in NAMES:
+                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES)}")
+            if key not in merged and value is not None:
+                merged[key], origin[key] = value, source.where
+    if isinstance(merged.get("faults"), str):
+        merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"], links)
+    for name, in_full in (("prices", prices_in_full), ("budgets", budgets_in_full)):
+        if isinstance(merged.get(name), str):
+            merged[name] = _file_in_full(in_full, merged[name], f"{origin[name]}: {name.upper()}")
+    merged.setdefault("seed", secrets.randbelow(2**31))
+    merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
+    settings = _validate(merged, origin, links)
+    budgets = load_budgets(settings.budgets)
+    if budgets is not None and budgets.counts_cost and not settings.prices:
+        raise SettingsError(
+            f"{origin['budgets']}: BUDGETS: a budget of cost needs PRICES, the file of what the models cost"
+        )
+    if settings.model == "compatible" and not settings.model_base_url:
+        raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
+    return settings
+
+
+def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
+    """The canonical text of a preset, a file or a text. The text may be empty, for no faults."""
+    if not given.strip():
+        return ""
+    # only a run that has faults loads the catalogue
+    from wirefault.faults.sets.checks import FaultSetError
+    from wirefault.faults.sets.presets import find_set
+
+    try:
+        return find_set(given, links).dump()
+    except FaultSetError as error:
+        raise SettingsError(f"{where}: FAULTS: {error}") from None
+
+
+def _file_in_full(in_full: Callable[[str], str], given: str, where: str) -> str:
+    """The canonical text of the file that is named, or of what is given as text."""
+    try:
+        return in_full(given)
+    except OSError as error:
+        raise SettingsError(f"{where}: {given[:80]}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{where}: {error}") from None
+
+
+def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links | None) -> Settings:
+    try:
+        return Settings.model_validate(merged, context={"links": links})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = str(first["loc"][0]) if first["loc"] else "?"
+        reason = first["msg"].removeprefix("Value error, ")
+        where = origin.get(key, "settings")
+        raise SettingsError(f"{where}: {key.upper()}={_printable(merged.get(key))}: {reason}") from None
+
+
+def _printable(value: object) -> str:
+    """The value for an error message: cut to 80 characters, and nothing of a URL that may hold a password."""
+    return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
+
+
+def from_environment(environ: Mapping[str, str]) -> Source:
+    """The settings among the environment's variables; an empty one counts as not set."""
+    return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
+
+
+def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, str]]:
+    """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
+
+    Other names are left out, since the file may be another program's, too (``dotenv_remarks`` tells of them).
+    Raises ``SettingsError`` for one that is a known one but for a slip, in a file that is ``of_lab`` alone
+    for any, and for what cannot be read.
+    """
+    settings: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name, value in _dotenv_values(path).items():
+        if name.lower() in NAMES:
+            settings[name.lower()] = value or ""
+        elif _is_of_installation(name):
+            others[name] = value or ""
+        elif of_lab or _is_slip(name):
+            raise SettingsError(f"{path}: {name} is no setting{nearest(name, _KNOWN)}")
+    return Source(str(path), {name: value for name, value in settings.items() if value}), others
+
+
+def dotenv_remarks(path: Path) -> tuple[str, ...]:
+    """That a ``.env`` file has names which are not Wirefault's, in a sentence; none without any.
+
+    Raises ``SettingsError`` for what cannot be read.
+    """
+    names = [
+        name for name in _dotenv_values(path) if name.lower() not in NAMES and not _is_of_installation(name)
+    ]
+    if not names:
+        return ()
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (f"{path}: no settings of Wirefault's, and left alone: {', '.join(names[:_MOST_NAMED])}{more}",)
+
+
+def _is_of_installation(name: str) -> bool:
+    return name in INSTALLATION_VARIABLES or name.startswith(("COMPOSE_", "DOCKER_"))
+
+
+def _is_slip(name: str) -> bool:
+    """Whether a known name was meant: ``TOXIC_PRB`` is one, ``OPENAI_API_KEY`` or ``LOG_LEVEL`` is not."""
+    return bool(get_close_matches(name, _KNOWN, n=1, cutoff=_SLIP))
+
+
+def _dotenv_values(path: Path) -> dict[str, str | None]:
+    """The file's variables, none without a file. Raises for a line that dotenv would skip.
+
+    The error does not quote that line, since it may hold a secret.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: not UTF-8 text") from None
+    for binding in parse_stream(io.StringIO(text)):
+        if binding.error:
+            raise SettingsError(f"{path}:{binding.original.line}: not NAME=value")
+    return dotenv_values(stream=io.StringIO(text))

@@ -1,0 +1,124 @@
+"""What a process prints, read as it comes, so that it never waits; the end of it is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from wirefault.history.logs import strip_control
+
+KEPT_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
+_MOST_READS = 16
+_LONGEST_WORDS = 2000
+_STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends what it says of an error with its version
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The end of what was printed; ``left_out`` bytes came before it."""
+
+    end: bytes = b""
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.end.decode("utf-8", "replace")
+
+    def as_file(self) -> bytes:
+        """As it is kept, with a first line that says what is missing."""
+        if not self.left_out:
+            return self.end
+        return f"[the first {self.left_out} bytes are left out]\n".encode() + self.end
+
+    def last_words(self, lines: int = 5) -> str:
+        """Its last lines, for an error message."""
+        return "\n".join(self._lines()[-lines:])[-_LONGEST_WORDS:]
+
+    def last_statement(self) -> str:
+        """The last line that says something of its own: not a step of a trace, which is indented."""
+        said = (line for line in reversed(self._lines()) if _STATEMENT.match(line))
+        return next(said, self.last_words(1))[:_LONGEST_WORDS]
+
+    def _lines(self) -> list[str]:
+        return strip_control(_COLOUR.sub("", self.text)).strip().splitlines()
+
+
+class KeptOutput:
+    """Reads the pipe in a thread of its own until it ends; ``shown_on``: a descriptor that gets it too."""
+
+    def __init__(self, pipe: IO[bytes], limit: int = KEPT_BYTES, shown_on: int | None = None) -> None:
+        self._shown_on = shown_on
+        self._pipe = pipe
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._end = bytearray()
+        self._left_out = 0
+        self._ended = False
+        os.set_blocking(pipe.fileno(), False)
+        self._thread = threading.Thread(target=self._read, name="output of the subject", daemon=True)
+        self._thread.start()
+
+    def join(self, timeout_s: float | None) -> bool:
+        """Whether the pipe came to its end in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def seen(self) -> Printed:
+        """What was printed since the last ``take``."""
+        self._drain()
+        with self._lock:
+            self._shorten(self._limit)
+            return Printed(bytes(self._end), self._left_out)
+
+    def take(self) -> Printed:
+        """The same; the next one begins anew."""
+        printed = self.seen()
+        with self._lock:
+            del self._end[: len(printed.end)]
+            self._left_out = 0
+        return printed
+
+    def _read(self) -> None:
+        with self._pipe:
+            while not self._ended:
+                select.select([self._pipe], [], [])
+                self._drain()
+
+    def _drain(self) -> None:
+        """Takes up what has been printed by now."""
+        with self._lock, suppress(BlockingIOError):
+            for _ in range(_MOST_READS):  # it may be printed as fast as it is read
+                if self._ended:
+                    return
+                part = os.read(self._pipe.fileno(), _READ_BYTES)
+                self._ended = not part
+                self._end += part
+                self._show(part)
+                if len(self._end) > 2 * self._limit:
+                    self._shorten(self._limit)
+
+    def _show(self, part: bytes) -> None:
+        while self._shown_on is not None and part:
+            try:
+                part = part[os.write(self._shown_on, part) :]
+            except BlockingIOError:
+                select.select([], [self._shown_on], [])
+            except OSError:  # nobody reads it any more, which does not keep the subject from its work
+                self._shown_on = None
+
+    def _shorten(self, limit: int) -> None:
+        """Begins with a whole line where there is one: half a secret would not be known as one."""
+        if len(self._end) <= limit:
+            return
+        cut = len(self._end) - limit
+        line = self._end.find(b"\n", cut)
+        cut = cut if line < 0 else line + 1
+        self._left_out += cut
+        del self._end[:cut]

@@ -1,0 +1,60 @@
+"""Opens the subject of a wiring, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from wirefault.links.link import LAB
+from wirefault.links.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
+from wirefault.links.wiring import Wiring
+from wirefault.settings.configuration import Configuration
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.command import CommandSubject
+from wirefault.subjects.http_agent import running_agent
+from wirefault.subjects.python import LAB_SUBJECT, load_subject
+from wirefault.subjects.python_process import running_python
+from wirefault.subjects.service import running_service
+from wirefault.subjects.subject import Subject
+from wirefault.subjects.surroundings import surroundings_of
+from wirefault.subjects.taps.opening import open_tap
+from wirefault.subjects.taps.tap import NO_TAP, Tap
+from wirefault.subjects.taps.watch import WatchedSubject, allowed
+
+
+def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
+    """The subject, for the time of one run: none of its processes outlives the block.
+
+    Raises ``SettingsError``, here or when the block is entered, if it cannot be started.
+    """
+    if wiring.subject == LAB:
+        return load_subject(LAB_SUBJECT)(configuration)
+    return _started(wiring, configuration)
+
+
+@contextmanager
+def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
+    runs_already = isinstance(wiring.subject, HttpSpec)  # and has opened its connections elsewhere
+    opening = nullcontext(NO_TAP) if runs_already else open_tap(wiring, configuration)
+    with opening as tap, _opened(wiring, configuration, tap) as subject:
+        if wiring.intercept is not None and tap.watched:
+            yield WatchedSubject(subject, allowed(configuration.topology, wiring.intercept))
+        else:
+            yield subject
+
+
+def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractContextManager[Subject]:
+    surroundings = surroundings_of(wiring, configuration, tap)
+    match wiring.subject:
+        case CommandSpec() as spec:
+            return nullcontext(CommandSubject(spec, surroundings))
+        case ServiceSpec() as spec:
+            return running_service(spec, surroundings)
+        case HttpSpec() as spec:
+            return nullcontext(running_agent(spec, surroundings))
+        case PythonSpec() as spec:
+            return running_python(spec, surroundings)
+        case _:
+            raise SettingsError(
+                f"{wiring.file or 'the wiring'}: there is no subject: name one under `subject`"
+            )

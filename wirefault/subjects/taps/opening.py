@@ -1,0 +1,127 @@
+"""Opens the tap that a wiring asks for, the best that this system allows."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+import requests
+
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file
+from wirefault.core.private_files import make_private_folder
+from wirefault.core.sockets import Address
+from wirefault.links.intercept_spec import InterceptSpec
+from wirefault.links.wiring import Wiring
+from wirefault.settings.configuration import Configuration, running_lab
+from wirefault.settings.settings import SettingsError
+from wirefault.subjects.taps.namespace import NoNamespaceError, namespace_tap
+from wirefault.subjects.taps.proxy import proxy_tap
+from wirefault.subjects.taps.system_sockets import can_be_told
+from wirefault.subjects.taps.tap import NO_TAP, Tap
+from wirefault.subjects.taps.trust import Trust, write_trust
+
+_PREFIX = "tap-"
+_AUTHORITY_BOUND_S = 10.0
+
+
+@contextmanager
+def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
+    """The tap for the subject of a wiring, within the block; ``NO_TAP`` where nothing is intercepted.
+
+    Its files, certificates and no key, are in a folder of the user's own, which is removed afterwards. Raises
+    ``SettingsError`` if the wiring insists on a tap that cannot be had.
+    """
+    front = configuration.topology.front
+    if wiring.intercept is None or front is None:
+        yield NO_TAP
+        return
+    authority = authority_of(configuration.topology.control)
+    with _folder() as folder:
+        trust = write_trust(folder, authority, configuration.environ)
+        yield _best(wiring.intercept, wiring.file, folder, front, trust, configuration)
+
+
+def _best(
+    spec: InterceptSpec, where: str, folder: Path, front: Address, trust: Trust, configuration: Configuration
+) -> Tap:
+    if spec.tap == "proxy":
+        return proxy_tap(front, trust, watched=can_be_told(), offline=spec.offline)
+    try:
+        return namespace_tap(folder, _front_socket(configuration), trust, configuration.environ)
+    except NoNamespaceError as error:
+        if spec.tap == "namespace":
+            raise SettingsError(
+                f"{where or 'the command line'}: tap: namespace: {error}; tap: proxy needs no namespaces"
+            ) from None
+        return proxy_tap(front, trust, str(error), watched=can_be_told(), offline=spec.offline)
+
+
+def _front_socket(configuration: Configuration) -> Path:
+    """Where the front of the lab in force takes what namespace taps offer. Raises ``NoNamespaceError``."""
+    topology = configuration.environ.get(TOPOLOGY_VARIABLE)
+    if not topology:
+        running = running_lab(configuration.state)
+        topology = str(running["topology"]) if running else ""
+    path = front_file(Path(topology)) if topology else None
+    if path is None or not path.exists():
+        raise NoNamespaceError("the lab's front does not run on this machine")
+    return path
+
+
+def authority_of(control: Address) -> str:
+    """The certificate of the authority of the lab's gateway, as PEM. Raises ``SettingsError``."""
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            reply = session.get(f"{control.url}/authority", timeout=_AUTHORITY_BOUND_S)
+            reply.raise_for_status()
+            return str(reply.json()["pem"])
+    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(f"intercept: the gateway at {control} gives no certificate: {error}") from None
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder that nobody else can enter, until the block ends. Raises ``SettingsError``."""
+    try:
+        private = make_private_folder()
+        with _locked(private):
+            _sweep(private)
+            folder = Path(mkdtemp(prefix=_PREFIX, dir=private))
+            in_use = os.open(folder, os.O_RDONLY)
+            fcntl.flock(in_use, fcntl.LOCK_EX)
+    except OSError as error:
+        raise SettingsError(f"intercept: {error}") from None
+    try:
+        yield folder
+    finally:
+        rmtree(folder, ignore_errors=True)
+        os.close(in_use)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(private: Path) -> None:
+    """Removes the folders of runs that were killed: nobody holds their lock any more."""
+    for folder in private.glob(f"{_PREFIX}*"):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(descriptor)

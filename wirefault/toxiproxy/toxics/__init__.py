@@ -1,0 +1,44 @@
+"""The catalogue of toxics, one file each: attributes, units, signature, and work in the embedded server.
+
+To add one, write its file and add it to ``TOXICS``: see docs/adding-a-toxic.md. The settings import this
+package, so it imports little of the standard library, and of ours the spelling alone.
+"""
+
+from __future__ import annotations
+
+from wirefault.core.spelling import nearest
+from wirefault.toxiproxy.toxics.bandwidth import BandwidthToxic
+from wirefault.toxiproxy.toxics.base import Toxic
+from wirefault.toxiproxy.toxics.down import DownToxic
+from wirefault.toxiproxy.toxics.latency import LatencyToxic
+from wirefault.toxiproxy.toxics.limit_data import LimitDataToxic
+from wirefault.toxiproxy.toxics.noop import NoopToxic
+from wirefault.toxiproxy.toxics.reset_peer import ResetToxic
+from wirefault.toxiproxy.toxics.slicer import SlicerToxic
+from wirefault.toxiproxy.toxics.slow_close import SlowCloseToxic
+from wirefault.toxiproxy.toxics.timeout import TimeoutToxic
+
+TOXICS: tuple[Toxic, ...] = (
+    LatencyToxic(),
+    BandwidthToxic(),
+    SlowCloseToxic(),
+    TimeoutToxic(),
+    ResetToxic(),
+    SlicerToxic(),
+    LimitDataToxic(),
+    DownToxic(),
+)
+
+# The toxics that a server takes over its API, by kind.
+SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.has_stream}
+
+DOWN = DownToxic.kind
+_BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
+
+
+def toxic(kind: str) -> Toxic:
+    """The toxic of that kind; raises ``ValueError`` that names the nearest valid one."""
+    try:
+        return _BY_KIND[kind]
+    except KeyError:
+        raise ValueError(f"no toxic is called {kind!r}{nearest(kind, _BY_KIND)}") from None

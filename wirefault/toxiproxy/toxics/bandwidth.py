@@ -1,0 +1,62 @@
+"""bandwidth: data passes at a limited rate; what takes longer than 100 ms passes in parts of 100 ms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirefault.core.caller_errors import TIMEOUT
+from wirefault.toxiproxy.toxics.base import Attribute, Toxic
+from wirefault.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
+from wirefault.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub
+
+_PART_S = 0.1
+
+
+class BandwidthToxic(Toxic):
+    kind = "bandwidth"
+    meaning = "limits the rate at which data passes"
+    main = "rate"
+    # At rate 0 nothing would pass, and no transfer would end.
+    attributes = (Attribute("rate", "KB/s", 10, 10_000_000, "rate, 1 KB being 1000 bytes", minimum=1),)
+    color = "#77aadd"
+    can_cause = TIMEOUT
+    lets_requests_pass = True
+
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
+        """Downstream: the reply took the time that its size needs at that rate, or the client gave up.
+
+        Upstream the size of the request is not known: only a client that gave up before the request was
+        through shows it; on fresh TLS that is so in both streams.
+        """
+        if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
+            return tried.gave_up_on_request()
+        return tried.delayed_by(tried.reply_bytes / attributes["rate"], NOISE_MS)
+
+    def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
+        return {"rate": round(attributes["rate"] / share)}
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        owed_s = 0.0  # by how much the data passed faster than the rate; negative: slower
+        while (chunk := await stub.receive()) is not None:
+            try:
+                owed_s = await _trickle(stub, chunk, owed_s)
+            except Interrupted:
+                await stub.send(chunk)  # what is left of it, at once
+                raise
+            await stub.send(chunk)
+        stub.close()
+
+
+async def _trickle(stub: ToxicStub, chunk: Chunk, owed_s: float) -> float:
+    """Sends the chunk but for its last part, waits until that part is due, and returns the time owed then."""
+    rate = max(0, stub.attributes["rate"])  # a negative rate would crash the real server
+    owed_s = owed_s + len(chunk.data) / (rate * 1000) if rate else 0.0
+    part_bytes = rate * 100  # at rate 0 the parts are empty: nothing passes, and the end is never reached
+    while len(chunk.data) > part_bytes:
+        await stub.sleep(_PART_S)
+        owed_s -= _PART_S
+        part, chunk.data = chunk.data[:part_bytes], chunk.data[part_bytes:]
+        await stub.send(Chunk(part, chunk.time))
+    start = stub.now()
+    await stub.sleep(owed_s)
+    return owed_s - (stub.now() - start)

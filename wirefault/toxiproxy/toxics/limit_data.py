@@ -1,0 +1,52 @@
+"""limit_data: the connection is closed once so many bytes have passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirefault.core.caller_errors import CLOSED
+from wirefault.toxiproxy.toxics.base import Attribute, Toxic
+from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.pipe import ToxicStub
+
+_CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
+
+
+class LimitDataToxic(Toxic):
+    kind = "limit_data"
+    meaning = "closes the connection after so many bytes"
+    main = "bytes"
+    attributes = (Attribute("bytes", "bytes", 20, 1_000_000_000, "bytes that pass before the close"),)
+    color = "#aaaa00"
+    can_cause = CLOSED | {"bad_reply"}
+    lets_requests_pass = True
+
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
+        """The client saw the connection end early; downstream, the whole reply was longer than the limit. By
+        TLS the limit counts bytes of its own, first those of the handshake: a low one keeps the request from
+        the gateway, whichever stream it is.
+
+        A client that takes a cut reply for a whole one (``requests``, cut inside the headers) shows
+        nothing unless its caller checks the body (``bad_reply``).
+        """
+        cut_short = tried.client_failed and tried.client_error in _CUT_SHORT and tried.stopped(stream)
+        long_enough = stream == "upstream" or bool(tried.tls) or tried.reply_bytes > attributes["bytes"]
+        return cut_short and long_enough
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The proxy ended it after just so many bytes; upstream, the subject had sent more than can pass."""
+        limit = attributes["bytes"]
+        cut = connection.sent > limit if stream == "upstream" else connection.received == limit
+        return connection.by_proxy and cut
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        while (chunk := await stub.receive()) is not None:
+            chunk.data = chunk.data[: max(0, stub.attributes["bytes"] - stub.bytes_passed)]
+            if chunk.data:
+                stub.bytes_passed += len(chunk.data)
+                await stub.send(chunk)
+            if stub.bytes_passed >= stub.attributes["bytes"]:
+                break
+        stub.close()

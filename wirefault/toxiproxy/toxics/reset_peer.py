@@ -1,0 +1,59 @@
+"""reset_peer: the connection is reset (TCP RST) some time after the first data, or the end of it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Mapping
+
+from wirefault.core.caller_errors import CLOSED, TIMEOUT
+from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from wirefault.toxiproxy.toxics.observed import ABOUT, ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_ENDS = ("connection_reset", "connection_closed")
+
+
+class ResetToxic(Toxic):
+    kind = "reset_peer"
+    meaning = "resets the connection after a while"
+    main = "timeout"
+    attributes = (Attribute("timeout", "ms", 0, HOUR_MS, "time from the first data to the reset"),)
+    color = "#ffaabb"
+    can_cause = CLOSED | TIMEOUT
+
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
+        """A reset after about N, or a plain end; where the client gives up before, its own read timeout.
+
+        A client that is still sending when the reset comes is told of it there, once: most go on to read the
+        answer, and find the end of the connection. On fresh TLS the handshake is the first data, so that a
+        short N keeps the request from the gateway, whichever stream it is.
+        """
+        resets_first = attributes["timeout"] < tried.patience_ms
+        limit_ms = min(attributes["timeout"], tried.patience_ms)
+        return (
+            tried.client_failed
+            and (tried.client_error in _ENDS if resets_first else tried.gave_up)
+            and tried.client_ms >= ABOUT * limit_ms
+            and tried.stopped(stream)
+        )
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The proxy has reset it after about N; no proxy passes on a reset of the gateway's as one."""
+        reset = connection.by_proxy and connection.how == "rst"
+        return reset and connection.ms >= ABOUT * attributes["timeout"]
+
+    def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
+        # Set on new connections alone: as in the real server, one that was open before the toxic is closed
+        # without a reset.
+        for end in sockets:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        seconds = seconds_from_ms(stub.attributes["timeout"])
+        await stub.receive()
+        await stub.sleep_uninterrupted(seconds)
+        stub.close()

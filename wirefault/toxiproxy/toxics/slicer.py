@@ -1,0 +1,72 @@
+"""slicer: data is cut into small packets, with a pause after each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+
+from wirefault.core.caller_errors import TIMEOUT
+from wirefault.toxiproxy.toxics.base import Attribute, Toxic
+from wirefault.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
+from wirefault.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub, seconds_from_us
+
+
+class SlicerToxic(Toxic):
+    kind = "slicer"
+    meaning = "cuts data into small packets, with a pause after each"
+    main = "average_size"
+    attributes = (
+        # An average of 0 makes the real server recurse without end.
+        Attribute("average_size", "bytes", 64, 1_000_000, "average size of a packet", minimum=1),
+        Attribute("size_variation", "bytes", 0, 1_000_000, "how far the size varies; below average_size"),
+        Attribute("delay", "us", 1000, 60_000_000, "pause after each packet"),
+    )
+    color = "#99ddff"
+    can_cause = TIMEOUT
+    lets_requests_pass = True
+    go_integer = "int"
+
+    def problem(self, values: Mapping[str, int]) -> str | None:
+        if values["size_variation"] >= values["average_size"]:
+            return f"size_variation must be below average_size ({values['average_size']})"
+        return None
+
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
+        """Downstream: the pauses that a reply of that size takes at least; without a pause, no sign.
+
+        Upstream, as for bandwidth: only a client that gave up before the request was through; on fresh
+        TLS that is so in both streams.
+        """
+        if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
+            return tried.gave_up_on_request()
+        largest = attributes["average_size"] + attributes["size_variation"]
+        pauses = max(0, -(-tried.reply_bytes // largest) - 1)
+        return tried.delayed_by(pauses * attributes["delay"] / 1000, NOISE_MS)
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        while (chunk := await stub.receive()) is not None:
+            for start, end in _cuts(len(chunk.data), stub.attributes):
+                await stub.send(Chunk(chunk.data[start:end], chunk.time))
+                try:
+                    await stub.sleep(seconds_from_us(stub.attributes["delay"]))
+                except Interrupted:
+                    await stub.send(Chunk(chunk.data[end:], chunk.time))
+                    raise
+        stub.close()
+
+
+def _cuts(size: int, attributes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Start and end of each packet: halves, until one has the average size, give or take the variation."""
+    # Sizes outside of these bounds crash the real server.
+    average = max(1, attributes["average_size"])
+    variation = min(attributes["size_variation"], average)
+    uncut = [(0, size)]
+    while uncut:
+        start, end = uncut.pop()
+        if end - start - average <= variation:
+            yield start, end
+            continue
+        middle = start + (end - start) // 2
+        if variation > 0:
+            middle += random.randrange(variation * 2) - variation
+        uncut += [(middle, end), (start, middle)]

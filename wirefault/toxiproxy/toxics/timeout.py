@@ -1,0 +1,43 @@
+"""timeout: no data passes, and the connection is closed after a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirefault.core.caller_errors import CLOSED, TIMEOUT
+from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
+from wirefault.toxiproxy.toxics.observed import ABOUT, NOISE_MS, ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+
+
+class TimeoutToxic(Toxic):
+    kind = "timeout"
+    meaning = "stops all data, then closes the connection (0: never closes it)"
+    main = "timeout"
+    attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the connection is closed; 0: never"),)
+    color = "#ee8866"
+    can_cause = CLOSED | TIMEOUT
+    lets_requests_pass = True
+    closes_when_removed = True
+
+    def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
+        """The client fails after about M; upstream no whole request arrived, downstream a reply was lost. On
+        fresh TLS no request arrived, whichever stream it was."""
+        limit_ms = min(attributes["timeout"] or tried.patience_ms, tried.patience_ms)
+        return tried.client_failed and tried.client_ms >= ABOUT * limit_ms and tried.stopped(stream)
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """The subject asked and got no byte, until the toxic, the subject or the attempt's end ended it."""
+        return connection.stopped(stream) and connection.how in ("fin", "open") and connection.ms >= NOISE_MS
+
+    def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
+        return attributes["timeout"]
+
+    async def pipe(self, stub: ToxicStub) -> None:
+        seconds = seconds_from_ms(stub.attributes["timeout"])
+        # The time starts anew with each chunk that is dropped.
+        while await stub.receive(seconds if seconds > 0 else None) is not None:
+            pass
+        stub.close()
