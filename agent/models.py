@@ -17,8 +17,8 @@ from pydantic import PrivateAttr, SecretStr
 from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
 from wirefault.core.digest import body_digest, body_hash
 from wirefault.history.events import ModelCall
-from wirefault.links.topology import Topology
 from wirefault.settings.settings import Settings
+from wirefault.wiring.topology import Topology
 
 _MAX_REPLY_BYTES = 16 * 1024 * 1024
 _TOO_LARGE = "the reply is larger than 16 MiB"

@@ -10,7 +10,7 @@ import requests
 from pydantic import BaseModel, ConfigDict, Field
 
 from wirefault.core.fingerprint import fingerprint
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 
 class _Arguments(BaseModel):

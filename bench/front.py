@@ -27,9 +27,9 @@ from bench.load import load_average
 from wirefault.core.sockets import Address
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.wiring import build_wiring
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 _HOST = "bench.test"
 _SECONDS = 1.0

@@ -12,7 +12,6 @@ from typing import Any
 
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.lab import lab_links
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -20,6 +19,7 @@ from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.stats.intervals import percentile
 from wirefault.toxiproxy.planned import plan_toxics
+from wirefault.wiring.lab import lab_links
 
 ATTEMPTS = 600
 STARTS = 5

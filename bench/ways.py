@@ -19,13 +19,13 @@ from typing import Any
 
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.links.lab import lab_links
-from wirefault.links.link import Link
-from wirefault.links.links import Links
-from wirefault.links.topology import TOPOLOGY_VARIABLE, default_topology
 from wirefault.runner.run import with_bodies_decided
 from wirefault.settings.sources import Source, merge_sources
 from wirefault.state.state import State
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import TOPOLOGY_VARIABLE, default_topology
 
 FREE = Address(LOOPBACK, 0)
 BODY = json.dumps({"results": [{"position": n, "title": "t" * 40} for n in range(6)]}).encode()[:490]

@@ -16,8 +16,8 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from wirefault.core import lifeline
 from wirefault.core.sockets import listen
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import Topology, topology_from
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import Topology, topology_from
 
 DEFAULT_EFFECTS_DB = "state/effects.db"
 

@@ -12,7 +12,7 @@ from flask.json.provider import DefaultJSONProvider
 
 from flask_tools import effects, errors
 from flask_tools.store import Service, Store
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 _MAX_BODY_BYTES = 64 * 1024
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from wirefault.core.sqlite import connect
 from wirefault.core.worlds import EFFECTS_SCHEMA
-from wirefault.links.link import Link
+from wirefault.wiring.link import Link
 
 _IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (

@@ -24,11 +24,11 @@ from proxy_manager.server import create_manager_api
 from wirefault.core import lab_record, lifeline
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import listen
-from wirefault.links.topology import Topology, topology_from
 from wirefault.state import api_token
 from wirefault.state.state import State, check_version
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.wiring.topology import Topology, topology_from
 
 
 def main() -> int:

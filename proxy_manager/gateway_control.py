@@ -9,8 +9,8 @@ from typing import Any
 import requests
 
 from wirefault.core.sockets import Address
-from wirefault.links.link import Link
 from wirefault.state.state import AttemptRow
+from wirefault.wiring.link import Link
 
 _TIMEOUT_S = 2.0
 

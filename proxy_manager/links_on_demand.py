@@ -11,7 +11,6 @@ from proxy_manager.outages import calls_with_changes, standing_at_start
 from wirefault.core.sockets import Address
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.history.events import LinkOpened
-from wirefault.links.link import Link
 from wirefault.settings.settings import load_frozen
 from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.state.configurations import ConfigurationRow
@@ -19,6 +18,7 @@ from wirefault.state.found_links import FoundLink
 from wirefault.state.state import AttemptRow, RunRow
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.link import Link
 
 
 class LinksOnDemand:

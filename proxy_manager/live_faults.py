@@ -19,10 +19,10 @@ from wirefault.faults.sets.chaos_level import scaled
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
-from wirefault.links.links import Links
-from wirefault.links.topology import Topology
 from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import Topology
 
 # The loop takes its step at once; it needs this long only when something is wrong.
 _BOUND_S = 5.0

@@ -16,11 +16,11 @@ from wirefault.faults.sets.canonical import read_canonical
 from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
 from wirefault.history.reader import LIVE, read_file
 from wirefault.history.writer import history_file
-from wirefault.links.links import Links
 from wirefault.settings.settings import Settings
 from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import AttemptRow, RunRow
 from wirefault.toxiproxy.planned import plan_toxics
+from wirefault.wiring.links import Links
 
 _EPISODE, _ATTEMPT = "live", 1
 _SUBJECT = "whoever calls, outside any run"

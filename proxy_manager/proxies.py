@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from wirefault.core.sockets import Address
-from wirefault.links.link import Link
-from wirefault.links.links import Links
-from wirefault.links.topology import Topology
 from wirefault.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import Topology
 
 
 class NotAsPlanned(ToxiproxyError):

@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 
 from proxy_manager.live_faults import FaultsEndpoint, faults_blueprint
 from proxy_manager.loop import Loop
-from wirefault.links.topology import Topology
 from wirefault.state.state import State
+from wirefault.wiring.topology import Topology
 
 _LARGEST_BODY = 1 << 20
 

@@ -11,8 +11,8 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.agent.support import Answer, Wire
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import Topology, default_topology
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import Topology, default_topology
 
 
 @pytest.fixture

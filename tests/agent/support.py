@@ -22,10 +22,10 @@ from tests.upstream import ReceivedRequest, Upstream, requests_of
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address
 from wirefault.history.events import Event
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import Topology, default_topology
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import Topology, default_topology
 
 Answer = bytes | Callable[[socket.socket], None]
 

@@ -10,7 +10,7 @@ from agent.calls import AttemptInProgress, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
 from wirefault.core.digest import identifier
 from wirefault.history.events import ToolCalled, ToolTry
-from wirefault.links.topology import default_topology
+from wirefault.wiring.topology import default_topology
 
 OSLO = ("get_weather", {"city": "Oslo"})
 BAD = ("get_weather", {"town": "Paris"})

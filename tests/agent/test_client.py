@@ -29,7 +29,7 @@ from tests.support import PATIENCE_S
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import LOOPBACK, Address
 from wirefault.history.events import Event, ToolTry
-from wirefault.links.topology import Topology
+from wirefault.wiring.topology import Topology
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

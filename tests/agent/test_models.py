@@ -26,7 +26,7 @@ from tests.agent.support import (
 )
 from wirefault.core.identity import Identity
 from wirefault.history.events import Event, ModelCall, ToolCalled
-from wirefault.links.topology import default_topology
+from wirefault.wiring.topology import default_topology
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import NAMES, Settings
@@ -84,26 +84,26 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
 ) -> None:
     flown: list[Configuration] = []
 
-    def fly(saved: SavedExperiment, *_: object) -> FlownExperiment:
+    def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
         flown.append(saved.plan.configuration)
-        return FlownExperiment(saved, code=0)
+        return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", fly)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
     assert flown[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
 
 
-def _fly_nothing(saved: SavedExperiment, *_: object) -> FlownExperiment:
-    return FlownExperiment(saved, code=0)
+def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
+    return ExperimentResult(saved, code=0)
 
 
 @pytest.mark.parametrize("command", [["demo"], FLY])
 def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", _fly_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     flown = call(*command)
     assert flown.exit_code == 0
@@ -113,7 +113,7 @@ def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", _fly_nothing)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

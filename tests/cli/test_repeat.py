@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.judging.oracle.histories import episode, run_started
 from wirefault.cli.main import main
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.prompts import load_prompts
@@ -44,11 +44,11 @@ def said(*arguments: str) -> str:
 def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
 
-    def fly(saved: SavedExperiment, *_: object) -> FlownExperiment:
+    def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
         handed.extend(saved.plan.words or ())
-        return FlownExperiment(saved, code=0)
+        return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.flight.fly_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", fly)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")

@@ -17,9 +17,9 @@ from tests.report.synthetic import Flight
 from wirefault.cli.main import main
 from wirefault.history.events import RunStarted
 from wirefault.history.writer import Writer, history_file
-from wirefault.links.topology import default_topology
 from wirefault.report.charts import CHARTS
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.topology import default_topology
 
 RUN = "run-a"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m"

@@ -12,9 +12,9 @@ from wirefault.core.plugins import PluginError, WithPlugins, find_plugins
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
-from wirefault.links.lab import lab_links
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.python import load_subject
+from wirefault.wiring.lab import lab_links
 
 Install = Callable[..., None]
 

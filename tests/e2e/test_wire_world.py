@@ -21,8 +21,8 @@ from tests.upstream import FREE
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
 

@@ -14,8 +14,8 @@ from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import only_where_required
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.flying import FlownExperiment, judged_again
 from wirefault.experiments.obstacles import obstacles_in
+from wirefault.experiments.run_experiment import ExperimentResult, judged_again
 from wirefault.experiments.saved import load_saved
 
 # in small, tests/e2e/test_experiments.py
@@ -76,7 +76,7 @@ class Judged:
 
     shown: dict[str, Any]
     told: str
-    again: FlownExperiment
+    again: ExperimentResult
 
     @property
     def plan(self) -> list[str]:

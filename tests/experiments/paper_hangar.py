@@ -10,9 +10,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from tests.experiments.test_flying import PaperEngine
+from tests.experiments.test_run_experiment import PaperEngine
 from wirefault.cli.main import main
-from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.saved import SavedExperiment
 
 EXPERIMENT = {
@@ -34,9 +34,9 @@ class RecordingEngine(PaperEngine):
     name: str = "local"
     told: list[tuple[SavedExperiment, Cockpit]] = field(default_factory=list)
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
         self.told.append((saved, how))
-        return super().fly(saved, how, fly_arms)
+        return super().fly(saved, how, run_arms)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from wirefault.experiments.episode_facts import facts_of
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.measures import Measure, measures_of
-from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.settings.budgets import Budgets, EpisodeBudget, load_budgets
 
@@ -108,14 +108,14 @@ def test_they_are_measured(events: list[Any], spent: Bounds, strikes: Bounds) ->
     assert (measured["budgets_spent"].bounds, measured["budget_strikes"].bounds) == (spent, strikes)
 
 
-def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -> FlownArm:
+def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -> ArmResult:
     bounds = {
         "success_rate": exactly(1),
         "faults_delivered": exactly(0),
         "budget_strikes": exactly(strikes),
         "budgets_spent": spent or exactly(strikes),
     }
-    return FlownArm(
+    return ArmResult(
         name, (name,), (hypothesis,), {key: Measure(value, "shown") for key, value in bounds.items()}
     )
 

@@ -15,7 +15,7 @@ from wirefault.core.user_errors import InputError
 from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiments
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import save
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.runner.run import new_run_id
@@ -50,7 +50,7 @@ Sees = Callable[[list[ExperimentPlan]], object]
 
 def told(plans: list[ExperimentPlan]) -> Mapping[str, Any]:
     """What a verdict says of the first of them."""
-    return FlownExperiment(save(plans[0], new_run_id())).as_json()
+    return ExperimentResult(save(plans[0], new_run_id())).as_json()
 
 
 def of_arm(see: Callable[[Any], object]) -> Sees:

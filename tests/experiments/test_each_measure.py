@@ -28,7 +28,7 @@ from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
 from wirefault.experiments.bounds import exactly
 from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.measures import Measure, known_names
-from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
 
 FOUR = {"values": [{"number": 4}]}
@@ -162,8 +162,8 @@ def said(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
     measures = measured(*arm, prices=PRICES)
     if "faults_delivered" not in statement:
         measures["faults_delivered"] = Measure(exactly(1), "1")
-    calm = FlownArm("control", ("c",), (), measured(*control, prices=PRICES))
-    judged = judge_experiment([calm, FlownArm("method", ("m",), (statement,), measures)])
+    calm = ArmResult("control", ("c",), (), measured(*control, prices=PRICES))
+    judged = judge_experiment([calm, ArmResult("method", ("m",), (statement,), measures)])
     [verdict] = [check.verdict for check in judged.checks if check.statement == statement]
     return verdict
 

@@ -15,9 +15,9 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.fuzz import SPACES, drawn_experiment
 from wirefault.experiments.fuzz_parameters import drawn_parameters, options_of
 from wirefault.faults.registry import REGISTRY
-from wirefault.links.link import Link
-from wirefault.links.links import Links
-from wirefault.links.wiring import lab_wiring
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
+from wirefault.wiring.wiring import lab_wiring
 
 LINKS = lab_wiring().links
 

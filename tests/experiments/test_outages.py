@@ -14,7 +14,7 @@ from wirefault.experiments.bounds import Bounds, exactly
 from wirefault.experiments.episode_facts import facts_of
 from wirefault.experiments.measures import Measure, measures_of
 from wirefault.experiments.outages import outages_of
-from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import Exchange
 from wirefault.judging.findings.trace import traces
 
@@ -58,10 +58,10 @@ def test_what_did_not_come_back_is_censored(
 
 def test_no_failure_is_no_data_and_no_pass() -> None:
     assert measured(FINE)["mttr"].shown == "no data: nothing failed"
-    control, after = (FlownArm(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
+    control, after = (ArmResult(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
     for episodes, verdict in [((BACK,), "held"), ((LOST,), "deviated"), ((FINE,), "unknown")]:
         measures = measured(*episodes) | {"faults_delivered": Measure(exactly(1), "1")}
-        arm = FlownArm("method", ("r",), ("mttr <= 2s",), measures)
+        arm = ArmResult("method", ("r",), ("mttr <= 2s",), measures)
         assert judge_experiment([control, arm, after]).verdict == verdict
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from wirefault.core.user_errors import UserError
 from wirefault.experiments.ray_engine import RayEngine
-from wirefault.experiments.ray_shard import FlownShard, put_down
+from wirefault.experiments.ray_shard import ShardResult, put_down
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +20,6 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_run_from_elsewhere_is_put_down_whole(tmp_path: Path) -> None:
     files = {"run.jsonl": b"{}\n", "bodies/1": b"hello"}
-    put_down(FlownShard(0, files, b"", ()), tmp_path, "run-1")
+    put_down(ShardResult(0, files, b"", ()), tmp_path, "run-1")
     assert (tmp_path / "run-1" / "bodies" / "1").read_bytes() == b"hello"
     assert [path.name for path in tmp_path.iterdir()] == ["run-1"]

@@ -57,7 +57,7 @@ def test_each_run_of_an_arm_has_a_name_of_its_own(plan: ExperimentPlan) -> None:
         (plan.configuration.logs / "runs" / name).mkdir(parents=True)
     assert saved.next_run_ids(late, 1) == ["e1-2-late.11"]
     assert saved.run_ids(late)[-2:] == ["e1-2-late.9", "e1-2-late.10"]  # by number, not by name
-    assert "the history of e1-2-late cannot be read" in saved.arm_as_flown(late).failure
+    assert "the history of e1-2-late cannot be read" in saved.arm_result(late).failure
 
 
 def test_a_run_that_was_killed_before_it_wrote_has_had_its_id(plan: ExperimentPlan) -> None:
@@ -72,9 +72,9 @@ def test_a_run_that_left_no_history_is_named_with_its_last_words(plan: Experimen
     saved, late = save(plan, "e1"), plan.arms[1]
     saved.write_prompts(plan.prompts, "e1-2-late")
     expected = "3 episodes were not flown: the run e1-2-late has left no history: "
-    assert saved.arm_as_flown(late).failure == f"{expected}and said nothing"
+    assert saved.arm_result(late).failure == f"{expected}and said nothing"
     (saved.folder / "e1-2-late.txt").write_text("ready\nerror: no lane\n", encoding="utf-8")
-    assert saved.arm_as_flown(late).failure == f"{expected}error: no lane"
+    assert saved.arm_result(late).failure == f"{expected}error: no lane"
 
 
 def test_a_run_whose_forerunner_was_lost_is_not_overwritten(plan: ExperimentPlan) -> None:

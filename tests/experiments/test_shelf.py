@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.test_flying import PaperEngine, fly, planned
+from tests.experiments.test_run_experiment import PaperEngine, fly, planned
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.shelf import last_flight_of, saved_ids, shown_of
+from wirefault.experiments.shelf import last_run_of, saved_ids, shown_of
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def saved(tmp_path: Path) -> SavedExperiment:
 
 def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
     logs = saved.plan.configuration.logs
-    assert last_flight_of(logs, "On paper") is None
+    assert last_run_of(logs, "On paper") is None
     fly(saved, PaperEngine())
-    last = last_flight_of(logs, "On paper")
+    last = last_run_of(logs, "On paper")
     assert last is not None and (last.experiment_id, last.episodes) == (saved.experiment_id, 6)
-    assert last_flight_of(logs, "Another") is None
+    assert last_run_of(logs, "Another") is None
 
 
 def test_each_is_listed_with_its_verdict_also_one_that_has_none(saved: SavedExperiment) -> None:
@@ -31,6 +31,6 @@ def test_each_is_listed_with_its_verdict_also_one_that_has_none(saved: SavedExpe
     fly(saved, PaperEngine())
     assert shown_of(logs, own) == ("unknown", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
-    assert shown_of(logs, own) == ("none yet", "On paper") and last_flight_of(logs, "On paper") is None
+    assert shown_of(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None
     (saved.folder / "plan.json").write_text("{", encoding="utf-8")
     assert saved_ids(logs) == [own] and shown_of(logs, own)[0] == "unreadable"

@@ -6,16 +6,16 @@ import pytest
 
 from wirefault.experiments.bounds import Bounds, exactly
 from wirefault.experiments.measures import Measure
-from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.verdict import ArmResult, judge_experiment
 
 FINE = {"success_rate": Bounds(1, 1), "duplicate": exactly(0), "faults_delivered": exactly(0)}
 STRUCK = {"success_rate": Bounds(0.9, 0.9), "duplicate": exactly(0), "faults_delivered": exactly(4)}
 
 
-def arm(name: str, bounds: dict[str, Bounds], *hypothesis: str, failure: str = "") -> FlownArm:
+def arm(name: str, bounds: dict[str, Bounds], *hypothesis: str, failure: str = "") -> ArmResult:
     measures = {key: Measure(value, "shown", ("e1",)) for key, value in bounds.items()}
     measures["p95"] = Measure(None, "no data")
-    return FlownArm(name, (f"run-{name}",), hypothesis or ("success_rate >= 1",), measures, failure)
+    return ArmResult(name, (f"run-{name}",), hypothesis or ("success_rate >= 1",), measures, failure)
 
 
 CONTROL, AFTER = arm("control", FINE), arm("control-after", FINE)

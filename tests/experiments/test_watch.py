@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.recorded_runs import flown, write
-from tests.experiments.test_flying import planned
+from tests.experiments.test_run_experiment import planned
 from tests.judging.oracle.histories import ended, run_started
 from wirefault.experiments.bounds import Bounds, exactly
 from wirefault.experiments.conclusion import conclude, unwatched_bounds
 from wirefault.experiments.limits import Spending
 from wirefault.experiments.measures import Measure
 from wirefault.experiments.safety import ABORT_NAMES, Safety
-from wirefault.experiments.saved import FlightEnd
-from wirefault.experiments.verdict import FlownArm, Judged
+from wirefault.experiments.saved import ExperimentEnd
+from wirefault.experiments.verdict import ArmResult, Judged
 from wirefault.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
 from wirefault.history.events import RunSealed
 from wirefault.lab.halt import Halt
@@ -77,9 +77,9 @@ HELD = Judged("held", "all held", [])
 
 
 def test_how_the_flight_ended_decides() -> None:
-    assert conclude(HELD, FlightEnd(), VERIFIED, {}).verdict == "held"
-    assert conclude(HELD, FlightEnd(aborted="time > 1"), VERIFIED, {}).verdict == "aborted"
-    limited = conclude(HELD, FlightEnd(limited="the limit of time"), VERIFIED, {})
+    assert conclude(HELD, ExperimentEnd(), VERIFIED, {}).verdict == "held"
+    assert conclude(HELD, ExperimentEnd(aborted="time > 1"), VERIFIED, {}).verdict == "aborted"
+    limited = conclude(HELD, ExperimentEnd(limited="the limit of time"), VERIFIED, {})
     assert (limited.verdict, limited.because) == ("unknown", "the limit of time: not all was flown")
 
 
@@ -87,15 +87,15 @@ def test_how_the_flight_ended_decides() -> None:
     ("rollback", "unwatched"), [("not verified: x", {}), (VERIFIED, {"abort: cost > 2": "no data for cost"})]
 )
 def test_what_was_not_verified_or_watched_has_not_held(rollback: str, unwatched: dict[str, str]) -> None:
-    judged = conclude(HELD, FlightEnd(), rollback, unwatched)
+    judged = conclude(HELD, ExperimentEnd(), rollback, unwatched)
     assert judged.verdict == "unknown" and [check.verdict for check in judged.checks] == ["unknown"]
     deviated = Judged("deviated", "it did", [])
-    assert conclude(deviated, FlightEnd(), rollback, unwatched).verdict == "deviated"
+    assert conclude(deviated, ExperimentEnd(), rollback, unwatched).verdict == "deviated"
 
 
 def test_cost_without_prices_cannot_be_watched() -> None:
     known, unknown = (
-        FlownArm("method", ("r",), (), {"cost": Measure(bounds, "")}) for bounds in (exactly(1), None)
+        ArmResult("method", ("r",), (), {"cost": Measure(bounds, "")}) for bounds in (exactly(1), None)
     )
     safety, limits = Safety(abort=["cost > 2", "time > 1min"]), Spending(cost=5)
     assert unwatched_bounds(safety, limits, [known]) == {}
@@ -119,7 +119,7 @@ def test_an_error_rate_that_stays_open_was_not_watched(
     condition: str, success: Bounds | None, is_open: bool
 ) -> None:
     measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
-    arms = [FlownArm("method", ("r",), (), measures), FlownArm("broken", ("r",), (), {}, "no run")]
+    arms = [ArmResult("method", ("r",), (), measures), ArmResult("broken", ("r",), (), {}, "no run")]
     told = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
     why = "episodes without an outcome leave error_rate open in method"
     assert told == ({f"abort: {condition}": why} if is_open else {})
@@ -128,7 +128,7 @@ def test_an_error_rate_that_stays_open_was_not_watched(
 @pytest.mark.parametrize("name", ABORT_NAMES)
 def test_each_name_ends_a_flight_and_does_not_and_says_where_it_has_no_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
-    arm = FlownArm("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
+    arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
     told = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
     # the clock is always there, and of each episode it is known whether it is invalid
     assert bool(told) is (name not in ("time", "invalid_share"))

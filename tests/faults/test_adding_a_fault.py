@@ -19,8 +19,8 @@ from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
 from wirefault.dialects.http import json_reply
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
-from wirefault.links.lab import lab_links
 from wirefault.report.fault_catalogue import fault_page
+from wirefault.wiring.lab import lab_links
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ from wirefault.faults.rates import conditions_of, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import Entry, FaultSet, build_set
 from wirefault.faults.sets.presets import find_set, preset_names
-from wirefault.links.lab import lab_links
-from wirefault.links.link import Link
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import Link
 
 TRIES = examples(3000)
 CHAT = Form("openai_chat", stream=False)

@@ -15,7 +15,7 @@ from flask_tools.app import create_service
 from flask_tools.serve import Servers
 from tests.support import PATIENCE_S
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 _numbers = itertools.count(1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ COPIED = (
 # the page's own tests, and those of the project that a tool which is not complete would fail
 RUN = (
     *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),
-    *("tests/links/test_links.py", "tests/project/test_compose_file.py"),
+    *("tests/wiring/test_links.py", "tests/project/test_compose_file.py"),
 )
 
 
@@ -78,5 +78,5 @@ def test_the_page_touches_three_files_and_compose(project: Path) -> None:
         or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
-        *("wirefault/links/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("wirefault/wiring/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
     }

@@ -18,12 +18,12 @@ from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.wiring import build_wiring
-from wirefault.runner.flight import Flight, fly
 from wirefault.runner.run import new_run_id
+from wirefault.runner.run_prompts import Flight, fly
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.opening import open_wired_subject
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 PROGRAM = Path(__file__).with_name("mcp_three_servers.py")
 NAMES = ("filesystem", "memory", "everything")

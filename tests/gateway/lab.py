@@ -27,11 +27,11 @@ from wirefault.gateway.server import Gateway
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
-from wirefault.links.lab import lab_links
-from wirefault.links.links import Links
-from wirefault.links.topology import Topology, default_topology
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import Topology, default_topology
 
 TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default="plain")
 

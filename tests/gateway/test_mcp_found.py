@@ -15,8 +15,8 @@ from tests.faults.catalogue.mcp.messages import RESULT
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from wirefault.dialects.http import json_reply
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 SESSION = {"MCP-Protocol-Version": "2025-11-25"}
 

@@ -24,8 +24,8 @@ from tests.upstream import FREE, Upstream, read_all, read_head
 from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from wirefault.lab.process import Child, python, start
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import default_topology
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import default_topology
 
 pytestmark = pytest.mark.slow
 

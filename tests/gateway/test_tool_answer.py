@@ -19,8 +19,8 @@ from wirefault.dialects.http import Reply, json_reply
 from wirefault.history.events import Exchange
 from wirefault.judging.oracle.wire_duplicates import proven_duplicates
 from wirefault.judging.oracle.wire_writes import deliveries
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 FAILED = {**RESULT, "result": {"content": [], "isError": True}}
 RPC_ERROR = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "no"}}

@@ -16,8 +16,8 @@ from tests.support import PATIENCE_S
 from wirefault.core.digest import text_digest
 from wirefault.gateway.connection.bodies import without_secrets
 from wirefault.history.events import Exchange
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet
 from wirefault.judging.account import account
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.summary import summarise
-from wirefault.links.lab import lab_links
 from wirefault.settings.settings import Settings
+from wirefault.wiring.lab import lab_links
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}
 

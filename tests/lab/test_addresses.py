@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from wirefault.core.sockets import LOOPBACK, Address
 from wirefault.lab.addresses import address_rows, moved_ports
-from wirefault.links.topology import default_topology
+from wirefault.wiring.topology import default_topology
 
 USUAL = default_topology("lab")
 

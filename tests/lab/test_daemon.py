@@ -17,8 +17,8 @@ from tests.lab.demos import SELDOM, environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from wirefault.core import lab_record, lock
 from wirefault.core.private_files import private_file
-from wirefault.links.topology import Topology, default_topology
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.wiring.topology import Topology, default_topology
 
 
 class Folder:

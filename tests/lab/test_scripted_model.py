@@ -13,8 +13,8 @@ from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.wiring import load_wiring
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.wiring import load_wiring
 
 WIRING = "links: {model: {upstream: scripted, dialect: openai_chat}}"
 ORDER = {"name": "order_item", "arguments": '{"item": "green tea", "count": 2}'}

@@ -18,9 +18,9 @@ from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S, ROOT
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.wiring import build_wiring
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]
 # what the SDKs of MCP hand a server

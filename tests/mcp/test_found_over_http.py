@@ -16,7 +16,7 @@ from tests.mcp.environments import command
 from tests.mcp.http_server import sdk_server
 from wirefault.history.events import Exchange, RunStarted
 from wirefault.judging.summary import summarise
-from wirefault.links.wiring import load_wiring
+from wirefault.wiring.wiring import load_wiring
 
 pytestmark = pytest.mark.slow
 

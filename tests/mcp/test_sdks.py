@@ -19,8 +19,8 @@ from tests.mcp.running_client import RunningClient, play
 from tests.mcp.told import Told, in_words
 from tests.support import ROOT
 from wirefault.faults.registry import REGISTRY
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from tests.mcp.running_client import RunningClient, play
 from tests.mcp.shim_lab import SERVER
 from tests.support import ROOT, until
 from wirefault.history.events import Exchange
-from wirefault.links.link import STDIO, Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import STDIO, Link
+from wirefault.wiring.links import Links
 
 pytestmark = pytest.mark.slow
 

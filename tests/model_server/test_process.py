@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from wirefault.core.sockets import Address, address_of, bind
-from wirefault.links.link import SCRIPTED
+from wirefault.wiring.link import SCRIPTED
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def run(*arguments, **environ):
 def test_a_taken_port_is_said_in_one_line(tmp_path):
     with bind(Address("127.0.0.1", 0)) as taken:
         code = (
-            "import sys; from wirefault.links import topology as t; from dataclasses import replace; "
+            "import sys; from wirefault.wiring import topology as t; from dataclasses import replace; "
             "from pathlib import Path; base = t.default_topology('lab-x'); "
             "base.services['model'] = t.Address('127.0.0.1', int(sys.argv[1])); base.dump(Path(sys.argv[2]))"
         )

@@ -10,13 +10,13 @@ import yaml
 
 from tests.support import ROOT
 from wirefault.core.sockets import Address
-from wirefault.links.ports import FRONT_PORT
-from wirefault.links.topology import topology_from
 from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.subjects.taps.proxy import PRELOAD, proxy_tap
 from wirefault.subjects.taps.shared import write_shared_files
 from wirefault.subjects.taps.tap import Tap
 from wirefault.subjects.taps.trust import write_trust
+from wirefault.wiring.ports import FRONT_PORT
+from wirefault.wiring.topology import topology_from
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load(TEXT)["services"]

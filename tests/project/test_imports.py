@@ -13,7 +13,7 @@ from tests.support import ROOT
 
 PROGRAMS = ("agent", "proxy_manager", "flask_tools")
 ROOMS = (
-    *("core", "dialects", "toxiproxy", "links", "faults", "settings", "cassettes", "history", "state"),
+    *("core", "dialects", "toxiproxy", "wiring", "faults", "settings", "cassettes", "history", "state"),
     *("stats", "judging"),
     *("gateway", "model_server", "recovery", "subjects", "lab", "runner", "experiments", "report", "cli"),
 )

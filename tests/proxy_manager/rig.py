@@ -24,11 +24,11 @@ from wirefault.core.sockets import Address
 from wirefault.history.events import ToxicsChanged
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
-from wirefault.links.topology import Topology, default_topology
 from wirefault.settings.settings import Settings
 from wirefault.state.state import AttemptRow, State
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.topology import Topology, default_topology
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 TIMEOUT = PlannedToxic("movie", "timeout", "downstream", {"timeout": 400})

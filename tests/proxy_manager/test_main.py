@@ -25,8 +25,8 @@ from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from wirefault.core.spans import Span
 from wirefault.lab.process import ProcessLog, python, start
-from wirefault.links.topology import Topology
 from wirefault.state.held_calls import HeldCall
+from wirefault.wiring.topology import Topology
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
 from wirefault.core.sockets import Address, address_of
-from wirefault.links.lab import lab_links
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.wiring.lab import lab_links
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
-from wirefault.links.lab import lab_links
 from wirefault.settings.settings import Settings
 from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
+from wirefault.wiring.lab import lab_links
 
 LINKS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 START = 1_800_000_000.0

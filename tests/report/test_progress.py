@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from wirefault.experiments.watch import ArmSoFar
-from wirefault.report.progress import FlightProgress, shows_progress, success_line
+from wirefault.report.progress import RunProgress, shows_progress, success_line
 
 
 def so_far(*outcomes: str) -> ArmSoFar:
@@ -41,7 +41,7 @@ def test_the_line_shows_rate_success_and_findings() -> None:
     screen = StringIO()
     console = Console(file=screen, force_terminal=True, width=120, color_system=None)
     clock = count(0.0, 2.0)
-    with FlightProgress(console, clock=lambda: next(clock)) as progress:
+    with RunProgress(console, clock=lambda: next(clock)) as progress:
         progress(so_far("success"))
         arm = so_far("success", "success", "success")
         arm.findings.append("1: POST /orders was sent again")

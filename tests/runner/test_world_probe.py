@@ -13,10 +13,10 @@ import pytest
 
 from tests.upstream import Upstream, requests_of
 from wirefault.core.user_errors import InputError
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.wiring import build_wiring
-from wirefault.links.world_spec import HookSpec, WorldSpec
 from wirefault.runner.world_probe import HookFailed, WorldProbe, run_hook
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
+from wirefault.wiring.world_spec import HookSpec, WorldSpec
 
 
 def hook(**given: Any) -> HookSpec:

@@ -14,14 +14,14 @@ from wirefault.core import lab_record, lock
 from wirefault.core.lab_files import MARKER
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.private_files import private_file
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import default_topology, usual_ports
 from wirefault.settings.config_file import _INTERVALS, read_config_file
 from wirefault.settings.configuration import (
     load_configuration,
     running_lab,
 )
 from wirefault.settings.settings import NAMES, Settings, SettingsError
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import default_topology, usual_ports
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support import PATIENCE_S
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
-from wirefault.links.topology import default_topology
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State, check_version
+from wirefault.wiring.topology import default_topology
 
 TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # before there was a number
 MESSAGE = "state.db was made by another version of the lab; move it away"

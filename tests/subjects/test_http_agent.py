@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from wirefault.core.sockets import Address, address_of
-from wirefault.links.subject_spec import HttpSpec
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.http_agent import running_agent
 from wirefault.subjects.surroundings import Surroundings
+from wirefault.wiring.subject_spec import HttpSpec
 
 HERE = Surroundings("wirefault.yaml", Path(), Path("logs"), {}, {}, str)
 

@@ -12,12 +12,12 @@ from tests.support import until
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address
 from wirefault.history.events import Event
-from wirefault.links.topology import default_topology
-from wirefault.links.wiring import load_wiring
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
+from wirefault.wiring.topology import default_topology
+from wirefault.wiring.wiring import load_wiring
 
 LINKS = """
 links:

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from wirefault.cli.experiment_options import workers_option
-from wirefault.cli.flight import FlightOptions, fly_in_own_lab
-from wirefault.cli.flight_options import (
+from wirefault.cli.run_in_lab import RunOptions, run_in_own_lab
+from wirefault.cli.run_options import (
     PromptsOptions,
     lab_options,
     prompts_options,
     setting_options,
     subject_option,
 )
-from wirefault.links.wiring import lab_wiring
+from wirefault.wiring.wiring import lab_wiring
 
 
 @click.command("demo")
@@ -36,5 +36,5 @@ def demo_command(
     **settings: str | None,
 ) -> None:
     """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
-    options = FlightOptions(subject, toxiproxy, out, charts, as_json, workers)
-    sys.exit(fly_in_own_lab(lab_wiring(), prompts, settings, options).code)
+    options = RunOptions(subject, toxiproxy, out, charts, as_json, workers)
+    sys.exit(run_in_own_lab(lab_wiring(), prompts, settings, options).code)

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from wirefault.cli.flight import FlightOptions, Flown, fly_in_own_lab
-from wirefault.cli.flight_options import PromptsOptions, lab_options, setting_options
+from wirefault.cli.run_in_lab import Flown, RunOptions, run_in_own_lab
+from wirefault.cli.run_options import PromptsOptions, lab_options, setting_options
 from wirefault.core.exit_codes import DEVIATED, UNKNOWN
 from wirefault.core.user_errors import InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
@@ -22,14 +22,14 @@ from wirefault.history.reader import read_history
 from wirefault.judging.calls import calls_by_link
 from wirefault.judging.findings.past_the_lab import PAST_THE_LAB
 from wirefault.judging.summary import summarise
-from wirefault.links.recorded_wiring import recorded_wiring
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.subject_spec import PROMPT, CommandSpec
-from wirefault.links.wiring import Wiring, build_wiring
 from wirefault.report.calls import calls_table
 from wirefault.report.reproduce import EXEC
 from wirefault.report.terminal import plain_console
 from wirefault.subjects.command import program_problem
+from wirefault.wiring.recorded_wiring import recorded_wiring
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.subject_spec import PROMPT, CommandSpec
+from wirefault.wiring.wiring import Wiring, build_wiring
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 # The lab's own chances would strike besides the faults that are asked for, and its own agent needs less time.
@@ -108,8 +108,8 @@ def exec_command(
     wiring = replace(wiring, said=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if asks else (shlex.join(command),), (), "")
     unless_asked = {name: value for name, value in _UNLESS_ASKED.items() if settings.get(name) is None}
-    options = FlightOptions(None, toxiproxy, out, charts, as_json)
-    flown = fly_in_own_lab(wiring, prompts, {**settings, **unless_asked}, options)
+    options = RunOptions(None, toxiproxy, out, charts, as_json)
+    flown = run_in_own_lab(wiring, prompts, {**settings, **unless_asked}, options)
     sys.exit(_tell(flown, wiring, intercept, record))
 
 

@@ -31,25 +31,25 @@ from wirefault.experiments.experiment_file import (
     load_experiments,
     load_from_module,
 )
-from wirefault.experiments.flying import FlownExperiment, fly_experiment
 from wirefault.experiments.local_engine import LocalEngine
 from wirefault.experiments.obstacles import obstacles_in
+from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.experiments.shelf import last_flight_of
+from wirefault.experiments.shelf import last_run_of
 from wirefault.judging.summary import summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.links.subject_spec import ServiceSpec
-from wirefault.links.wiring import Wiring
 from wirefault.report.console import print_summary
 from wirefault.report.effects import print_effects
 from wirefault.report.experiment import arm_line, print_plan, print_verdict
 from wirefault.report.junit import junit
-from wirefault.report.progress import FlightProgress, shows_progress
+from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
 from wirefault.state.state import check_version
 from wirefault.subjects.command import check_program
+from wirefault.wiring.subject_spec import ServiceSpec
+from wirefault.wiring.wiring import Wiring
 
 # of several experiments the gravest counts
 _GRAVITY = (INTERRUPTED, LAB_FAILED, DEVIATED, UNKNOWN, 0)
@@ -101,7 +101,7 @@ def _is_chosen(given: ExperimentFile, filters: Sequence[str]) -> bool:
 def show_plans(plans: Iterable[ExperimentPlan]) -> None:
     """Prints what each would fly."""
     for plan in plans:
-        last = last_flight_of(plan.configuration.logs, plan.experiment.title)
+        last = last_run_of(plan.configuration.logs, plan.experiment.title)
         print_plan(plain_console(), plan, last)
 
 
@@ -123,9 +123,9 @@ def run_experiments(targets: Sequence[Path], options: ExperimentOptions) -> int:
     for plan in plans:
         if options.engine == "local" and not plan.subject:  # another machine may have what this one lacks
             check_program(plan.configuration.wiring, plan.configuration.environ)
-    flights: list[FlownExperiment] = []
+    flights: list[ExperimentResult] = []
     for plan in plans:
-        flights.append(fly_and_show(saved_anew(plan), options))
+        flights.append(run_and_show(saved_anew(plan), options))
         if flights[-1].code == INTERRUPTED or (options.fail_fast and flights[-1].code):
             break
     shown = [flight.as_json() for flight in flights]
@@ -139,7 +139,7 @@ def run_experiments(targets: Sequence[Path], options: ExperimentOptions) -> int:
     return min((flight.code for flight in flights), key=_GRAVITY.index)
 
 
-def fly_and_show(saved: SavedExperiment, options: ExperimentOptions) -> FlownExperiment:
+def run_and_show(saved: SavedExperiment, options: ExperimentOptions) -> ExperimentResult:
     """Flies what has not been flown of it. Raises ``UserError``."""
     require_lab()
     configuration = saved.plan.configuration
@@ -149,7 +149,7 @@ def fly_and_show(saved: SavedExperiment, options: ExperimentOptions) -> FlownExp
     console = plain_console(stderr=options.as_json)  # with --json the standard output is the object's alone
     console.print(saved.plan.experiment.title, style="bold", markup=False)
     with _told_of_files(), _progress_on(console, verbose=options.verbose) as progress:
-        flight = fly_experiment(
+        flight = run_experiment(
             replace(saved, retry_invalid=options.retry_invalid),
             Cockpit(
                 choice,
@@ -165,9 +165,9 @@ def fly_and_show(saved: SavedExperiment, options: ExperimentOptions) -> FlownExp
     return flight
 
 
-def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[FlightProgress | None]:
+def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:
     shown = shows_progress(console, os.environ, verbose=verbose)
-    return FlightProgress(console) if shown else nullcontext()
+    return RunProgress(console) if shown else nullcontext()
 
 
 def _engine(name: str) -> Engine:
@@ -192,7 +192,7 @@ def workers_for(wiring: Wiring, asked: str) -> int:
     return int(asked)
 
 
-def show_flight(console: Console, saved: SavedExperiment, history: ArmHistory, as_json: bool = False) -> None:
+def show_run(console: Console, saved: SavedExperiment, history: ArmHistory, as_json: bool = False) -> None:
     """What an experiment without a hypothesis has shown in all of its runs."""
     summary = summarise(history.events)
     print_summary(console, summary, f"wirefault rerun {saved.experiment_id}")
@@ -200,12 +200,12 @@ def show_flight(console: Console, saved: SavedExperiment, history: ArmHistory, a
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 
 
-def show_verdict(console: Console, flight: FlownExperiment, out: Path | None) -> None:
+def show_verdict(console: Console, flight: ExperimentResult, out: Path | None) -> None:
     """What its faults did, what held, and where it lies; how to go on with one that came to no verdict."""
-    if flight.plan.is_flight:
+    if flight.plan.is_plain_run:
         history = flight.saved.history_of(flight.plan.arms[0])
         if history.events:
-            show_flight(console, flight.saved, history)
+            show_run(console, flight.saved, history)
     else:
         flown = {arm.name for arm in flight.arms}
         print_effects(console, [effect for effect in effects_in(flight.saved) if effect.arm in flown])

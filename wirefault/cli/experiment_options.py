@@ -138,7 +138,7 @@ def _with_options(
     return wrapper
 
 
-def flying_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def rerun_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How an experiment is flown that was saved."""
     for option in (
         workers_option,

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from wirefault.cli.experiment_options import workers_option
-from wirefault.cli.flight import FlightOptions, fly_in_own_lab
-from wirefault.cli.flight_options import (
+from wirefault.cli.run_in_lab import RunOptions, run_in_own_lab
+from wirefault.cli.run_options import (
     PromptsOptions,
     lab_options,
     prompts_options,
@@ -18,7 +18,7 @@ from wirefault.cli.flight_options import (
     subject_option,
 )
 from wirefault.core.user_errors import InputError
-from wirefault.links.wiring import NO_WIRING, Wiring, load_wiring, with_links, with_subject
+from wirefault.wiring.wiring import NO_WIRING, Wiring, load_wiring, with_links, with_subject
 
 _USUAL = Path("wirefault.yaml")
 
@@ -68,8 +68,8 @@ def fly_command(
         )
     if not (prompts.texts or prompts.file or chosen.prompts or os.environ.get("PROMPTS_FILE")):
         raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
-    options = FlightOptions(subject, toxiproxy, out, charts, as_json, workers)
-    sys.exit(fly_in_own_lab(chosen, prompts, settings, options).code)
+    options = RunOptions(subject, toxiproxy, out, charts, as_json, workers)
+    sys.exit(run_in_own_lab(chosen, prompts, settings, options).code)
 
 
 def _wiring(file: Path | None, links: tuple[str, ...], command: tuple[str, ...]) -> Wiring:

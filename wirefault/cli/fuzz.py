@@ -14,7 +14,7 @@ from wirefault.core.lab_files import sample_prompts
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.fuzz import SPACES, drawn_experiment
 from wirefault.judging.prompts import load_prompts
-from wirefault.links.wiring import lab_wiring, load_wiring
+from wirefault.wiring.wiring import lab_wiring, load_wiring
 
 
 @click.command("fuzz")

@@ -13,11 +13,11 @@ import click
 from wirefault.core.exit_codes import UNKNOWN
 from wirefault.history.reader import LIVE, RunHistory, latest_run, read_history
 from wirefault.judging.summary import Summary, summarise
-from wirefault.links.links import Links
 from wirefault.report.console import episode_line, print_summary
 from wirefault.report.reproduce import command, prompts_changed
 from wirefault.report.terminal import line_width, plain_console
 from wirefault.settings.settings import Settings
+from wirefault.wiring.links import Links
 
 
 @click.command("judge")

@@ -15,11 +15,11 @@ from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.links.topology import Topology
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.settings.configuration import load_configuration
 from wirefault.state.state import check_version
 from wirefault.subjects.variables import link_variables
+from wirefault.wiring.topology import Topology
 
 
 @click.group("lab")

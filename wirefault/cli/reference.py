@@ -15,8 +15,6 @@ import click
 from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
-from wirefault.links.spec import Spec
-from wirefault.links.wiring import WiringSpec
 from wirefault.report.fault_catalogue import causes_shown, faults_page, read_seen
 from wirefault.report.fields import default_of, range_of
 from wirefault.report.findings import findings_page
@@ -24,6 +22,8 @@ from wirefault.report.history_fields import history_rows
 from wirefault.report.mcp_table import mcp_page
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.wiring import WiringSpec
 
 MADE = "made by `make docs`; do not edit"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from wirefault.cli.experiment import environ_of, fly_and_show, saved_anew
-from wirefault.cli.experiment_options import ExperimentOptions, flying_options, retry_invalid_option
+from wirefault.cli.experiment import environ_of, run_and_show, saved_anew
+from wirefault.cli.experiment_options import ExperimentOptions, rerun_options, retry_invalid_option
 from wirefault.experiments.repetition import repeated_part, saved_plan
 
 
 @click.command("rerun")
-@flying_options
+@rerun_options
 @retry_invalid_option
 @click.option(
     "--episode", "episodes", metavar="ID|N", multiple=True, help="this one alone; may be given several times"
@@ -42,4 +42,4 @@ def rerun_command(
     options = ExperimentOptions(
         {}, toxiproxy, out, verbose=verbose, workers=workers, retry_invalid=retry_invalid, engine=engine
     )
-    sys.exit(fly_and_show(saved_anew(plan), options).code)
+    sys.exit(run_and_show(saved_anew(plan), options).code)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from wirefault.cli.experiment import fly_and_show, saved_experiment
-from wirefault.cli.experiment_options import ExperimentOptions, flying_options, retry_invalid_option
+from wirefault.cli.experiment import run_and_show, saved_experiment
+from wirefault.cli.experiment_options import ExperimentOptions, rerun_options, retry_invalid_option
 
 
 @click.command("resume")
-@flying_options
+@rerun_options
 @retry_invalid_option
 @click.argument("experiment", metavar="ID|latest")
 def resume_command(
@@ -29,4 +29,4 @@ def resume_command(
     options = ExperimentOptions(
         {}, toxiproxy, out, verbose=verbose, workers=workers, retry_invalid=retry_invalid, engine=engine
     )
-    sys.exit(fly_and_show(saved, options).code)
+    sys.exit(run_and_show(saved, options).code)

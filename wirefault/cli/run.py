@@ -15,8 +15,8 @@ from rich.console import Console
 
 from wirefault.cassettes.cassettes import check_cassettes
 from wirefault.cli.experiment_options import ExperimentOptions, experiment_options, prompts_picked
-from wirefault.cli.flight_options import PromptsOptions, prompts_options, subject_option
 from wirefault.cli.lab_extra import require_lab
+from wirefault.cli.run_options import PromptsOptions, prompts_options, subject_option
 from wirefault.core.exit_codes import LAB_FAILED, USAGE
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.shared_files import UnsafeFileError
@@ -26,9 +26,9 @@ from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
 from wirefault.report.console import ConsoleAudience, print_summary
 from wirefault.report.reproduce import as_user_named, command
 from wirefault.report.terminal import plain_console
-from wirefault.runner.flight import Flight, fly
 from wirefault.runner.interruption import EndedByLauncher, InterruptibleSubject, interrupt_once
 from wirefault.runner.run import new_run_id
+from wirefault.runner.run_prompts import Flight, fly
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import check_version

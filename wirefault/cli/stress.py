@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from wirefault.cli.experiment import fly_and_show, plans_of, saved_anew
+from wirefault.cli.experiment import plans_of, run_and_show, saved_anew
 from wirefault.cli.experiment_options import (
     ExperimentOptions,
     change_options,
-    flying_options,
     only_option,
     prompts_picked,
+    rerun_options,
 )
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.experiment_file import files_meant
@@ -54,7 +54,7 @@ def _levels(context: click.Context, parameter: click.Parameter, value: str) -> l
 )
 @only_option
 @click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
-@flying_options
+@rerun_options
 @change_options
 def stress_command(
     target: Path,
@@ -78,7 +78,7 @@ def stress_command(
     )
     [plan] = plans_of([target], options)
     doses = levels_of(plan, levels)
-    flight = fly_and_show(saved_anew(stressed(plan, doses)), options)
+    flight = run_and_show(saved_anew(stressed(plan, doses)), options)
     print_levels(plain_console(stderr=as_json), doses, flight)
     if as_json:
         shown = {**flight.as_json(), "levels": level_rows(doses, flight)}

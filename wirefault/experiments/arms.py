@@ -16,13 +16,13 @@ from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.named_episodes import problem_with_episodes
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
-from wirefault.links.subject_spec import holds_conversations
-from wirefault.links.wiring import Wiring, lab_wiring, load_wiring
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.shadow import shadow_text
 from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.wiring.subject_spec import holds_conversations
+from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
 
 FLIGHT = "flight"  # the one arm of an experiment without a hypothesis
 _CHANCES = ("toxic_prob", "error_prob")
@@ -65,7 +65,7 @@ class ExperimentPlan:
     words: tuple[str, ...] | None = None
 
     @property
-    def is_flight(self) -> bool:
+    def is_plain_run(self) -> bool:
         """Whether it has no hypothesis, and so no verdict: it shows what happens."""
         return self.arms[0].name == FLIGHT
 
@@ -110,7 +110,7 @@ def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
     return replace(arm, settings=settings, capped=tuple(over))
 
 
-def plan_flight(
+def plan_plain_run(
     title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, words: Sequence[str]
 ) -> ExperimentPlan:
     """An experiment without a hypothesis: its one arm has the faults that the settings have."""

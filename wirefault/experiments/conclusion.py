@@ -9,15 +9,15 @@ from wirefault.experiments.bounds import exactly
 from wirefault.experiments.expression import Expression, parse_expression
 from wirefault.experiments.limits import Spending
 from wirefault.experiments.safety import Safety
-from wirefault.experiments.saved import FlightEnd
-from wirefault.experiments.verdict import Check, FlownArm, Judged
+from wirefault.experiments.saved import ExperimentEnd
+from wirefault.experiments.verdict import ArmResult, Check, Judged
 from wirefault.lab.rollback import VERIFIED
 
 _EXPERIMENT = "experiment"
 _MUCH = 1e12  # more than any condition says of time or cost
 
 
-def conclude(judged: Judged, end: FlightEnd, rollback: str, unwatched: Mapping[str, str]) -> Judged:
+def conclude(judged: Judged, end: ExperimentEnd, rollback: str, unwatched: Mapping[str, str]) -> Judged:
     """The verdict once it is known how the flight ended.
 
     ``rollback``: ``verified``, or why not; ``unwatched``: the bounds that could not be watched, each with
@@ -36,7 +36,7 @@ def conclude(judged: Judged, end: FlightEnd, rollback: str, unwatched: Mapping[s
     return judged
 
 
-def unwatched_bounds(safety: Safety, limits: Spending, arms: Sequence[FlownArm]) -> dict[str, str]:
+def unwatched_bounds(safety: Safety, limits: Spending, arms: Sequence[ArmResult]) -> dict[str, str]:
     """Which conditions and limits were without data to the end, and why."""
     flown = [arm for arm in arms if arm.measures]
     without = {f"abort: {text}": _why_unwatched(text, flown) for text in safety.abort}
@@ -45,7 +45,7 @@ def unwatched_bounds(safety: Safety, limits: Spending, arms: Sequence[FlownArm])
     return {bound: why for bound, why in without.items() if why}
 
 
-def _why_unwatched(condition: str, arms: Sequence[FlownArm]) -> str:
+def _why_unwatched(condition: str, arms: Sequence[ArmResult]) -> str:
     """Empty where it was watched to the end."""
     expression = parse_expression(condition)
     if "cost" in expression.names and (why := _without_cost(arms)):
@@ -57,12 +57,12 @@ def _why_unwatched(condition: str, arms: Sequence[FlownArm]) -> str:
     return ""
 
 
-def _without_cost(arms: Sequence[FlownArm]) -> str:
+def _without_cost(arms: Sequence[ArmResult]) -> str:
     costs = [arm.measures.get("cost") for arm in arms]
     return "no data for cost" if any(cost is None or cost.bounds is None for cost in costs) else ""
 
 
-def _stays_open(condition: Expression, arm: FlownArm) -> bool:
+def _stays_open(condition: Expression, arm: ArmResult) -> bool:
     """Whether its error rate leaves the condition open; all else that it names was watched, at any value."""
     success = arm.measures["success_rate"].bounds
     if success is None:

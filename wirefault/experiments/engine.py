@@ -8,13 +8,13 @@ from typing import Protocol
 
 from wirefault.experiments.arms import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.verdict import FlownArm
+from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.lab.halt import Halt
 from wirefault.lab.toxiproxy import Choice
 
 # Flies what is left of an arm; the gravest exit code of its runs.
-FlyArm = Callable[[PlannedArm], int]
+RunArm = Callable[[PlannedArm], int]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Cockpit:
 
     toxiproxy: Choice
     say: Callable[[str], None]
-    arm_flown: Callable[[FlownArm], None]
+    arm_done: Callable[[ArmResult], None]
     workers: int = 1
     verbose: bool = False
     halt: Halt = field(default_factory=Halt)
@@ -37,6 +37,6 @@ class Cockpit:
 class Engine(Protocol):
     """Where episodes are flown. Its runs lie under ``logs/runs``, by the ids of the arm."""
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
-        """Makes ready, calls ``fly_arms`` once with what flies an arm, and clears away; the exit code."""
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+        """Makes ready, calls ``run_arms`` once with what flies an arm, and clears away; the exit code."""
         ...

@@ -23,9 +23,9 @@ from wirefault.experiments.limits import Spending
 from wirefault.experiments.matrix import Matrix
 from wirefault.experiments.measures import known_names
 from wirefault.experiments.safety import Safety
-from wirefault.links.spec import Spec
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
+from wirefault.wiring.spec import Spec
 
 CONTROL = "control"
 AFTER = "control-after"

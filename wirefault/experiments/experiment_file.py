@@ -14,7 +14,7 @@ from wirefault.experiments.experiment import Arm, Baseline, Experiment
 from wirefault.experiments.limits import Spending
 from wirefault.experiments.matrix import Matrix, expanded
 from wirefault.experiments.safety import BlastRadius, Safety
-from wirefault.links.spec_file import SpecFile, read_spec_file
+from wirefault.wiring.spec_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")
 

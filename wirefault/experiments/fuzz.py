@@ -15,7 +15,7 @@ from wirefault.experiments.fuzz_parameters import drawn_parameters
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
-from wirefault.links.links import Links
+from wirefault.wiring.links import Links
 
 HYPOTHESIS = ("no false_success", "no duplicate")
 _STREAMS = frozenset({"stream_cut", "stream_hang", "slow_first_token", "slow_tokens", "early_end"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from wirefault.experiments.quantities import Duration
-from wirefault.links.spec import Spec
+from wirefault.wiring.spec import Spec
 
 
 class Spending(Spec):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from wirefault.experiments.arms import PlannedArm
-from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.prompts import Prompt
 from wirefault.lab.demo import Airspace, in_own_lab
@@ -24,12 +24,12 @@ _LOOK_UP_EVERY_S = 0.1
 class LocalEngine:
     """Deals what is left of an arm out to the lanes of a lab of its own, a run each."""
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
         """As ``Engine`` says; the runs of one arm at a time."""
         lanes = min(how.workers, len(saved.plan.prompts))
 
         def in_lab(lab: Airspace) -> int:
-            code = fly_arms(lambda arm: _fly_arm(lab, saved, arm, how, lanes))
+            code = run_arms(lambda arm: _fly_arm(lab, saved, arm, how, lanes))
             saved.note_end(rollback=lab.verify_rollback())
             return code
 
@@ -55,17 +55,17 @@ def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpi
     run_ids = iter(saved.next_run_ids(arm, sum(map(len, dealt))))
     runs = [[(next(run_ids), portion) for portion in of_lane] for of_lane in dealt]
 
-    def fly_lane(lane: int) -> int:
+    def run_lane(lane: int) -> int:
         for run_id, prompts in runs[lane]:
             code = _fly_run(lab, saved, arm, how, lane, run_id, prompts)
-            if not saved.plan.is_flight:
+            if not saved.plan.is_plain_run:
                 saved.facts_of_run(arm, run_id)  # which is kept, while others are still in the air
             if code:
                 return code
         return 0
 
     with ThreadPoolExecutor(len(runs)) as pool:
-        flying = [pool.submit(fly_lane, lane) for lane in range(len(runs))]
+        flying = [pool.submit(run_lane, lane) for lane in range(len(runs))]
         while wait(flying, _LOOK_UP_EVERY_S).not_done:
             pass
         return max(lane.result() for lane in flying)
@@ -90,6 +90,6 @@ def _fly_run(
         return lab.run(configuration, [*words, *plan.words], None, lane)
     configuration = replace(configuration, prompts=saved.write_prompts(prompts, run_id))
     log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")
-    words += ["--part"] if plan.is_flight else []
+    words += ["--part"] if plan.is_plain_run else []
     words += [f"--whole={saved.prompts_file}"] if how.verbose else []
     return lab.run(configuration, words, None if how.verbose else log, lane)

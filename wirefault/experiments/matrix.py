@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from wirefault.links.spec import Spec
+from wirefault.wiring.spec import Spec
 
 MOST_ARMS = 200
 _Dose = Annotated[float, Field(gt=0, le=100)]

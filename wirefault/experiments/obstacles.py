@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 
 
-def obstacles_in(flight: FlownExperiment) -> dict[str, list[str]]:
+def obstacles_in(flight: ExperimentResult) -> dict[str, list[str]]:
     """By arm what depended on order, on the clock or on a model that is not the lab's; of arms without any
     nothing. Of a run that cannot be read nothing is known, which the verdict says."""
     saved = flight.saved

@@ -13,8 +13,8 @@ from wirefault.core.exit_codes import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
 from wirefault.core.user_errors import InputError, UserError
 from wirefault.experiments.arms import PlannedArm
-from wirefault.experiments.engine import Cockpit, FlyArm
-from wirefault.experiments.ray_shard import FlownShard, Shard, fly_shard, put_down
+from wirefault.experiments.engine import Cockpit, RunArm
+from wirefault.experiments.ray_shard import Shard, ShardResult, put_down, run_shard
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.lab.process import interruptible
 
@@ -36,7 +36,7 @@ class RayEngine:
             raise UserError('--engine ray: pip install "wirefault[ray]"') from None
         self._ray: ModuleType = ray
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
         """As ``Engine`` says. Raises ``UserError`` if this cannot be flown by a cluster."""
         if how.toxiproxy.kind == "url":
             raise InputError(f"--toxiproxy {how.toxiproxy.url}: with --engine ray each machine has its own")
@@ -45,7 +45,7 @@ class RayEngine:
             self._connect()
             try:
                 with interruptible() as interrupted:
-                    return fly_arms(lambda arm: self._fly_arm(saved, arm, how, interrupted))
+                    return run_arms(lambda arm: self._fly_arm(saved, arm, how, interrupted))
             finally:
                 self._ray.shutdown()
 
@@ -86,14 +86,14 @@ class RayEngine:
 
     def _start(self, shard: Shard) -> Any:
         # Ray's own retries would be silent
-        fly = self._ray.remote(fly_shard).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
+        fly = self._ray.remote(run_shard).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
         return fly.remote(shard)
 
-    def _result(self, task: Any) -> FlownShard | None:
+    def _result(self, task: Any) -> ShardResult | None:
         """None for one that was lost with its machine. Raises ``UserError`` for one that cannot be flown."""
         errors = self._ray.exceptions
         try:
-            flown: FlownShard = self._ray.get(task)
+            flown: ShardResult = self._ray.get(task)
         except errors.RayTaskError as error:
             raise UserError(f"--engine ray: a shard failed on its machine: {error.cause}") from None
         except errors.RayError:
@@ -122,7 +122,7 @@ def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: Cockpit) -> list[Sh
     ]
 
 
-def _keep(saved: SavedExperiment, shard: Shard, flown: FlownShard, how: Cockpit) -> None:
+def _keep(saved: SavedExperiment, shard: Shard, flown: ShardResult, how: Cockpit) -> None:
     for sentence in flown.said:
         if how.verbose or flown.code:
             how.say(f"{shard.run_id}: {sentence}")

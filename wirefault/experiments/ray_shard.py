@@ -17,8 +17,8 @@ from wirefault.core.user_errors import UserError
 from wirefault.lab.demo import in_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.links.wiring import lab_wiring, wiring_of
 from wirefault.settings.configuration import SETTINGS_VARIABLE, load_configuration
+from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class FlownShard:
+class ShardResult:
     """``files`` of the run's folder by their names in it; ``printed`` by the run; ``said`` by the lab."""
 
     code: int
@@ -45,7 +45,7 @@ class FlownShard:
     said: tuple[str, ...]
 
 
-def fly_shard(shard: Shard) -> FlownShard:
+def run_shard(shard: Shard) -> ShardResult:
     """Flies it in a lab of its own, which lives in a temporary folder and ends with this process."""
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="wirefault-shard-") as folder:
@@ -58,7 +58,7 @@ def fly_shard(shard: Shard) -> FlownShard:
         kept = (path for path in run.rglob("*") if path.is_file())
         files = {path.relative_to(run).as_posix(): path.read_bytes() for path in kept}
         printed = _printed_in(Path(folder))
-        return FlownShard(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(said))
+        return ShardResult(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(said))
 
 
 def _fly_in(folder: Path, shard: Shard, said: list[str]) -> int:
@@ -87,7 +87,7 @@ def _printed_in(folder: Path) -> Path:
     return folder / "printed.txt"
 
 
-def put_down(flown: FlownShard, runs: Path, run_id: str) -> None:
+def put_down(flown: ShardResult, runs: Path, run_id: str) -> None:
     """Puts the run among the others, whole or not at all. Raises ``OSError``."""
     if not flown.files:
         return

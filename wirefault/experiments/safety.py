@@ -19,12 +19,12 @@ from wirefault.core.spelling import nearest
 from wirefault.experiments.expression import ExpressionError, parse_expression
 from wirefault.experiments.quantities import ShareOfEpisodes
 from wirefault.faults.sets.canonical import read_canonical
-from wirefault.links.links import Links
-from wirefault.links.spec import Spec
-from wirefault.links.subject_spec import HttpSpec
-from wirefault.links.wiring import Wiring
 from wirefault.settings.blast_radius import radius_draw
 from wirefault.settings.settings import Settings
+from wirefault.wiring.links import Links
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.subject_spec import HttpSpec
+from wirefault.wiring.wiring import Wiring
 
 ABORT_NAMES = ("error_rate", "cost", "time", "invalid_share")
 _EMPTY = "is empty, which never means all: say links, episodes or calls, or leave blast_radius out"

@@ -25,20 +25,20 @@ from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.facts_file import read_facts
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.shelf import PLAN, VERDICT, saved_ids
-from wirefault.experiments.verdict import FlownArm, judge_experiment
+from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.judging.judge import judge_run
 from wirefault.judging.prompts import Prompt, load_prompts
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.rollback import VERIFIED
-from wirefault.links.wiring import lab_wiring, wiring_of
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
 
 
 @dataclass(frozen=True)
-class FlightEnd:
+class ExperimentEnd:
     """How the last flight ended, as far as histories cannot tell; empty where there is nothing to say.
 
     ``aborted``: which abort condition was true; ``limited``: which limit was reached; ``rollback``:
@@ -118,10 +118,10 @@ class SavedExperiment:
             if prompt.key not in flown or 0 < facts.invalid.get(prompt.key, 0) <= self.retry_invalid
         ]
 
-    def arm_as_flown(self, arm: PlannedArm) -> FlownArm:
+    def arm_result(self, arm: PlannedArm) -> ArmResult:
         """What its runs show."""
         facts = self.facts_of(arm)
-        return FlownArm(
+        return ArmResult(
             arm.name,
             tuple(self.run_ids(arm)),
             arm.hypothesis,
@@ -144,7 +144,7 @@ class SavedExperiment:
                 return f"not verified: {run_id} did not see all of its toxics gone"
         return VERIFIED
 
-    def is_done(self, flown: Sequence[FlownArm]) -> bool:
+    def is_done(self, flown: Sequence[ArmResult]) -> bool:
         """Whether no other arm is to be flown: all were, or the control is not in its steady state."""
         if len(flown) == len(self.plan.arms):
             return True
@@ -157,18 +157,18 @@ class SavedExperiment:
         return path
 
     @property
-    def end(self) -> FlightEnd:
+    def end(self) -> ExperimentEnd:
         """What was noted of the last flight. Raises ``InputError`` if that cannot be read."""
         path = self.folder / _END
         try:
-            return FlightEnd(**json.loads(path.read_text(encoding="utf-8")))
+            return ExperimentEnd(**json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
-            return FlightEnd()
+            return ExperimentEnd()
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{path}: cannot be read: {error}") from None
 
     def note_end(self, **noted: str) -> None:
-        """Adds to what is noted of this flight, by the names of ``FlightEnd``. Raises ``OSError``."""
+        """Adds to what is noted of this flight, by the names of ``ExperimentEnd``. Raises ``OSError``."""
         _write_json(self.folder / _END, asdict(replace(self.end, **noted)))
 
     def forget_end(self) -> None:
@@ -205,7 +205,7 @@ class SavedExperiment:
         return {path.stem for path in self.folder.glob(f"{first}*.json")}
 
     def _first_run_id(self, arm: PlannedArm) -> str:
-        if self.plan.is_flight:
+        if self.plan.is_plain_run:
             return self.experiment_id
         return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
 
@@ -252,9 +252,9 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
             )
             for arm, configuration in zip(data["arms"], configured, strict=True)
         ]
-        is_flight = [arm.name for arm in arms] == [FLIGHT]  # which no file could say
+        is_plain_run = [arm.name for arm in arms] == [FLIGHT]  # which no file could say
         said = data["experiment"]
-        experiment = Experiment.model_construct(**said) if is_flight else Experiment.model_validate(said)
+        experiment = Experiment.model_construct(**said) if is_plain_run else Experiment.model_validate(said)
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -13,7 +13,7 @@ PLAN, VERDICT = "plan.json", "verdict.json"
 
 
 @dataclass(frozen=True)
-class FlightCost:
+class RunCost:
     """What the last flight of an experiment took, for so many episodes and side by side on so many lanes."""
 
     experiment_id: str
@@ -27,14 +27,14 @@ def saved_ids(logs: Path) -> list[str]:
     return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{PLAN}"))
 
 
-def last_flight_of(logs: Path, title: str) -> FlightCost | None:
+def last_run_of(logs: Path, title: str) -> RunCost | None:
     """What the last experiment of that title took; None if nothing is known of any there."""
     for experiment_id in reversed(saved_ids(logs)):
         folder = logs / "experiments" / experiment_id
         try:
             verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))
             if verdict["title"] == title and verdict["flight"]["episodes"]:
-                return FlightCost(experiment_id, **verdict["flight"])
+                return RunCost(experiment_id, **verdict["flight"])
         except (OSError, ValueError, KeyError, TypeError):  # of another version, or broken off
             continue
     return None

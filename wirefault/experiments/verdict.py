@@ -42,7 +42,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class FlownArm:
+class ArmResult:
     """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does.
 
     ``missing``: how many of its episodes were not flown. ``invalid``: why episodes are, by their keys;
@@ -69,7 +69,7 @@ class Judged:
     checks: list[Check]
 
 
-def judge_experiment(arms: Iterable[FlownArm]) -> Judged:
+def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     """The verdict on the arms that were flown, the control first."""
     flown = {arm.name: arm for arm in arms}
     control = flown[CONTROL]
@@ -83,7 +83,7 @@ def judge_experiment(arms: Iterable[FlownArm]) -> Judged:
     return Judged(worst.verdict, f"{_place(worst)}: {_told(worst)}", checks)
 
 
-def _checks_of(arm: FlownArm, control: FlownArm) -> list[Check]:
+def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
     if arm.failure:
         return [Check(arm.name, "the arm is flown", "unknown", message=arm.failure)]
     strikes = arm.measures.get(BUDGET_STRIKES)
@@ -102,7 +102,7 @@ def _checks_of(arm: FlownArm, control: FlownArm) -> list[Check]:
     return [struck, *statements, *(_assertion_check(arm.name, asserted) for asserted in arm.asserted)]
 
 
-def _struck_in_calm(arm: FlownArm) -> Check:
+def _struck_in_calm(arm: ArmResult) -> Check:
     """That a budget struck where nothing was to be broken: what the arm shows is not the subject's alone."""
     measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].shown}
     message = "a budget that strikes without any fault is too small for these prompts"

@@ -16,7 +16,7 @@ from wirefault.core.lifeline import watch
 from wirefault.core.plugins import PluginError
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.server import Gateway
-from wirefault.links.topology import topology_from
+from wirefault.wiring.topology import topology_from
 
 
 async def _serve() -> None:

@@ -25,9 +25,9 @@ from wirefault.gateway.lane import Lane
 from wirefault.gateway.lane_attempt import LaneAttempt
 from wirefault.gateway.run import ForeignLink, Run
 from wirefault.history.writer import Writer, history_file
-from wirefault.links.link import Link
 from wirefault.settings.settings import Settings, SettingsError, load_frozen
 from wirefault.state.state import State
+from wirefault.wiring.link import Link
 
 
 class ControlError(Exception):

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from wirefault.gateway.lane_attempt import LaneAttempt
 from wirefault.gateway.run import Run
-from wirefault.links.link import Link
-from wirefault.links.links import Links
 from wirefault.state.held_calls import HeldCall
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 
 class LaneConnection(Protocol):

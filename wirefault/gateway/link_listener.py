@@ -10,7 +10,7 @@ from wirefault.dialects.mcp import MCP
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.lane import Lane
 from wirefault.gateway.run import Run
-from wirefault.links.link import Link
+from wirefault.wiring.link import Link
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from wirefault.gateway.shadows import Shadows
 from wirefault.gateway.struck_calls import StruckCall, StruckCalls
 from wirefault.history.events import Event, FaultsSet
 from wirefault.history.writer import Writer, dump_line
-from wirefault.links.link import Link
-from wirefault.links.links import Links
 from wirefault.settings.settings import Settings
 from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 
 class ForeignLink(ValueError):

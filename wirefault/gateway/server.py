@@ -29,10 +29,10 @@ from wirefault.gateway.link_listener import LinkListener
 from wirefault.gateway.stdio.arrival import StdioArrival
 from wirefault.gateway.stdio.servers import StdioServers
 from wirefault.history.logs import Logs
-from wirefault.links.link import SCRIPTED, Link
-from wirefault.links.topology import Topology
 from wirefault.settings.configuration import redactor
 from wirefault.state.held_calls import HeldCall
+from wirefault.wiring.link import SCRIPTED, Link
+from wirefault.wiring.topology import Topology
 
 if TYPE_CHECKING:
     from wirefault.gateway.intercept.tls_listener import InterceptedLinks

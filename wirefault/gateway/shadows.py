@@ -9,9 +9,9 @@ from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.chance_errors import chance_errors
 from wirefault.gateway.struck_calls import StruckCalls
 from wirefault.history.events import ShadowMet
-from wirefault.links.links import Links
 from wirefault.settings.settings import Settings
 from wirefault.settings.shadow import shadows_of
+from wirefault.wiring.links import Links
 
 
 class Shadows:

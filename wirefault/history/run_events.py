@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from wirefault.core.sockets import Address
 from wirefault.history.caller_events import Report
 from wirefault.history.usual import usually
-from wirefault.links.lab import lab_links
-from wirefault.links.links import Links
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import Links
 
 SELF_TEST = "self-test subject: scripted model"
 

@@ -25,7 +25,7 @@ from wirefault.history.events import PromptsSource
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.prompt_keys import checked_id, numbered, turns_key
 from wirefault.judging.prompt_turns import NextTurn, next_turn_of, turns_of
-from wirefault.links.links import Links
+from wirefault.wiring.links import Links
 
 _NAMES = ("prompt", "turns", "id", "expect", "next_turn", "most_turns")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")

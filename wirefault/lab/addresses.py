@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirefault.core.sockets import Address
-from wirefault.links.topology import Topology, default_topology
+from wirefault.wiring.topology import Topology, default_topology
 
 
 def address_rows(topology: Topology) -> list[tuple[str, str, str, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind_or_replace
-from wirefault.links.link import SCRIPTED
-from wirefault.links.topology import Topology
+from wirefault.wiring.link import SCRIPTED
+from wirefault.wiring.topology import Topology
 
 # by lane and name; what all lanes share is lane 0's
 Sockets = dict[tuple[int, str], socket.socket]

@@ -26,9 +26,9 @@ from wirefault.lab.launcher import Lab
 from wirefault.lab.process import Process, ProcessLog, interruptible, print_to_stderr, python, start
 from wirefault.lab.readiness import READY_BOUND_S
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
-from wirefault.links.topology import Topology
 from wirefault.settings.configuration import Configuration, load_configuration, running_lab
 from wirefault.settings.settings import SettingsError
+from wirefault.wiring.topology import Topology
 
 _Say = Callable[[str], None]
 _STOP_BOUND_S = 20.0

@@ -22,9 +22,9 @@ from wirefault.lab.forking import forking
 from wirefault.lab.lab_processes import LabError, LabProcesses
 from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
 from wirefault.lab.readiness import answers, complaint_of, local_session, proxies_of, wait_until
-from wirefault.links.link import LAB, SCRIPTED
-from wirefault.links.topology import Topology, default_topology, draw_lab_id, topology_file
 from wirefault.settings.configuration import Configuration, without_keys
+from wirefault.wiring.link import LAB, SCRIPTED
+from wirefault.wiring.topology import Topology, default_topology, draw_lab_id, topology_file
 
 _OWN_TOXIPROXY_TRIES = 5
 

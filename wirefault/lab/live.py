@@ -10,9 +10,9 @@ import requests
 
 from wirefault.core.sockets import Address
 from wirefault.core.user_errors import UserError
-from wirefault.links.links import Links
 from wirefault.settings.configuration import running_lab
 from wirefault.state.api_token import TOKEN_FILE, read_token
+from wirefault.wiring.links import Links
 
 _TIMEOUT_S = 10.0
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wirefault.core.user_errors import InputError
-from wirefault.links.topology import Topology
 from wirefault.state.state import State
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.wiring.topology import Topology
 
 VERIFIED = "verified"
 # a manager heals for a run that was killed once its heartbeat is 2 s old

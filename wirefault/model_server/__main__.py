@@ -15,11 +15,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from wirefault.core.lifeline import watch
 from wirefault.core.sockets import listen
 from wirefault.core.user_errors import InputError
-from wirefault.links.link import SCRIPTED
-from wirefault.links.topology import topology_from
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 from wirefault.model_server.server import create_app
+from wirefault.wiring.link import SCRIPTED
+from wirefault.wiring.topology import topology_from
 
 _PERSONAS = ", ".join(each.value for each in Persona)
 _HELP = f"""Serves chat completions on port 5007 of loopback, or where a lab has it. It is set by

@@ -18,9 +18,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from wirefault.dialects.json_values import as_list, as_object
-from wirefault.links.spec_file import read_spec_file
 from wirefault.model_server.answer import RESULTS, Finding, PlannedCall, Step, Value, made_up_number, scalars
 from wirefault.model_server.language import PATTERNS, SLOTS, UNREADABLE, bare, read_slot
+from wirefault.wiring.spec_file import read_spec_file
 
 SHIPPED = Path(__file__).with_name("playbooks.yaml")
 _LONGEST_PROMPT = 600

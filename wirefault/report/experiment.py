@@ -11,14 +11,14 @@ from rich.text import Text
 from wirefault.core.percent import percent
 from wirefault.experiments.arms import ExperimentPlan, PlannedArm
 from wirefault.experiments.assertions.registry import statement_of
-from wirefault.experiments.flying import FlownExperiment
 from wirefault.experiments.measures import BUDGET_STRIKES
-from wirefault.experiments.shelf import FlightCost
+from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.experiments.shelf import RunCost
 from wirefault.experiments.stress import StressLevel, holds_up_to
-from wirefault.experiments.verdict import Check, ExperimentVerdict, FlownArm
+from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.report.fault_catalogue import set_rows
-from wirefault.report.flight_lines import (
+from wirefault.report.run_lines import (
     end_lines,
     invalid_lines,
     radius_lines,
@@ -38,7 +38,7 @@ _MOST_EPISODES = 5
 _OF_LEVELS = ("success_rate", "faults_delivered", "p50", "p95")
 
 
-def arm_line(arm: FlownArm) -> Text:
+def arm_line(arm: ArmResult) -> Text:
     """Its success and what it met, or why it shows nothing."""
     if arm.failure:
         return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
@@ -48,7 +48,7 @@ def arm_line(arm: FlownArm) -> Text:
     return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
 
 
-def print_verdict(console: Console, flight: FlownExperiment, obstacles: Mapping[str, Sequence[str]]) -> None:
+def print_verdict(console: Console, flight: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
     """A row per statement, then the verdict in one line.
 
     ``obstacles``: by arm why it would not come out the same again.
@@ -90,7 +90,7 @@ def _details(check: Check) -> Iterator[str]:
         yield f"episodes {', '.join(check.episodes[:_MOST_EPISODES])}{more}"
 
 
-def print_plan(console: Console, plan: ExperimentPlan, last: FlightCost | None) -> None:
+def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> None:
     """What would be flown, how often each arm's faults act, and the toxics that the seed draws.
 
     ``last``: what its last flight took.
@@ -136,7 +136,7 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
             yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
 
 
-def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[dict[str, Any]]:
+def level_rows(levels: Sequence[StressLevel], flight: ExperimentResult) -> list[dict[str, Any]]:
     """What each level has shown, those left out that were not flown."""
     flown = {arm.name: arm for arm in flight.arms}
     return [
@@ -151,7 +151,7 @@ def level_rows(levels: Sequence[StressLevel], flight: FlownExperiment) -> list[d
     ]
 
 
-def print_levels(console: Console, levels: Sequence[StressLevel], flight: FlownExperiment) -> None:
+def print_levels(console: Console, levels: Sequence[StressLevel], flight: ExperimentResult) -> None:
     """A row per level, and how far the hypothesis holds."""
     table = new_table("arm", "level", *_OF_LEVELS, "always", text_columns=(0, 2, 6))
     table.columns[-1].no_wrap = False

@@ -21,10 +21,10 @@ from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry
 from wirefault.faults.sets.presets import describe_preset, preset_names
 from wirefault.faults.sets.selectors import Only
 from wirefault.faults.sets.triggers import When, Window
-from wirefault.links.lab import lab_links
 from wirefault.report.dialect_table import dialect_columns, dialect_rows
 from wirefault.report.fields import default_of, range_of
 from wirefault.report.mcp_table import read_mcp_seen, told_by_clients
+from wirefault.wiring.lab import lab_links
 
 SEEN = Path("docs/faults_seen.json")
 FAMILIES = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.report.experiment import shown_measures
 
 
-def junit(flights: list[FlownExperiment]) -> str:
+def junit(flights: list[ExperimentResult]) -> str:
     """JUnit's XML: a suite per experiment, a case per statement; an unknown one is an error, no pass."""
     root = ElementTree.Element("testsuites")
     for flight in flights:

@@ -20,7 +20,7 @@ def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: boo
     return console.is_terminal and not environ.get("CI") and not verbose
 
 
-class FlightProgress:
+class RunProgress:
     """A line for the arm in the air, gone when it has landed, and above it a line for each new finding.
 
     As a context manager; called with how the arm stands, from any thread.
@@ -42,7 +42,7 @@ class FlightProgress:
         self._task = self._progress.add_task("", total=None, rate="", success="", visible=False)
         self._arm: tuple[str, int, float] = ("", 0, 0.0)
 
-    def __enter__(self) -> FlightProgress:
+    def __enter__(self) -> RunProgress:
         self._progress.start()
         return self
 

@@ -9,8 +9,6 @@ from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
 from wirefault.judging.prompts import Prompt
-from wirefault.links.links import Links
-from wirefault.links.topology import Topology
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.next_turn import TurnMakers
 from wirefault.runner.record import Recorder
@@ -21,6 +19,8 @@ from wirefault.state.configurations import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
 from wirefault.subjects.crash import crash_of
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, crashed
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import Topology
 
 
 class AttemptRunner:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from sqlite3 import Error as DatabaseError
 from time import perf_counter
 
-from wirefault.links.link import Link
 from wirefault.settings.settings import Settings
 from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.run_lock import RunLock
 from wirefault.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
 from wirefault.subjects.subject import LabFailed
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.link import Link
 
 _POLL_S = 0.001
 _SETTLE_MARGIN_S = 4.0

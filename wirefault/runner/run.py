@@ -26,7 +26,6 @@ from wirefault.history.writer import history_file
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.prompts import Prompt, Prompts
 from wirefault.judging.remarks import ended_early
-from wirefault.links.world_spec import WorldSpec
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.episode_judge import EpisodeJudge
 from wirefault.runner.interruption import EndedByLauncher
@@ -40,6 +39,7 @@ from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
 from wirefault.subjects.budgeted import budgeted
 from wirefault.subjects.subject import Subject
+from wirefault.wiring.world_spec import WorldSpec
 
 _NOT_ARMED_LIMIT = 3
 

@@ -17,7 +17,7 @@ from typing import Any
 import requests
 
 from wirefault.history.events import WorldProbed
-from wirefault.links.world_spec import HookSpec, SqlSpec, WorldSpec
+from wirefault.wiring.world_spec import HookSpec, SqlSpec, WorldSpec
 
 LARGEST_STATE = 4 * 1024 * 1024  # of its JSON, in bytes: each episode's history holds it twice
 _WORDS_OF_ERROR = 300

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, mo
 
 from wirefault.core.spelling import nearest
 from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
-from wirefault.links.spec import Spec
+from wirefault.wiring.spec import Spec
 
 BudgetMode = Literal["hard", "degrading", "end"]
 BudgetScope = Literal["episode", "run"]

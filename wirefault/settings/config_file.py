@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wirefault.core.spelling import nearest
 from wirefault.core.strict_json import unique
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import default_topology, listening_addresses, usual_ports
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import Source
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import default_topology, listening_addresses, usual_ports
 
 _INTERVALS = (
     "tool_timeout",

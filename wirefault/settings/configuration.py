@@ -13,13 +13,13 @@ from wirefault.core.lab_files import lab_root, sample_prompts
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
 from wirefault.core.spelling import nearest
-from wirefault.links.topology import Topology, default_topology, topology_from
-from wirefault.links.wiring import Wiring, lab_wiring, wiring_of
 from wirefault.settings.budgets import load_budgets
 from wirefault.settings.config_file import ConfigFile, read_config_file
 from wirefault.settings.prices import load_prices
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
+from wirefault.wiring.topology import Topology, default_topology, topology_from
+from wirefault.wiring.wiring import Wiring, lab_wiring, wiring_of
 
 # All settings of a run as JSON, by which a launcher hands them to the runner that it starts.
 SETTINGS_VARIABLE = "WIREFAULT_SETTINGS"

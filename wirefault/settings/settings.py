@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from wirefault.core.user_errors import InputError
-from wirefault.links.lab import lab_links
 from wirefault.settings.budgets import canonical_budgets
 from wirefault.settings.prices import canonical_prices
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
+from wirefault.wiring.lab import lab_links
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 

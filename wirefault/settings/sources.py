@@ -19,10 +19,10 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from wirefault.core.spelling import nearest
-from wirefault.links.links import Links
 from wirefault.settings.budgets import budgets_in_full, load_budgets
 from wirefault.settings.prices import prices_in_full
 from wirefault.settings.settings import NAMES, Settings, SettingsError
+from wirefault.wiring.links import Links
 
 # Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
 INSTALLATION_VARIABLES: tuple[str, ...] = tuple(

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from wirefault.history.logs import strip_control
-from wirefault.links.subject_spec import CONVERSATION, PROMPT, RequestSpec
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.json_path import value_at
+from wirefault.wiring.subject_spec import CONVERSATION, PROMPT, RequestSpec
 
 _LARGEST_REPLY = 4 * 1024 * 1024
 _SHOWN = 500

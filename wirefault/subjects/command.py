@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
 
-from wirefault.links.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable, ServiceSpec
-from wirefault.links.wiring import Wiring
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.crash import error_class_in
 from wirefault.subjects.json_path import last_object, value_at
@@ -19,6 +17,8 @@ from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult,
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings
 from wirefault.subjects.taps.entry import TapEntry
 from wirefault.subjects.variables import attempt_environ
+from wirefault.wiring.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable, ServiceSpec
+from wirefault.wiring.wiring import Wiring
 
 
 class CommandSubject:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from http.client import HTTPException
 
-from wirefault.links.subject_spec import HttpSpec, RequestSpec, holds_conversations
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.agent_request import AgentRequest, NoAnswerError, TooSlowError, is_open
 from wirefault.subjects.conversation import AttemptOver, conversation_id, converse
 from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import Surroundings
+from wirefault.wiring.subject_spec import HttpSpec, RequestSpec, holds_conversations
 
 _LOOK_INTERVAL_S = 0.1
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from wirefault.links.link import LAB
-from wirefault.links.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
-from wirefault.links.wiring import Wiring
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.command import CommandSubject
@@ -20,6 +17,9 @@ from wirefault.subjects.surroundings import surroundings_of
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.taps.watch import WatchedSubject, allowed
+from wirefault.wiring.link import LAB
+from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
+from wirefault.wiring.wiring import Wiring
 
 
 def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:

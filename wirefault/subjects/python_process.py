@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from wirefault.links.subject_spec import PythonSpec
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.command import existing_folder
 from wirefault.subjects.conversation import AttemptOver, conversation_id, converse
@@ -19,6 +18,7 @@ from wirefault.subjects.process_group import ProcessGroup, exit_words
 from wirefault.subjects.python_worker import PythonContext
 from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings
+from wirefault.wiring.subject_spec import PythonSpec
 
 _WORKER = str(Path(__file__).with_name("python_worker.py"))
 # an agent's frameworks take their time to be imported

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 
-from wirefault.links.subject_spec import ServiceSpec
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.agent_request import TooSlowError, is_open, send, server_at
 from wirefault.subjects.command import existing_folder, resolved_words
@@ -16,6 +15,7 @@ from wirefault.subjects.http_agent import HttpAgent
 from wirefault.subjects.process_group import ProcessGroup, exit_words
 from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings
+from wirefault.wiring.subject_spec import ServiceSpec
 
 _LOOK_INTERVAL_S = 0.02
 _LOOK_BOUND_S = 1.0

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from wirefault.core.identity import Identity
 from wirefault.history.events import EndedBy, ErrorClass, Event, Report
-from wirefault.links.topology import Topology
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
+from wirefault.wiring.topology import Topology
 
 # What was said in a conversation, as models take it: ``{"role": "user", "content": text}``, or ``assistant``.
 Said = dict[str, str]

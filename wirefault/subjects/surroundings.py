@@ -10,11 +10,11 @@ from pathlib import Path
 from wirefault.core.identity import Identity
 from wirefault.core.shared_files import replace_shared
 from wirefault.history.writer import history_file
-from wirefault.links.wiring import Wiring
 from wirefault.settings.configuration import Configuration, redactor
 from wirefault.subjects.kept_output import Printed
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.variables import link_address, run_environ
+from wirefault.wiring.wiring import Wiring
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from wirefault.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
 from wirefault.core.lab_files import LIBRARY
 from wirefault.core.private_files import private_folder
-from wirefault.links.link import SCRIPTED, Link
-from wirefault.links.topology import Topology, topology_file
+from wirefault.wiring.link import SCRIPTED, Link
+from wirefault.wiring.topology import Topology, topology_file
 
 # The SDKs insist on a key, which the scripted model does not look at.
 _KEYS: Mapping[str, tuple[str, ...]] = {

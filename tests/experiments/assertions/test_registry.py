@@ -21,8 +21,8 @@ from wirefault.experiments.assertions.registry import AssertionEntry, parse_asse
 from wirefault.experiments.assertions.tool_calls import ToolWasCalled
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.links.links import Links
-from wirefault.links.wiring import Wiring, lab_wiring
+from wirefault.wiring.links import Links
+from wirefault.wiring.wiring import Wiring, lab_wiring
 
 
 @pytest.mark.parametrize(

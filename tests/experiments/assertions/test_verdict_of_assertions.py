@@ -16,14 +16,14 @@ from wirefault.experiments.arms import plan_experiment
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
-from wirefault.experiments.flying import FlownExperiment
+from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.verdict import judge_experiment
 from wirefault.history.events import Event
 from wirefault.history.reader import read_history
 from wirefault.judging.judge import judge_episode
-from wirefault.links.spec_file import SpecFile
 from wirefault.report.junit import junit
+from wirefault.wiring.spec_file import SpecFile
 
 
 def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:
@@ -53,7 +53,7 @@ def write_arm(saved: SavedExperiment, *answers: str) -> None:
 def test_evidence_is_found_in_the_run_that_it_names(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"})
     write_arm(saved, "Rome", "Paris")
-    [asserted] = saved.arm_as_flown(saved.plan.arms[1]).asserted
+    [asserted] = saved.arm_result(saved.plan.arms[1]).asserted
     [evidence] = asserted.result.evidence
     run_id, _, event = evidence.partition("/")
     line = read_history(saved.plan.configuration.logs, run_id).line(event)
@@ -75,7 +75,7 @@ def test_a_saved_experiment_keeps_its_assertions(tmp_path: Path) -> None:
 def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdict: str) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"})
     write_arm(saved, *answers)
-    method = replace(arm("method", STRUCK), asserted=saved.arm_as_flown(saved.plan.arms[1]).asserted)
+    method = replace(arm("method", STRUCK), asserted=saved.arm_result(saved.plan.arms[1]).asserted)
     judged = judge_experiment([CONTROL, method, AFTER])
     check = next(check for check in judged.checks if check.assertion)
     assert (check.assertion, check.statement, check.verdict) == (
@@ -84,7 +84,7 @@ def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdic
         verdict,
     )
     assert check.expected == "an answer with 'Rome'"
-    of_one = FlownExperiment(saved, [method], judged)
+    of_one = ExperimentResult(saved, [method], judged)
     [shown] = [row for row in of_one.as_json()["checks"] if row["assertion"]]
     assert shown["results"]["one"]["expected"] == check.expected
     case = ElementTree.fromstring(junit([of_one])).findall(".//testcase")[-2]
@@ -97,6 +97,6 @@ def test_an_arm_without_faults_that_arrived_shows_nothing_of_its_assertions(tmp_
     saved = saved_with(tmp_path, "completes")
     write_arm(saved, "Rome", "Rome")
     calm = {**STRUCK, "faults_delivered": CONTROL.measures["faults_delivered"].bounds}
-    method = replace(arm("method", calm), asserted=saved.arm_as_flown(saved.plan.arms[1]).asserted)  # type: ignore[arg-type]
+    method = replace(arm("method", calm), asserted=saved.arm_result(saved.plan.arms[1]).asserted)  # type: ignore[arg-type]
     judged = judge_experiment([CONTROL, method, AFTER])
     assert judged.verdict == "unknown" and not any(check.assertion for check in judged.checks)

@@ -11,8 +11,8 @@ from tests.support import ROOT
 from wirefault.faults.sets.canonical import canonical_text, read_canonical
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
 from wirefault.faults.sets.presets import find_set, preset
-from wirefault.links.lab import lab_links
 from wirefault.settings.settings import Settings
+from wirefault.wiring.lab import lab_links
 
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.chaos_level import scaled
 from wirefault.faults.sets.fault_set import FaultSet, build_set
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 WHOLE = {
     "faults": [{"fault": "empty", "links": "search", "when": {"probability": 0.4}}],

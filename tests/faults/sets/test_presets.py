@@ -10,12 +10,12 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
 from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
-from wirefault.links.lab import lab_links
-from wirefault.links.link import Link
-from wirefault.links.links import Links
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.toxiproxy.toxics.text_form import parse_list
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 NAMES = [
     "bad-network",

@@ -15,9 +15,9 @@ from tests.upstream import Upstream, read_head
 from wirefault.core.identity import Identity
 from wirefault.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from wirefault.gateway.http1.heads import read_request
-from wirefault.links.link import Link
-from wirefault.links.links import Links
 from wirefault.settings.settings import Settings
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

@@ -21,13 +21,13 @@ from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.links.spec_file import SpecFile
-from wirefault.links.wiring import build_wiring
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 
 class FrontLab:

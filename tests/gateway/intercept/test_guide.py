@@ -15,9 +15,9 @@ from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import Policy
 from wirefault.gateway.intercept.proxy_requests import Asked
 from wirefault.gateway.intercept.routes import Routes
-from wirefault.links.links import Links
-from wirefault.links.topology import default_topology
 from wirefault.state.state import State
+from wirefault.wiring.links import Links
+from wirefault.wiring.topology import default_topology
 
 NOTHING_WIRED = default_topology("lab", links=Links((), grows=True))
 

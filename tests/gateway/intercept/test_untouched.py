@@ -23,8 +23,8 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head, requests_of
 from wirefault.gateway.intercept import authority as authority_module
 from wirefault.gateway.intercept.authority import Authority
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PARALLEL = 50

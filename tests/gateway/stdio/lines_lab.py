@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.gateway.lab import Lab, dial, gateway
-from wirefault.links.link import STDIO, Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import STDIO, Link
+from wirefault.wiring.links import Links
 
 FILES = Links([Link("files", STDIO, "mcp", ("FILES_MCP",))])
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, observed
 from wirefault.judging.findings.foreign_secret import FOREIGN_SECRET
-from wirefault.links.links import Links
+from wirefault.wiring.links import Links
 
 BEARER = {"credential": "9f2c"}
 TO_CRM = asked(1, link="crm", target="/contacts", **BEARER)

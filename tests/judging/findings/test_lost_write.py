@@ -7,8 +7,8 @@ import pytest
 from tests.judging.findings.traced import CRM, asked, found, lost, observed
 from tests.judging.oracle.histories import armed, exchange, latency, met, timeout, tried
 from wirefault.judging.findings.lost_write import WRITE_REPEATED
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 GAVE = {"upstream_status": 201}
 AGAIN = asked(0.4, status=201)

@@ -9,8 +9,8 @@ from tests.judging.oracle.histories import exchange, met
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.wire_world import judge_requests
 from wirefault.judging.oracle.wire_writes import fate_of, world_writes
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}}
 LINKS = Links([Link("shop", writes=("POST /orders", "DELETE /orders/*")), Link("news")])

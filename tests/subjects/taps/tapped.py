@@ -13,11 +13,11 @@ from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.wired import Wired
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
-from wirefault.links.intercept_spec import InterceptSpec
-from wirefault.links.wiring import NO_WIRING
 from wirefault.subjects.process_group import ProcessGroup
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import Tap
+from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.wiring import NO_WIRING
 
 _BOUND_S = 60
 

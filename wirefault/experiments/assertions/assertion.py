@@ -11,7 +11,7 @@ from wirefault.experiments.assertions.figure import Figure
 from wirefault.experiments.assertions.result import AssertionResult
 from wirefault.experiments.bounds import Truth
 from wirefault.experiments.quantities import ShareOfEpisodes
-from wirefault.links.spec import Spec
+from wirefault.wiring.spec import Spec
 
 Over = Literal["episode", "arm"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from wirefault.core.spelling import nearest
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.links.wiring import Wiring
 from wirefault.subjects.python import LAB_SUBJECT
+from wirefault.wiring.wiring import Wiring
 
 
 @dataclass(frozen=True)

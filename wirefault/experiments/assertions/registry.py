@@ -38,7 +38,7 @@ from wirefault.experiments.assertions.request_counts import (
 )
 from wirefault.experiments.assertions.tokens import MaxTokens, MaxTokensIn, MaxTokensOut, NoTokenBurst
 from wirefault.experiments.assertions.tool_calls import ToolsInOrder, ToolWasCalled
-from wirefault.links.spec_file import known_keys
+from wirefault.wiring.spec_file import known_keys
 
 ASSERTIONS: tuple[type[Assertion], ...] = (
     Completes,

@@ -10,7 +10,7 @@ from functools import lru_cache
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.chaos_level import scaled
 from wirefault.faults.sets.fault_set import FaultSet, build_set, load_set
-from wirefault.links.links import Links
+from wirefault.wiring.links import Links
 
 
 def canonical_text(given: object, links: Links) -> object:

@@ -45,7 +45,7 @@ from wirefault.faults.sets.named_links import named_links
 from wirefault.faults.sets.selectors import Only
 from wirefault.faults.sets.toxic_entry import ToxicEntry, toxic_entry
 from wirefault.faults.sets.triggers import When
-from wirefault.links.links import Links
+from wirefault.wiring.links import Links
 
 Registry = Mapping[str, type[Fault]]
 

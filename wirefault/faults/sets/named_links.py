@@ -6,7 +6,7 @@ from typing import Any
 
 from wirefault.core.spelling import nearest
 from wirefault.faults.sets.checks import FaultSetError
-from wirefault.links.links import FOUND_WRITES, Links
+from wirefault.wiring.links import FOUND_WRITES, Links
 
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:

@@ -12,8 +12,8 @@ from wirefault.core.strict_yaml import read_yaml, short_repr
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.canonical import read_for
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set
-from wirefault.links.lab import lab_links
-from wirefault.links.links import Links
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import Links
 
 _SUFFIX = ".yaml"
 # what a process can be handed in its environment is bounded by the system

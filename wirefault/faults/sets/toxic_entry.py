@@ -18,9 +18,9 @@ from wirefault.faults.sets.dose import Dose, dose_of
 from wirefault.faults.sets.named_links import named_links
 from wirefault.faults.sets.selectors import Only
 from wirefault.faults.sets.triggers import When
-from wirefault.links.links import Links
 from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
+from wirefault.wiring.links import Links
 
 
 @dataclass(frozen=True)

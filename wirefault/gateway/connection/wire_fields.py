@@ -21,7 +21,7 @@ from wirefault.gateway.connection.struck_reply import struck_field
 from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
 from wirefault.gateway.http1.messages import content_encoding
 from wirefault.gateway.link_listener import LinkListener
-from wirefault.links.link import Link
+from wirefault.wiring.link import Link
 
 _IN_QUERY = "key="
 _OF_MCP = f',"dialect":"{MCP.name}"'

@@ -21,7 +21,7 @@ from wirefault.gateway.intercept.proxy_requests import (
 )
 from wirefault.gateway.intercept.routes import intercept_of, wired_route
 from wirefault.gateway.intercept.splice import Splice
-from wirefault.links.topology import Topology
+from wirefault.wiring.topology import Topology
 
 _HEAD_S = 10.0
 _CONNECT_S = 10.0

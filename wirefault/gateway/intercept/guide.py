@@ -17,8 +17,8 @@ from wirefault.gateway.intercept.first_bytes import Spoken, server_name
 from wirefault.gateway.intercept.policy import Policy, Treatment
 from wirefault.gateway.intercept.proxy_requests import Asked
 from wirefault.gateway.intercept.routes import LinkRoute, NoLink, Routes, TooManyLinks
-from wirefault.links.found import MOST_FOUND
 from wirefault.settings.settings import SettingsError
+from wirefault.wiring.found import MOST_FOUND
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from wirefault.links.link import Link
 from wirefault.state.found_links import FoundLink
 from wirefault.state.state import State
+from wirefault.wiring.link import Link
 
 _Answer = TypeVar("_Answer")
 _LIVE_EPISODE, _LIVE_ATTEMPT = "live", 1

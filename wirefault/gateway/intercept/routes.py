@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import names
-from wirefault.links.found import MOST_FOUND, found_link, is_model_host
-from wirefault.links.intercept_spec import InterceptSpec
-from wirefault.links.link import Link
-from wirefault.links.topology import Topology
-from wirefault.links.wiring import wiring_of
 from wirefault.state.found_links import FoundLink
+from wirefault.wiring.found import MOST_FOUND, found_link, is_model_host
+from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.link import Link
+from wirefault.wiring.topology import Topology
+from wirefault.wiring.wiring import wiring_of
 
 _OPENED_WITHIN_S = 15.0
 _POLL_S = 0.003

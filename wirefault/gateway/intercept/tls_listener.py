@@ -14,7 +14,7 @@ from wirefault.gateway.connection.connection import ClientConnection
 from wirefault.gateway.intercept.authority import Authority
 from wirefault.gateway.intercept.tls_connection import TlsConnection
 from wirefault.gateway.link_listener import LinkListener
-from wirefault.links.link import Link
+from wirefault.wiring.link import Link
 
 _TLS_HANDSHAKE = 0x16
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
-from wirefault.links.topology import Topology, topology_from
+from wirefault.wiring.topology import Topology, topology_from
 
 
 class TopologyFile:

@@ -23,10 +23,10 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.judging.findings.sent import Sent
-from wirefault.links.lab import lab_links
-from wirefault.links.links import Links
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import Links
 
 _EventT = TypeVar("_EventT", bound=Event, covariant=True)
 _TryKey = tuple[int, str, str, int, int]

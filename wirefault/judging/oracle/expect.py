@@ -48,8 +48,8 @@ from wirefault.judging.oracle.answer import AnswerRule
 from wirefault.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
 from wirefault.judging.oracle.json_match import checked_json
 from wirefault.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
-from wirefault.links.lab import lab_links
-from wirefault.links.links import Links
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import Links
 
 ChangedRows = list[Any] | dict[str, list[Any]]
 

@@ -12,8 +12,8 @@ from wirefault.core.spelling import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.judging.oracle.json_match import checked_json
 from wirefault.judging.oracle.slots import OraclePart
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 Others = Literal["forbidden", "allowed"]
 

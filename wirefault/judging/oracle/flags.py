@@ -12,7 +12,7 @@ from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.value import FilledSlot
 from wirefault.judging.reading.text import bare, close, folded, numbers
 from wirefault.judging.reading.units import convert, siblings
-from wirefault.links.lab import lab_links
+from wirefault.wiring.lab import lab_links
 
 
 def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:

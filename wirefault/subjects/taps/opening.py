@@ -15,8 +15,6 @@ import requests
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file
 from wirefault.core.private_files import make_private_folder
 from wirefault.core.sockets import Address
-from wirefault.links.intercept_spec import InterceptSpec
-from wirefault.links.wiring import Wiring
 from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.namespace import NoNamespaceError, namespace_tap
@@ -24,6 +22,8 @@ from wirefault.subjects.taps.proxy import proxy_tap
 from wirefault.subjects.taps.system_sockets import can_be_told
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.taps.trust import Trust, write_trust
+from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.wiring import Wiring
 
 _PREFIX = "tap-"
 _AUTHORITY_BOUND_S = 10.0

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from shutil import copyfile
 
-from wirefault.links.topology import topology_from
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.opening import authority_of
 from wirefault.subjects.taps.proxy import PRELOAD
 from wirefault.subjects.taps.trust import write_trust
+from wirefault.wiring.topology import topology_from
 
 _ANY_RUNTIME = {"JAVA_HOME": "unknown"}  # what the subject's image has cannot be seen from here
 

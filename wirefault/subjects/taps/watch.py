@@ -12,11 +12,11 @@ from typing import Any
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.gateway.intercept.policy import names
 from wirefault.history.events import Note, WentPastLab
-from wirefault.links.intercept_spec import InterceptSpec
-from wirefault.links.topology import Topology
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.subjects.taps.sightings import Sightings
 from wirefault.subjects.taps.system_sockets import all_sockets, owners
+from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.topology import Topology
 
 _LOOK_EVERY_S = 0.02
 # a look that takes long, on a machine with many sockets, is taken seldom: a tenth of one processor at most

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirefault.experiments.arms import ExperimentPlan
 from wirefault.experiments.safety import spared_episodes
-from wirefault.experiments.shelf import FlightCost
-from wirefault.experiments.verdict import FlownArm
+from wirefault.experiments.shelf import RunCost
+from wirefault.experiments.verdict import ArmResult
 from wirefault.report.tables import one_line
 
 _MOST_REASONS = 5
@@ -36,7 +36,7 @@ def end_lines(plan: ExperimentPlan) -> Iterator[str]:
         yield f"no episode begins after {' or '.join(bounds)}"
 
 
-def time_line(plan: ExperimentPlan, last: FlightCost | None) -> str:
+def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
     """How long it will take, as the ``last`` flight of it did; no guess without one."""
     if last is None:
         return "it takes: unknown, since it has not been flown here"
@@ -45,7 +45,7 @@ def time_line(plan: ExperimentPlan, last: FlightCost | None) -> str:
     return f"it takes: about {plan.episodes * each:.1f} s, as in {last.experiment_id}, where {source}"
 
 
-def invalid_lines(arms: Sequence[FlownArm]) -> Iterator[str]:
+def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
     """Why episodes show nothing, a few of each arm; the figures are bounded as if all had failed or not."""
     for arm in arms:
         for what, reasons in (

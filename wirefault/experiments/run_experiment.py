@@ -12,9 +12,9 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.arms import ExperimentPlan
 from wirefault.experiments.conclusion import conclude, unwatched_bounds
-from wirefault.experiments.engine import Cockpit, Engine, FlyArm
+from wirefault.experiments.engine import Cockpit, Engine, RunArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.verdict import ExperimentVerdict, FlownArm, Judged, judge_experiment
+from wirefault.experiments.verdict import ArmResult, ExperimentVerdict, Judged, judge_experiment
 from wirefault.experiments.watch import Watch
 
 _CODES: dict[ExperimentVerdict, int] = {
@@ -26,7 +26,7 @@ _CODES: dict[ExperimentVerdict, int] = {
 
 
 @dataclass
-class FlownExperiment:
+class ExperimentResult:
     """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with.
 
     ``rollback``: ``verified``, or why it cannot be said that all toxics are gone. ``flight``: what the flight
@@ -34,7 +34,7 @@ class FlownExperiment:
     """
 
     saved: SavedExperiment
-    arms: list[FlownArm] = field(default_factory=list)
+    arms: list[ArmResult] = field(default_factory=list)
     judged: Judged | None = None
     code: int = LAB_FAILED
     rollback: str = ""
@@ -58,7 +58,7 @@ class FlownExperiment:
 
     @property
     def _without_verdict(self) -> str | None:
-        return "flown" if self.plan.is_flight and self.code == 0 else None
+        return "flown" if self.plan.is_plain_run and self.code == 0 else None
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object; without a verdict it has ``null``."""
@@ -88,18 +88,18 @@ class FlownExperiment:
         }
 
 
-def judged_again(saved: SavedExperiment) -> FlownExperiment:
+def judged_again(saved: SavedExperiment) -> ExperimentResult:
     """An experiment as its histories show it, nothing flown."""
-    arms = [saved.arm_as_flown(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
-    flight = FlownExperiment(saved, arms, code=UNKNOWN)
-    if saved.plan.is_flight:
+    arms = [saved.arm_result(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
+    flight = ExperimentResult(saved, arms, code=UNKNOWN)
+    if saved.plan.is_plain_run:
         flight.code = 0 if flight.is_whole and not any(arm.failure for arm in arms) else UNKNOWN
     elif arms and (saved.end.aborted or saved.end.limited or flight.is_whole):
         _judge(flight)
     return flight
 
 
-def fly_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> FlownExperiment:
+def run_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> ExperimentResult:
     """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
 
     The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
@@ -111,38 +111,38 @@ def fly_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> Flow
             f" wirefault rerun {saved.experiment_id} flies it from its beginning"
         )
     saved.forget_end()
-    flight = FlownExperiment(saved)
+    flight = ExperimentResult(saved)
     watch = Watch(saved, how.halt, how.progress)
 
-    def fly_arms(fly_arm: FlyArm) -> int:
-        if saved.plan.is_flight:
-            return fly_arm(saved.plan.arms[0])
+    def run_arms(run_arm: RunArm) -> int:
+        if saved.plan.is_plain_run:
+            return run_arm(saved.plan.arms[0])
         for arm in saved.plan.arms:
             began = time.monotonic()
             with watch.over(arm):
-                code = fly_arm(arm)
+                code = run_arm(arm)
                 for _ in range(saved.retry_invalid):
                     if code == INTERRUPTED or how.halt.asked or not saved.left_of(arm):
                         break
-                    code = fly_arm(arm)
+                    code = run_arm(arm)
             if code == INTERRUPTED:
                 return INTERRUPTED
-            flight.arms.append(saved.arm_as_flown(arm))
-            how.arm_flown(flight.arms[-1])
+            flight.arms.append(saved.arm_result(arm))
+            how.arm_done(flight.arms[-1])
             how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
             if how.halt.asked or saved.is_done(flight.arms):
                 break
         return 0
 
-    flight.code = engine.fly(saved, how, fly_arms)
+    flight.code = engine.fly(saved, how, run_arms)
     flight.flight = {**watch.taken, "workers": how.workers}
-    if flight.code == 0 and not saved.plan.is_flight:
+    if flight.code == 0 and not saved.plan.is_plain_run:
         _judge(flight)
     saved.write_verdict(flight.as_json())
     return flight
 
 
-def _judge(flight: FlownExperiment) -> None:
+def _judge(flight: ExperimentResult) -> None:
     """Gives the flight its verdict, exit code and rollback."""
     saved, end = flight.saved, flight.saved.end
     if flight.is_whole:

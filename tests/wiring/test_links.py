@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import default_topology, listening_addresses
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import default_topology, listening_addresses
 
 
 def test_no_two_parties_share_a_port():

@@ -17,10 +17,10 @@ from typing import Any
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import LOOPBACK, Address
 from wirefault.core.whole_files import write_whole
-from wirefault.links.lab import lab_links
-from wirefault.links.link import SCRIPTED, Link
-from wirefault.links.links import Links
-from wirefault.links.ports import (
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import SCRIPTED, Link
+from wirefault.wiring.links import Links
+from wirefault.wiring.ports import (
     CONTROL_PORT,
     EGRESS_PORT,
     FRONT_PORT,
@@ -28,7 +28,7 @@ from wirefault.links.ports import (
     MODEL_PORT,
     TOXIPROXY_PORT,
 )
-from wirefault.links.wiring import Wiring, lab_wiring, load_wiring
+from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000

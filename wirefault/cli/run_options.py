@@ -11,8 +11,8 @@ import click
 
 from wirefault.judging.prompt_texts import prompts_of_texts
 from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
-from wirefault.links.links import Links
 from wirefault.settings.settings import NAMES, Settings
+from wirefault.wiring.links import Links
 
 subject_option = click.option(
     "--subject",

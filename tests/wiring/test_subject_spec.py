@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from wirefault.core.user_errors import InputError
-from wirefault.links.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
-from wirefault.links.wiring import load_wiring
+from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
+from wirefault.wiring.wiring import load_wiring
 
 LINKS = "links:\n  shop: {upstream: http://127.0.0.1:9000}\nallow: [agents.example]\nsubject:\n  "
 

@@ -12,11 +12,11 @@ from wirefault.core.sockets import is_loopback
 from wirefault.core.spelling import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.links.found import is_model_host
-from wirefault.links.intercept_spec import check_hosts
-from wirefault.links.link import HTTP, LAB, SCRIPTED, STDIO, Link
-from wirefault.links.spec import Spec
-from wirefault.links.spec_file import Place, SpecFile
+from wirefault.wiring.found import is_model_host
+from wirefault.wiring.intercept_spec import check_hosts
+from wirefault.wiring.link import HTTP, LAB, SCRIPTED, STDIO, Link
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Place, SpecFile
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

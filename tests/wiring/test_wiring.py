@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.links.lab import lab_links
-from wirefault.links.link import Link
-from wirefault.links.topology import Topology, default_topology
-from wirefault.links.wiring import (
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import Link
+from wirefault.wiring.topology import Topology, default_topology
+from wirefault.wiring.wiring import (
     NO_WIRING,
     lab_wiring,
     load_wiring,

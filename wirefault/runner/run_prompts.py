@@ -10,13 +10,13 @@ from wirefault.history.events import Level
 from wirefault.judging.prompts import Prompts, check_next_turns, check_turns
 from wirefault.judging.remarks import ended_early
 from wirefault.judging.summary import Summary, summarise
-from wirefault.links.topology import Topology
 from wirefault.runner.record import RunRecord
 from wirefault.runner.run import ProgressListener, Runner
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import Subject
 from wirefault.subjects.taps.tap import NO_TAP
+from wirefault.wiring.topology import Topology
 
 _PROBE_TIMEOUT_S = 15.0
 

@@ -6,8 +6,8 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from wirefault.links.link import Link
-from wirefault.links.links import Links
+from wirefault.wiring.link import Link
+from wirefault.wiring.links import Links
 
 LAB_WIRING = Path(__file__).with_name("lab.json")
 

@@ -15,8 +15,8 @@ from wirefault.core.sockets import is_loopback
 from wirefault.core.spelling import nearest
 from wirefault.core.strict_yaml import short_repr
 from wirefault.core.user_errors import InputError
-from wirefault.links.spec import Spec
-from wirefault.links.spec_file import Place, SpecFile
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Place, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
 # a word in braces, which a shell's ${variable} is not

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from wirefault.links.spec import Spec
-from wirefault.links.spec_file import SpecFile
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import SpecFile
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
 _PORT = re.compile(r":[0-9]{1,5}")

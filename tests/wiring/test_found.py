@@ -7,8 +7,8 @@ import pytest
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
 from wirefault.faults.sets.presets import preset
-from wirefault.links.found import found_link
-from wirefault.links.links import Links
+from wirefault.wiring.found import found_link
+from wirefault.wiring.links import Links
 
 
 @pytest.mark.parametrize(

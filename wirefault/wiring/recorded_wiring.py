@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from wirefault.core.sockets import is_loopback
 from wirefault.core.yaml_text import dump_yaml
-from wirefault.links.found import is_model_host
-from wirefault.links.link import HTTP, Link
-from wirefault.links.subject_spec import CommandSpec
+from wirefault.wiring.found import is_model_host
+from wirefault.wiring.link import HTTP, Link
+from wirefault.wiring.subject_spec import CommandSpec
 
 _HEAD = """# The servers that this command called, as links. To fly it: wirefault fly --wiring FILE
 # Say `writes` where a call changes state: then a write that is done twice is proven, not guessed.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from wirefault.core.sockets import Address, is_loopback
-from wirefault.links.link import HTTP, SCRIPTED, Link
+from wirefault.wiring.link import HTTP, SCRIPTED, Link
 
 MOST_FOUND = 32
 _LONGEST_NAME = 32

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wirefault.cassettes.cassettes import check_cassettes
-from wirefault.cli.experiment import saved_anew, show_flight, workers_for
+from wirefault.cli.experiment import saved_anew, show_run, workers_for
 from wirefault.cli.faults import print_set
-from wirefault.cli.flight_options import PromptsOptions
 from wirefault.cli.lab_extra import require_lab
+from wirefault.cli.run_options import PromptsOptions
 from wirefault.experiments.arm_history import ArmHistory
-from wirefault.experiments.arms import plan_flight
+from wirefault.experiments.arms import plan_plain_run
 from wirefault.experiments.engine import Cockpit
-from wirefault.experiments.flying import fly_experiment
 from wirefault.experiments.local_engine import LocalEngine
+from wirefault.experiments.run_experiment import run_experiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
@@ -25,7 +25,6 @@ from wirefault.judging.prompts import PromptsError
 from wirefault.judging.remarks import counted
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.links.wiring import Wiring
 from wirefault.report.terminal import plain_console
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
@@ -33,10 +32,11 @@ from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
 from wirefault.subjects.python import split_subject_name
 from wirefault.subjects.variables import ORIGINAL_VARIABLE, original_of
+from wirefault.wiring.wiring import Wiring
 
 
 @dataclass(frozen=True)
-class FlightOptions:
+class RunOptions:
     """What the command line says besides the wiring, the prompts and the settings."""
 
     subject: str | None
@@ -56,8 +56,8 @@ class Flown:
     run_id: str
 
 
-def fly_in_own_lab(
-    wiring: Wiring, prompts: PromptsOptions, settings: dict[str, str | None], options: FlightOptions
+def run_in_own_lab(
+    wiring: Wiring, prompts: PromptsOptions, settings: dict[str, str | None], options: RunOptions
 ) -> Flown:
     """Flies, and shows what happened. Raises ``UserError``."""
     require_lab()
@@ -84,14 +84,14 @@ def fly_in_own_lab(
         print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
     words = [*(["--json"] if options.as_json else []), *prompts.words()]
     title = _title(wiring, options.subject, len(loaded.entries))
-    saved = saved_anew(plan_flight(title, configuration, loaded.entries, options.subject or "", words))
+    saved = saved_anew(plan_plain_run(title, configuration, loaded.entries, options.subject or "", words))
     cockpit = Cockpit(choice, print_to_stderr, lambda _: None, workers, verbose=not options.as_json)
-    code = fly_experiment(saved, cockpit, LocalEngine()).code
+    code = run_experiment(saved, cockpit, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:
         for problem in loaded.problems:
             print_to_stderr(f"warning: {problem}")
-        show_flight(plain_console(stderr=options.as_json), saved, history, options.as_json)
+        show_run(plain_console(stderr=options.as_json), saved, history, options.as_json)
     run_id = saved.experiment_id
     if options.charts and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id, history)

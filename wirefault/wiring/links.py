@@ -8,7 +8,7 @@ from typing import Any
 
 from wirefault.core.spelling import nearest
 from wirefault.dialects.mcp import MCP
-from wirefault.links.link import Link
+from wirefault.wiring.link import Link
 
 # In a fault set for a subject whose links are found while it runs: those of a group that are found then.
 FOUND_TOOLS, FOUND_WRITES, FOUND_MODELS = "found:tools", "found:writes", "found:model"

@@ -15,9 +15,9 @@ from tests.experiments.test_arm_history import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.arms import PlannedArm, plan_experiment
-from wirefault.experiments.engine import Cockpit, FlyArm
+from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.flying import FlownExperiment, fly_experiment, judged_again
+from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.lab.rollback import VERIFIED
 from wirefault.lab.toxiproxy import Choice
@@ -31,8 +31,8 @@ class PaperEngine:
     rollback: str = VERIFIED
     flown: list[str] = field(default_factory=list)
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, fly_arms: Callable[[FlyArm], int]) -> int:
-        def fly_arm(arm: PlannedArm) -> int:
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+        def run_arm(arm: PlannedArm) -> int:
             left = saved.left_of(arm)
             [run_id] = saved.next_run_ids(arm, 1)
             fate = invalid if len(saved.run_ids(arm)) < self.fails else flown
@@ -42,7 +42,7 @@ class PaperEngine:
             write(logs, run_id, [run_started(len(left)), *episodes, replace(run_finished(), toxics_left=0)])
             return 0
 
-        code = fly_arms(fly_arm)
+        code = run_arms(run_arm)
         saved.note_end(rollback=self.rollback)
         return code
 
@@ -65,8 +65,8 @@ def planned(folder: Path, **more: Any) -> SavedExperiment:
     return save(plan, f"e{time.time_ns()}")
 
 
-def fly(saved: SavedExperiment, engine: PaperEngine) -> FlownExperiment:
-    return fly_experiment(saved, Cockpit(Choice("embedded"), lambda _: None, lambda _: None), engine)
+def fly(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
+    return run_experiment(saved, Cockpit(Choice("embedded"), lambda _: None, lambda _: None), engine)
 
 
 def test_invalid_episodes_are_flown_again_as_often_as_asked(saved: SavedExperiment) -> None:

@@ -23,8 +23,8 @@ from wirefault.core.sockets import (
     bind_or_replace,
     listen,
 )
-from wirefault.links.lab import lab_links
-from wirefault.links.topology import (
+from wirefault.wiring.lab import lab_links
+from wirefault.wiring.topology import (
     TOPOLOGY_VARIABLE,
     Topology,
     default_topology,

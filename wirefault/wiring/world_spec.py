@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.sockets import is_loopback
-from wirefault.links.spec import Spec
-from wirefault.links.spec_file import SpecFile
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import SpecFile
 
 POSTGRESQL = ("postgresql", "postgres")
 _KINDS = ("http", "command", "sql", "python")

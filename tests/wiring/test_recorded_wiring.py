@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wirefault.links.found import found_link
-from wirefault.links.link import Link
-from wirefault.links.recorded_wiring import recorded_wiring
-from wirefault.links.subject_spec import CommandSpec
-from wirefault.links.wiring import load_wiring
+from wirefault.wiring.found import found_link
+from wirefault.wiring.link import Link
+from wirefault.wiring.recorded_wiring import recorded_wiring
+from wirefault.wiring.subject_spec import CommandSpec
+from wirefault.wiring.wiring import load_wiring
 
 COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
 

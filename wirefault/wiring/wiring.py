@@ -21,15 +21,15 @@ from pydantic import Field
 
 from wirefault.core.spelling import nearest
 from wirefault.core.user_errors import InputError
-from wirefault.links.intercept_spec import InterceptSpec, check_intercept
-from wirefault.links.lab import LAB_WIRING, lab_links
-from wirefault.links.link import LAB
-from wirefault.links.link_spec import LinkSpec, link_of
-from wirefault.links.links import Links
-from wirefault.links.spec import Spec
-from wirefault.links.spec_file import SpecFile, read_spec_file
-from wirefault.links.subject_spec import SubjectSpec, check_subject
-from wirefault.links.world_spec import WorldSpec, check_world
+from wirefault.wiring.intercept_spec import InterceptSpec, check_intercept
+from wirefault.wiring.lab import LAB_WIRING, lab_links
+from wirefault.wiring.link import LAB
+from wirefault.wiring.link_spec import LinkSpec, link_of
+from wirefault.wiring.links import Links
+from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import SpecFile, read_spec_file
+from wirefault.wiring.subject_spec import SubjectSpec, check_subject
+from wirefault.wiring.world_spec import WorldSpec, check_world
 
 MOST_LINKS = 64
 
