@@ -89,7 +89,8 @@ def _find_city(cities: dict[str, City], name: str) -> City:
 
 def observation(city: City, units: str) -> dict[str, Any]:
     """The weather of a city in ``standard`` (kelvin, m/s), ``metric`` (Celsius, m/s) or imperial."""
-    draw = hashlib.blake2b(_normalised(city.name).encode(), key=b"wirefault weather", digest_size=8).digest()
+    # the weather of every place hangs on this key, and the oracles of the shipped prompts on the weather
+    draw = hashlib.blake2b(_normalised(city.name).encode(), key=b"windtunnel weather", digest_size=8).digest()
     celsius = round(city.mean + (draw[0] % 61 - 30) / 10, 1) + 0.0  # no minus zero
     speed = round(0.5 + (draw[1] % 90) / 10, 1)
     sky = _SKIES[draw[2] % len(_SKIES)]
