@@ -9,10 +9,8 @@ from typing import Any
 
 from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from wirefault.dialects import Dialect
-from wirefault.dialects.event_stream import split_events
-from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from wirefault.dialects.model_dialect import ModelDialect, reply_body
-from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.base import ModelDialect, ModelReply, ToolCall, reply_body
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply, split_events
 from wirefault.dialects.registry import MODEL_DIALECTS
 
 SCHEMA: dict[str, Any] = {

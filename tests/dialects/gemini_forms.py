@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from tests.support import PATIENCE_S
-from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.base import ModelReply, ToolCall
 
 USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}
 

@@ -13,7 +13,7 @@ from tests.dialects.forms import Form
 from tests.dialects.gemini_forms import GeminiClient, gemini_client
 from tests.support import PATIENCE_S
 from wirefault.dialects import Dialect
-from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.base import ModelReply, ToolCall
 
 # a connection for each request: one that the gateway closed between two would count as a retry
 CLOSE = {"Connection": "close"}

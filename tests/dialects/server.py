@@ -9,9 +9,8 @@ from typing import Any
 
 from tests.dialects.forms import Form
 from tests.upstream import Upstream, requests_of
-from wirefault.dialects.event_stream import split_events
-from wirefault.dialects.http import Reply, chunk, head_bytes, whole
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.base import ModelReply
+from wirefault.dialects.http import Reply, chunk, head_bytes, split_events, whole
 from wirefault.dialects.registry import dialect_of
 
 Script = Callable[[dict[str, Any]], ModelReply]

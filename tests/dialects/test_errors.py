@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirefault.dialects import Dialect
-from wirefault.dialects.errors import error_reply
+from wirefault.dialects.base import error_reply
 from wirefault.dialects.http import Reply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS

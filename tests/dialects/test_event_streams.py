@@ -8,8 +8,8 @@ import pytest
 
 from tests.dialects.forms import CALLS, STREAMS, TEXT, events
 from wirefault.dialects.anthropic import ANTHROPIC
-from wirefault.dialects.event_stream import split_events, value_of, write_event
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.base import ModelReply
+from wirefault.dialects.http import split_events, value_of, write_event
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.registry import MODEL_DIALECTS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirefault.dialects.http import RawReply, Reply, whole
-from wirefault.dialects.mcp_lines import (
+from wirefault.dialects.mcp import (
     event_of_line,
     lines_of_reply,
     lines_of_steps,

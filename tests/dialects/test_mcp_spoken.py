@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.dialects.mcp_spoken import has_mcp_header, is_mcp_message
+from wirefault.dialects.mcp import has_mcp_header, is_mcp_message
 
 
 def body(method: str, version: str = "2.0", **params: Any) -> bytes:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dialects.forms import BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH, streamed
-from wirefault.dialects.model_dialect import reply_body, with_reply_body
-from wirefault.dialects.model_messages import ModelReply, ToolCall
+from wirefault.dialects.base import ModelReply, ToolCall, reply_body, with_reply_body
 
 REPLIES = pytest.mark.parametrize(
     "model_reply", [TEXT, CALL, CALLS, FINAL], ids=["text", "call", "calls", "final"]

@@ -10,7 +10,7 @@ from tests.dialects.forms import CALL, CALLS, FINAL, TEXT, ZURICH
 from tests.dialects.sdks import CLIENTS
 from tests.dialects.server import model_server
 from tests.support import paired
-from wirefault.dialects.model_dialect import reply_body, with_reply_body
+from wirefault.dialects.base import reply_body, with_reply_body
 
 
 def rewritten(form, reply):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.dialects.event_stream import write_event
+from wirefault.dialects.http import write_event
 from wirefault.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
 
 GEMINI = {

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.tries import a_try, changed
-from wirefault.dialects.event_stream import split_events, value_of, write_event
-from wirefault.dialects.http import Reply, Request, json_reply
+from wirefault.dialects.http import Reply, Request, json_reply, split_events, value_of, write_event
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.faults.mcp_view import act_of
 from wirefault.faults.registry import REGISTRY

@@ -9,8 +9,8 @@ from typing import Any
 from tests.dialects.forms import Form
 from wirefault.core.draws import draw
 from wirefault.dialects import Dialect
+from wirefault.dialects.base import ToolCall
 from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from wirefault.dialects.model_messages import ToolCall
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.faults.sets.selectors import Only
 

@@ -9,8 +9,8 @@ import requests
 
 from tests.dialects.forms import Form
 from tests.model_server.exchange import CALL, CITY, DONE, PROMPT
+from wirefault.dialects.base import ModelReply
 from wirefault.dialects.http import Reply
-from wirefault.dialects.model_messages import ModelReply
 
 HUMID = {"type": "object", "properties": {"humidity": {"type": "number"}}, "required": ["humidity"]}
 PATHS = {

@@ -14,7 +14,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.model_server.conversations import DECIDE
 from tests.model_server.serving import serve
 from wirefault.core.sockets import Address
-from wirefault.dialects.model_messages import ToolCall
+from wirefault.dialects.base import ToolCall
 from wirefault.model_server.server import create_app
 
 

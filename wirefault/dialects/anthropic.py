@@ -9,13 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from wirefault.dialects import Dialect
+from wirefault.dialects.base import (
+    CONTENT_FILTERED,
+    TOOL_USE_FAILED,
+    ErrorForm,
+    EventKind,
+    ModelReply,
+    ModelRequest,
+    OfferedTool,
+    ToolCall,
+    pieces,
+)
 from wirefault.dialects.conversation import last_user_text
-from wirefault.dialects.errors import CONTENT_FILTERED, TOOL_USE_FAILED, ErrorForm
-from wirefault.dialects.event_stream import value_of, with_data, write_event
-from wirefault.dialects.http import Request, dump_json
+from wirefault.dialects.http import Request, dump_json, value_of, with_data, write_event
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact, index_in, parsed
-from wirefault.dialects.model_dialect import EventKind
-from wirefault.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall, pieces
 
 _FINISH = {"end_turn": "stop", "tool_use": "tool_calls", "refusal": "content_filter", "max_tokens": "length"}
 _STOP = {finish: stop for stop, finish in _FINISH.items()}

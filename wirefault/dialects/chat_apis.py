@@ -2,22 +2,341 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import parse_qs
 
 from wirefault.dialects.anthropic import ANTHROPIC
-from wirefault.dialects.chat_form import checked_body
-from wirefault.dialects.chat_of_anthropic import anthropic_as_chat
-from wirefault.dialects.chat_of_gemini import gemini_as_chat
-from wirefault.dialects.chat_of_responses import responses_as_chat
-from wirefault.dialects.gemini import GEMINI
+from wirefault.dialects.base import ModelDialect, OfferedTool, ToolCall
+from wirefault.dialects.gemini import GEMINI, json_schema
+from wirefault.dialects.gemini_contents import call_in, named_field, read_call, to_messages
 from wirefault.dialects.http import Request
-from wirefault.dialects.model_dialect import ModelDialect
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact, parsed
 from wirefault.dialects.openai_chat import OPENAI_CHAT, as_streamed
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 
+ChatPart = dict[str, Any]
+
+
+def checked_body(request: Request, refused: Mapping[str, str]) -> dict[str, Any]:
+    """The request's JSON object. ``refused``: fields that it may not set, and why."""
+    body = request.json()
+    if not isinstance(body, dict):
+        raise ValueError("'body': is no object")
+    for name in filter(body.get, refused):
+        raise ValueError(f"'{name}' is not supported: {refused[name]}")
+    return body
+
+
+def objects_at(place: str, value: Any) -> list[dict[str, Any]]:
+    """The list of objects that stands there; empty if nothing does."""
+    objects = as_objects(value)
+    if value is not None and (not isinstance(value, list) or len(objects) < len(value)):
+        raise ValueError(f"'{place}': is no list of objects")
+    return objects
+
+
+def text_at(place: str, content: Any, *kinds: str) -> str:
+    """The text of a content: a string, or parts, of which each must be a text of one of these kinds."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = objects_at(place, content)
+    for at, part in enumerate(parts):
+        if part.get("type") not in kinds:
+            raise ValueError(f"'{place}.{at}': only text can be read here, not {part.get('type')}")
+    return "\n".join(as_text(part.get("text", part.get("refusal"))) for part in parts)
+
+
+def assistant_message(text: str, calls: list[ToolCall]) -> dict[str, Any]:
+    """What the model said, and the tools that it called."""
+    written = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text or None} | ({"tool_calls": written} if written else {})
+
+
+def tool_message(call_id: Any, text: str) -> dict[str, Any]:
+    """What a tool gave."""
+    return {"role": "tool", "tool_call_id": as_text(call_id), "content": text}
+
+
+def function_tool(tool: OfferedTool) -> dict[str, Any]:
+    """A tool that is offered."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    return {"type": "function", "function": function}
+
+
+def function_choice(name: Any) -> dict[str, Any]:
+    """The wish that this tool is called."""
+    return {"type": "function", "function": {"name": name}}
+
+
+def json_form(schema: Any, name: str = "form") -> dict[str, Any]:
+    """The wish for an answer that is JSON of that schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": as_object(schema)}}
+
+
+def kept(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The fields that chat completions have under the same names."""
+    return {name: body[name] for name in names if name in body}
+
+
 _REFUSED = {
+    "mcp_servers": "tools are called by the client only",
+    "container": "there are no containers",
+}
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_THOUGHTS = ("thinking", "redacted_thinking")
+_Block = dict[str, Any]
+
+
+def anthropic_as_chat(request: Request) -> dict[str, Any]:
+    """Raises ``ValueError`` that names what chat completions cannot say."""
+    body = checked_body(request, _REFUSED)
+    if not isinstance(body.get("max_tokens"), int):
+        raise ValueError("'max_tokens': is missing")
+    given = objects_at("messages", body.get("messages"))
+    messages = [
+        chatted for at, message in enumerate(given) for chatted in _chatted(f"messages.{at}", message)
+    ]
+    if messages and messages[-1]["role"] == "assistant":
+        raise ValueError(f"'messages.{len(given) - 1}': an answer that was begun cannot be continued")
+    said = text_at("system", body.get("system"), "text")
+    system = [{"role": "system", "content": said}] if said else []
+    tools = [_tool(at, tool) for at, tool in enumerate(objects_at("tools", body.get("tools")))]
+    choice = as_object(body.get("tool_choice"))
+    wishes = {"tools": tools, "tool_choice": _choice(choice), "response_format": _form(body)}
+    parallel = {"parallel_tool_calls": not choice.get("disable_parallel_tool_use")}
+    same = kept(body, "model", "stream", "seed")
+    return {**same, "messages": [*system, *messages] if messages else [], **wishes, **parallel}
+
+
+def _chatted(place: str, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A message with results of tools is one message of chat completions for each, and one for its text."""
+    role, content = message.get("role"), message.get("content")
+    if role not in ("user", "assistant"):
+        raise ValueError(f"'{place}.role': is 'user' or 'assistant', not {role}")
+    if content is None:
+        raise ValueError(f"'{place}.content': is missing")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else None
+    blocks = objects_at(f"{place}.content", content) if blocks is None else blocks
+    of_kind = "tool_use" if role == "assistant" else "tool_result"
+    tooled = [block for block in blocks if block.get("type") == of_kind]
+    rest = [block for block in blocks if block.get("type") not in (of_kind, *_THOUGHTS)]
+    text = text_at(f"{place}.content", rest, "text")
+    if role == "assistant":
+        yield assistant_message(text, [_call(block) for block in tooled])
+        return
+    for block in tooled:
+        yield tool_message(block.get("tool_use_id"), _result(place, block))
+    if rest or not tooled:
+        yield {"role": "user", "content": text}
+
+
+def _call(block: _Block) -> ToolCall:
+    arguments = compact(as_object(block.get("input")))
+    return ToolCall(as_text(block.get("name")), arguments, as_text(block.get("id")))
+
+
+def _result(place: str, block: _Block) -> str:
+    """A result that is marked as an error says so in its text, which is all that chat completions have."""
+    text = text_at(f"{place}.content.content", block.get("content"), "text")
+    if not block.get("is_error"):
+        return text
+    try:
+        data = parsed(text)
+    except ValueError:
+        data = None
+    return text if isinstance(data, dict) and "error" in data else compact({"error": text or "failed"})
+
+
+def _tool(at: int, tool: dict[str, Any]) -> dict[str, Any]:
+    if tool.get("type", "custom") != "custom":
+        raise ValueError(f"'tools.{at}': only tools of the client are supported, not {tool['type']}")
+    if not as_text(tool.get("name")):
+        raise ValueError(f"'tools.{at}.name': is missing")
+    return function_tool(OfferedTool.read(tool, schema="input_schema"))
+
+
+def _choice(choice: dict[str, Any]) -> Any:
+    kind = choice.get("type", "auto")
+    if kind == "tool":
+        return function_choice(choice.get("name"))
+    if kind not in _CHOICES:
+        raise ValueError(f"'tool_choice.type': is auto, any, tool or none, not {kind}")
+    return _CHOICES[kind]
+
+
+def _form(body: dict[str, Any]) -> dict[str, Any] | None:
+    form = as_object(as_object(body.get("output_config")).get("format") or body.get("output_format"))
+    if form and not (form.get("type") == "json_schema" and isinstance(form.get("schema"), dict)):
+        raise ValueError("'output_config.format': is no json_schema with a schema")
+    return json_form(form["schema"]) if form else None
+
+
+_GEMINI_REFUSED = {"cachedContent": "no content is stored; send all of it as 'contents'"}
+_GEMINI_CHOICES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
+_UNKNOWN_CHOICE = "is AUTO, ANY, NONE or VALIDATED"
+
+
+def gemini_as_chat(request: Request) -> dict[str, Any]:
+    """Raises ``ValueError`` that names what chat completions cannot say."""
+    body = checked_body(request, _GEMINI_REFUSED)
+    asked, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
+    if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
+        raise ValueError("'alt': only event streams are supported: send alt=sse")
+    for at, tool in enumerate(objects_at("tools", body.get("tools"))):
+        if named_field(tool, "functionDeclarations") is None:
+            raise ValueError(f"'tools.{at}': only functionDeclarations are supported, not {', '.join(tool)}")
+    config = as_object(named_field(body, "generationConfig"))
+    names = {"n": named_field(config, "candidateCount"), "logprobs": named_field(config, "responseLogprobs")}
+    wishes = {
+        "tools": [function_tool(tool) for tool in asked.tools],
+        "tool_choice": _gemini_choice(body, [tool.name for tool in asked.tools]),
+        "response_format": _gemini_form(config),
+    }
+    messages = list(_messages(to_messages(body)))
+    return {
+        **{"model": asked.model, "stream": streams, "seed": config.get("seed"), "messages": messages},
+        **{name: value for name, value in names.items() if value},
+        **wishes,
+    }
+
+
+def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Calls without ids, as older clients send them, get some: the next result of that name answers each."""
+    waiting: list[tuple[str, str]] = []
+    for at, message in enumerate(given):
+        parts, role = as_list(message.get("content")), message.get("role")
+        calls = [read_call(call_in(as_object(p.get("part")))) for p in parts if p.get("type") == "tool_use"]
+        calls = [replace(call, id=call.id or f"call{at}_{number}") for number, call in enumerate(calls)]
+        waiting += [(call.name, call.id) for call in calls]
+        results = [part for part in parts if part.get("type") == "tool_result"]
+        rest = [part for part in parts if part.get("type") not in ("tool_use", "tool_result")]
+        for part in rest:
+            if "text" not in part:
+                raise ValueError(f"'contents.{at}': only text can be read here, not {', '.join(part)}")
+        text = "\n".join(as_text(part["text"]) for part in rest if not part.get("thought"))
+        for part in results:
+            yield tool_message(_answered(part, waiting), as_text(part.get("content")))
+        if role == "assistant":
+            yield assistant_message(text, calls)
+        elif rest or not results:
+            yield {"role": role, "content": text}
+
+
+def _answered(result: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
+    """The id of the call that a result answers."""
+    name = as_text(as_object(named_field(as_object(result.get("part")), "functionResponse")).get("name"))
+    own = result.get("tool_use_id")
+    at = next((at for at, call in enumerate(waiting) if (call[1] == own if own else call[0] == name)), None)
+    return as_text(own) if at is None else waiting.pop(at)[1]
+
+
+def _gemini_choice(body: dict[str, Any], names: list[str]) -> Any:
+    tooling = as_object(named_field(body, "toolConfig"))
+    config = as_object(named_field(tooling, "functionCallingConfig"))
+    mode, allowed = config.get("mode", "AUTO"), as_list(named_field(config, "allowedFunctionNames"))
+    if mode not in _GEMINI_CHOICES:
+        raise ValueError(f"'toolConfig.functionCallingConfig.mode': {_UNKNOWN_CHOICE}, not {mode}")
+    if len(allowed) == 1:
+        return function_choice(allowed[0])
+    if allowed and set(allowed) != set(names):
+        raise ValueError(
+            "'toolConfig.functionCallingConfig.allowedFunctionNames': is one name, or all of them"
+        )
+    return _GEMINI_CHOICES[mode]
+
+
+def _gemini_form(config: dict[str, Any]) -> dict[str, Any] | None:
+    kind = named_field(config, "responseMimeType") or "text/plain"
+    schema = named_field(config, "responseJsonSchema") or named_field(config, "responseSchema")
+    if kind not in ("text/plain", "application/json"):
+        raise ValueError(f"'generationConfig.responseMimeType': {kind} is not supported")
+    if kind == "text/plain":
+        return None
+    return {"type": "json_object"} if schema is None else json_form(json_schema(schema))
+
+
+_RESPONSES_REFUSED = {
+    "previous_response_id": "no reply is stored; send the whole conversation as 'input'",
+    "conversation": "no conversation is stored; send all of it as 'input'",
+    "prompt": "no prompt is stored; send its text as 'instructions'",
+    "background": "nothing is done after the reply",
+    "top_logprobs": "there are no probabilities",
+}
+_TEXTS = ("input_text", "output_text", "text", "refusal")
+
+
+def responses_as_chat(request: Request) -> dict[str, Any]:
+    """Raises ``ValueError`` that names what chat completions cannot say."""
+    body = checked_body(request, _RESPONSES_REFUSED)
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects_at("input", given)
+    if not items:
+        raise ValueError("'input': is missing")
+    tools = [_responses_tool(at, tool) for at, tool in enumerate(objects_at("tools", body.get("tools")))]
+    said = text_at("instructions", body.get("instructions"))
+    system = [{"role": "system", "content": said}] if said else []
+    wishes = {
+        "tools": tools,
+        "tool_choice": _responses_choice(body.get("tool_choice")),
+        "response_format": _responses_form(body),
+    }
+    same = kept(body, "model", "stream", "seed", "parallel_tool_calls")
+    return {**same, "messages": [*system, *_responses_messages(items)], **wishes}
+
+
+def _responses_messages(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls that the model asked for together are one message, with what it said before them."""
+    messages: list[dict[str, Any]] = []
+    for at, item in enumerate(items):
+        kind, place = item.get("type", "message"), f"input.{at}"
+        if kind == "message":
+            text = text_at(f"{place}.content", item.get("content"), *_TEXTS)
+            messages.append({"role": item.get("role"), "content": text})
+        elif kind == "function_call":
+            call = ToolCall(
+                as_text(item.get("name")), as_text(item.get("arguments")), as_text(item.get("call_id"))
+            )
+            made = assistant_message("", [call])
+            if messages and messages[-1]["role"] == "assistant":
+                earlier = messages.pop()
+                made = {**earlier, "tool_calls": [*earlier.get("tool_calls", []), *made["tool_calls"]]}
+            messages.append(made)
+        elif kind == "function_call_output":
+            text = text_at(f"{place}.output", item.get("output"), *_TEXTS)
+            messages.append(tool_message(item.get("call_id"), text))
+        elif kind != "reasoning":
+            raise ValueError(f"'{place}': an item of the type {kind} is not supported")
+    return messages
+
+
+def _responses_tool(at: int, tool: dict[str, Any]) -> dict[str, Any]:
+    if tool.get("type") != "function":
+        raise ValueError(f"'tools.{at}': only functions are supported, not {tool.get('type')}")
+    if not as_text(tool.get("name")):
+        raise ValueError(f"'tools.{at}.name': is missing")
+    return function_tool(OfferedTool.read(tool, schema="parameters"))
+
+
+def _responses_choice(choice: Any) -> Any:
+    is_function = as_object(choice).get("type") == "function"
+    return function_choice(choice.get("name")) if is_function else choice
+
+
+def _responses_form(body: dict[str, Any]) -> dict[str, Any] | None:
+    form = as_object(as_object(body.get("text")).get("format"))
+    if form.get("type") != "json_schema":
+        return form or None
+    if not isinstance(form.get("schema"), dict):
+        raise ValueError("'text.format.schema': is missing")
+    return json_form(form["schema"])
+
+
+_CHAT_REFUSED = {
     "functions": "send 'tools'",
     "function_call": "send 'tool_choice'",
     "audio": "it writes text only",
@@ -54,7 +373,7 @@ class ChatApi:
         return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
 
 
-CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, _REFUSED), "chatcmpl-")
+CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, _CHAT_REFUSED), "chatcmpl-")
 _GEMINI_API = ChatApi(GEMINI, gemini_as_chat, usage_key="usageMetadata")
 V1_BASES = ("/openai/v1", "/v1")
 _V1_APIS = {

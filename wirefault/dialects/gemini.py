@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from wirefault.dialects import Dialect
+from wirefault.dialects.base import (
+    TOOL_USE_FAILED,
+    ErrorForm,
+    EventKind,
+    ModelReply,
+    ModelRequest,
+    OfferedTool,
+    ToolCall,
+    pieces,
+)
 from wirefault.dialects.conversation import last_user_text
-from wirefault.dialects.errors import ErrorForm
-from wirefault.dialects.event_stream import value_of, with_data
 from wirefault.dialects.gemini_contents import (
     CONTENTS,
     ContentPart,
@@ -24,17 +33,141 @@ from wirefault.dialects.gemini_contents import (
     to_messages,
     write_call,
 )
-from wirefault.dialects.gemini_errors import GEMINI_ERRORS, gemini_error
-from wirefault.dialects.gemini_stream import break_off, collect_chunks, event_candidate, spread_candidates
-from wirefault.dialects.http import Request, dump_json
-from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text
-from wirefault.dialects.model_dialect import EventKind
-from wirefault.dialects.model_messages import ModelReply, ModelRequest, OfferedTool, ToolCall
+from wirefault.dialects.http import Request, dump_json, value_of, with_data, write_event
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, index_in
+
+_BLOCKED = "PROHIBITED_CONTENT"
+_INVALID = "INVALID_ARGUMENT"
+GEMINI_ERRORS: Mapping[str, ErrorForm] = {
+    "rate_limit": ErrorForm(429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"),
+    "quota": ErrorForm(
+        429,
+        "You exceeded your current quota, please check your plan and billing details.",
+        "RESOURCE_EXHAUSTED",
+    ),
+    "auth_error": ErrorForm(400, "API key not valid. Please pass a valid API key.", _INVALID),
+    "forbidden": ErrorForm(403, "The caller does not have permission", "PERMISSION_DENIED"),
+    "not_found": ErrorForm(
+        404,
+        "models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
+        "ListModels to see the list of available models and their supported methods.",
+        "NOT_FOUND",
+    ),
+    "server_error": ErrorForm(500, "An internal error has occurred. Please retry.", "INTERNAL"),
+    "bad_gateway": ErrorForm(502, "Bad Gateway"),
+    "unavailable": ErrorForm(503, "The service is currently unavailable.", "UNAVAILABLE"),
+    "overloaded": ErrorForm(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
+    "context_length": ErrorForm(
+        400,
+        "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit}).",
+        _INVALID,
+    ),
+    "tool_use_failed": ErrorForm(400, TOOL_USE_FAILED + " {failed_generation}", _INVALID),
+    "content_filter": ErrorForm(200, "", _BLOCKED),
+}
+_NAME_OF = {
+    400: _INVALID,
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_STATUS_OF = {name: status for status, name in _NAME_OF.items()}
+
+
+def gemini_error(type: str, message: str, **fields: Any) -> dict[str, Any]:
+    """The body of an error. ``type``: a name of the API's, or the phrase of a status in snake case."""
+    if type == _BLOCKED:
+        return {"promptFeedback": {"blockReason": type}}
+    status = _STATUS_OF.get(type) or _status_called(type)
+    return {
+        "error": {"code": status, "message": message, "status": _NAME_OF.get(status, "UNKNOWN"), **fields}
+    }
+
+
+def _status_called(phrase: str) -> int:
+    """The status that a phrase in snake case names; 500 if there is none."""
+    names = {status.phrase.lower().replace(" ", "_"): status.value for status in HTTPStatus}
+    digits = phrase.rpartition("_")[2]
+    return names.get(phrase, int(digits) if digits.isdecimal() else 500)
+
+
+_PLAIN = {"text", "thought"}
+_Candidate = dict[str, Any]
+
+
+def event_candidate(event: bytes) -> _Candidate:
+    """The first candidate of an event; empty without one."""
+    return next(iter(as_objects(as_object(value_of(event)).get("candidates"))), {})
+
+
+def collect_chunks(events: Iterable[bytes]) -> dict[str, Any]:
+    """The reply that the events amount to. Raises ``ValueError`` for none, and for an error among them."""
+    chunks = [value for event in events if isinstance(value := value_of(event), dict)]
+    candidates: dict[int, _Candidate] = {}
+    for chunk in chunks:
+        for part in as_objects(chunk.get("candidates")):
+            _add(candidates.setdefault(index_in(part), {"content": {"role": "model"}}), part)
+    if not candidates or any("error" in chunk for chunk in chunks):
+        raise ValueError("no stream of chunks")
+    whole = {key: value for chunk in chunks for key, value in chunk.items()}
+    return {**whole, "candidates": [candidates[at] for at in sorted(candidates)]}
+
+
+def _add(candidate: _Candidate, piece: _Candidate) -> None:
+    """Adds what a chunk brings to the candidate so far: pieces of one text are joined."""
+    content = as_object(piece.get("content"))
+    whole = candidate["content"]
+    parts = whole.setdefault("parts", [])
+    for part in parts_of(content):
+        last = parts[-1] if parts else {}
+        if set(part) <= _PLAIN and "text" in last and _alike(last, part):
+            parts[-1] = {**last, "text": as_text(last["text"]) + as_text(part.get("text"))}
+        elif set(part) != {"text"} or part["text"]:
+            parts.append(part)
+    whole.update({key: value for key, value in content.items() if key != "parts"})
+    candidate.update({key: value for key, value in piece.items() if key != "content"})
+
+
+def _alike(last: ContentPart, part: ContentPart) -> bool:
+    return set(last) <= _PLAIN and bool(last.get("thought")) == bool(part.get("thought"))
+
+
+def spread_candidates(body: dict[str, Any]) -> Iterator[bytes]:
+    """The reply as events. The last of a candidate has an empty text beside the reason for its end."""
+    envelope = {key: value for key, value in body.items() if key not in ("candidates", "usageMetadata")}
+    usage = {"usageMetadata": body["usageMetadata"]} if "usageMetadata" in body else {}
+    for at, candidate in enumerate(as_objects(body.get("candidates"))):
+        index = {"index": candidate.get("index", at)}
+        content = as_object(candidate.get("content"))
+        for piece in (piece for part in parts_of(content) for piece in _cut(part)):
+            one = {"content": {**content, "parts": [piece]}, **index}
+            yield write_event({"candidates": [one], **envelope})
+        last = {**candidate, "content": {**content, "parts": [{"text": ""}]}, **index}
+        yield write_event({"candidates": [last], **usage, **envelope})
+
+
+def _cut(part: ContentPart) -> Iterator[ContentPart]:
+    """A plain text in pieces; any other part as it is."""
+    if set(part) <= _PLAIN and as_text(part.get("text")):
+        yield from ({**part, "text": piece} for piece in pieces(part["text"]))
+    else:
+        yield part
+
+
+def break_off(event: bytes, arguments: str) -> bytes:
+    """The event up to the place where its empty arguments stand, with those in their place."""
+    return event[: event.rindex(b'"args": {}')] + b'"args": ' + arguments.encode("utf-8", "replace")
+
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
 _REASONS = {finish: reason for reason, finish in _FINISH.items()} | {"tool_calls": "STOP"}
 _MALFORMED = "MALFORMED_FUNCTION_CALL"
-_Candidate = dict[str, Any]
 
 
 class Gemini:

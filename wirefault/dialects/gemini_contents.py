@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from wirefault.dialects.base import ToolCall
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact, parsed
-from wirefault.dialects.model_messages import ToolCall
 
 CONTENTS = "contents"
 ContentPart = dict[str, Any]

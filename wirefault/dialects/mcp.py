@@ -8,15 +8,27 @@ in headers. A message is told by its shape; what is none reads as None.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from wirefault.core.fingerprint import fingerprint
 from wirefault.dialects import Dialect
-from wirefault.dialects.errors import ErrorForm
-from wirefault.dialects.http import Request
-from wirefault.dialects.json_values import as_object, as_objects, as_text, parsed
+from wirefault.dialects.base import ErrorForm
+from wirefault.dialects.http import (
+    JSON_TYPE,
+    Ending,
+    RawReply,
+    Reply,
+    Request,
+    Step,
+    data_of,
+    dump_json,
+    split_events,
+)
+from wirefault.dialects.json_values import as_object, as_objects, as_text, compact, is_json, parsed
 
 CALL, LIST = "tools/call", "tools/list"
 INITIALIZE, CANCELLED = "initialize", "notifications/cancelled"
@@ -213,3 +225,199 @@ def _named_as_in_headers(message: McpMessage, request: Request) -> dict[str, Any
     if name is not None and method in _NAMED_BY:
         value["params"] = {**message.params, _NAMED_BY[method]: name}
     return value
+
+
+SERVER_STREAM = Request((("Accept", "text/event-stream"),), b"", "GET", "/")
+EVENT_STREAM_HEAD = Reply((("Content-Type", "text/event-stream"),))
+_HEAD = re.compile(rb"\AHTTP/1\.1 .*?\r\n\r\n", re.DOTALL)
+
+
+def request_of_line(line: bytes) -> Request:
+    """A client's line, with or without its line's end, as faults see it."""
+    return Request(JSON_TYPE, line.strip(b"\r\n"), "POST", "/")
+
+
+def reply_of_line(line: bytes) -> Reply:
+    """A server's response as faults see it."""
+    return Reply(JSON_TYPE, line.strip(b"\r\n"))
+
+
+def event_of_line(line: bytes) -> bytes:
+    """A server's line as the event that an ``EventEditor`` is shown."""
+    return b"data: " + line.strip(b"\r\n") + b"\n\n"
+
+
+def lines_of_steps(steps: Iterable[Step]) -> Sequence[Step]:
+    """What an ``EventEditor`` returned, as lines and seconds to wait."""
+    lines: list[Step] = []
+    for step in steps:
+        if isinstance(step, bytes):
+            lines += [line_of(data) for event in split_events(step) if (data := data_of(event))]
+        else:
+            lines.append(step)
+    return lines
+
+
+def lines_of_reply(reply: Reply | RawReply) -> tuple[Sequence[Step], Ending]:
+    """What the client gets in the response's place, and how it ends.
+
+    ``keep``: the server goes on. ``close`` and ``reset``: its output ends here. ``hang``: nothing more comes
+    of this response. A status has no counterpart: of a reply without a body nothing is sent.
+    """
+    if isinstance(reply, Reply):
+        if reply.is_event_stream:
+            return lines_of_steps((reply.body,)), "keep"
+        return ((line_of(reply.body),) if reply.body else ()), "keep"
+    steps = list(reply.steps)
+    if steps and isinstance(steps[0], bytes) and _HEAD.match(steps[0]):
+        steps[0] = _HEAD.sub(b"", steps[0], count=1)
+        if reply.ending == "keep":
+            steps.append(b"\n")  # a head told the length; a line ends by itself
+    return [step for step in steps if step != b""], reply.ending
+
+
+def line_of(message: bytes) -> bytes:
+    """The message in one line: a line's end within its JSON is only for people."""
+    if b"\n" in message or b"\r" in message:
+        with suppress(ValueError):  # broken on purpose: it goes out as it is
+            message = dump_json(parsed(message))
+    return message + b"\n"
+
+
+VERSION_HEADER = "mcp-protocol-version"
+_HEADERS = tuple(f"{name}:".encode() for name in (VERSION_HEADER, SESSION_HEADER))
+_FIRST_LETTERS = (b"m", b"M")
+_OWN_METHODS = frozenset(
+    (
+        *(CALL, LIST, "prompts/list", "prompts/get", "completion/complete", "logging/setLevel"),
+        *("resources/list", "resources/templates/list", "resources/read"),
+        *("resources/subscribe", "resources/unsubscribe", "server/discover", "subscriptions/listen"),
+        *("notifications/initialized", "notifications/roots/list_changed", CANCELLED, PROGRESS),
+    )
+)
+
+
+def has_mcp_header(lines: Iterable[bytes]) -> bool:
+    """Whether one of the lines of a request's header block is a header that only MCP's clients send."""
+    return any(line[:1] in _FIRST_LETTERS and line.lower().startswith(_HEADERS) for line in lines)
+
+
+def is_mcp_message(body: bytes) -> bool:
+    """Whether the body is one JSON-RPC 2.0 message whose method is MCP's own."""
+    message = read_message(body) if b'"jsonrpc"' in body else None
+    if message is None or message.value["jsonrpc"] != "2.0":
+        return False
+    if message.method == INITIALIZE:
+        return isinstance(message.params.get("protocolVersion"), str)
+    return message.method in _OWN_METHODS
+
+
+_TEXT, _ONLY = "text", "result"  # the field of a document that is a text alone; of a result that is no object
+_Changes = list[tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class McpResult:
+    """A good result. ``document``: its structured content; without any, the JSON of its text (a list of
+    several texts), or ``{"text": ...}`` where that is no JSON."""
+
+    message: McpMessage
+    document: Any
+
+    def with_document(self, document: Any) -> dict[str, Any]:
+        """The response with that document: structured content and texts say the same."""
+        result = dict(self.message.result or {})
+        if "structuredContent" in result:
+            result["structuredContent"] = document
+            result["content"] = _like_structured(result["content"], self.document, document)
+        else:
+            result["content"] = _of_documents(result["content"], document)
+        return {**self.message.value, "result": result}
+
+
+def tool_result(message: McpMessage | None) -> McpResult | None:
+    """None for an error, a result without any text, and what is no result of a tool."""
+    if message is None or not message.is_tool_result:
+        return None
+    result = message.result or {}
+    texts = [block[_TEXT] for block in _texts(result["content"])]
+    structured = result.get("structuredContent")
+    if result.get("isError") or not (texts or isinstance(structured, (dict, list))):
+        return None
+    if isinstance(structured, (dict, list)):
+        return McpResult(message, structured)
+    documents = [_document(text) for text in texts]
+    return McpResult(message, documents[0] if len(documents) == 1 else documents)
+
+
+def _texts(content: Any) -> list[dict[str, Any]]:
+    return [block for block in as_objects(content) if isinstance(block.get(_TEXT), str)]
+
+
+def _document(text: str) -> Any:
+    value = parsed(text) if is_json(text) else None
+    return value if isinstance(value, (dict, list)) else {_TEXT: text}
+
+
+def _of_documents(content: Sequence[Any], document: Any) -> list[Any]:
+    """The blocks with these documents as their texts; what is no text stays, behind them."""
+    texts = _texts(content)
+    several = len(texts) > 1 and isinstance(document, list)
+    documents = document if several else [document]
+    blocks = [
+        {**texts[min(at, len(texts) - 1)], _TEXT: _text_of(one, texts[min(at, len(texts) - 1)][_TEXT])}
+        for at, one in enumerate(documents)
+    ]
+    return [*blocks, *(block for block in content if block not in texts)]
+
+
+def _text_of(document: Any, before: str) -> str:
+    """The document in the form of the text before it."""
+    if set(as_object(document)) == {_TEXT} and isinstance(document[_TEXT], str) and not is_json(before):
+        return str(document[_TEXT])
+    return json.dumps(document, ensure_ascii=False, indent=2) if "\n" in before else compact(document)
+
+
+def _like_structured(content: Sequence[Any], before: Any, after: Any) -> list[Any]:
+    """The blocks with what changed from one structured content to the other changed in their texts."""
+    texts = _texts(content)
+    said, says = as_object(before).get(_ONLY), as_object(after).get(_ONLY)
+    if isinstance(said, list) and isinstance(says, list) and said == [_value(t[_TEXT]) for t in texts]:
+        return _of_documents(content, [_block_value(item) for item in says]) if says else []
+    changes = list(_changed_values(before, after))
+    return [_restated(b, before, after, changes) if b in texts else b for b in content]
+
+
+def _restated(block: dict[str, Any], before: Any, after: Any, changes: _Changes) -> dict[str, Any]:
+    text = block[_TEXT]
+    for said, says in ((before, after), (as_object(before).get(_ONLY), as_object(after).get(_ONLY))):
+        if says is not None and said == _value(text):
+            return {**block, _TEXT: says if isinstance(says, str) else _text_of(says, text)}
+    for said, says in changes:
+        text = _shown(says).join(re.split(rf"(?<!\w){re.escape(_shown(said))}(?!\w)", text))
+    return {**block, _TEXT: text}
+
+
+def _value(text: str) -> Any:
+    return parsed(text) if is_json(text) else text
+
+
+def _block_value(item: Any) -> Any:
+    return {_TEXT: item} if isinstance(item, str) else item
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else compact(value)
+
+
+def _changed_values(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
+    """The values that differ, where both documents have one in that place."""
+    waiting = [(before, after)]
+    while waiting:  # without recursion, since a result may be nested very deep
+        one, other = waiting.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            waiting += [(one[key], other[key]) for key in one if key in other]
+        elif isinstance(one, list) and isinstance(other, list):
+            waiting += zip(one, other, strict=False)
+        elif one != other and isinstance(one, (str, int, float)) and one != "":
+            yield one, other

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from wirefault.core.plugins import WithPlugins
 from wirefault.dialects import Dialect
 from wirefault.dialects.anthropic import ANTHROPIC
-from wirefault.dialects.errors import LinkDialect
+from wirefault.dialects.base import LinkDialect, ModelDialect
 from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.mcp import MCP
-from wirefault.dialects.model_dialect import ModelDialect
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.dialects.tool import TOOL
@@ -32,7 +31,7 @@ def _of_all_links() -> Mapping[str, LinkDialect]:
 
 def _checked(name: str, loaded: object) -> ModelDialect:
     if isinstance(loaded, type) or not isinstance(loaded, ModelDialect):
-        raise TypeError("is no object with all that wirefault.dialects.model_dialect.ModelDialect names")
+        raise TypeError("is no object with all that wirefault.dialects.base.ModelDialect names")
     if loaded.name != name:
         raise TypeError(f"is called {loaded.name!r} itself, and must be called so by its entry point")
     return loaded

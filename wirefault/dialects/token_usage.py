@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from wirefault.dialects.event_stream import value_of
+from wirefault.dialects.http import value_of
 from wirefault.dialects.json_values import as_object, as_text
 
 # Most streams have no usage, or one event with it: only what has such an object is parsed.

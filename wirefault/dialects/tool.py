@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirefault.dialects import Dialect
-from wirefault.dialects.errors import ErrorForm
+from wirefault.dialects.base import ErrorForm
 
 
 class ToolService:

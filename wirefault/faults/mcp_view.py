@@ -7,10 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from wirefault.dialects.event_stream import data_of, split_events, with_lines
-from wirefault.dialects.http import JSON_TYPE, Ending, RawReply, Reply, Request, Step, dump_json
-from wirefault.dialects.mcp import MCP, McpMessage, consistent, read_message
-from wirefault.dialects.mcp_result import tool_result
+from wirefault.dialects.http import (
+    JSON_TYPE,
+    Ending,
+    RawReply,
+    Reply,
+    Request,
+    Step,
+    data_of,
+    dump_json,
+    split_events,
+    with_lines,
+)
+from wirefault.dialects.mcp import MCP, McpMessage, consistent, read_message, tool_result
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot
 
 _Change = Callable[[Reply], Changed | Miss]

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any, Literal
 from zlib import crc32
 
+from wirefault.dialects.base import ToolCall
 from wirefault.dialects.conversation import Conversation, last_user_text, text_of
-from wirefault.dialects.model_messages import ToolCall
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.model_server.answer import Answer, Decision, Finding, PlannedCall, Step
 from wirefault.model_server.improviser import improvise

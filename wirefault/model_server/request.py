@@ -11,8 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from wirefault.dialects.chat_apis import ChatApi
-from wirefault.dialects.chat_form import text_at
+from wirefault.dialects.chat_apis import ChatApi, text_at
 from wirefault.dialects.http import Request
 
 

@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from wirefault.core.digest import text_digest
 from wirefault.dialects import http
+from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi
 from wirefault.dialects.json_values import as_object, compact
-from wirefault.dialects.model_messages import ModelReply, ToolCall
 from wirefault.model_server.answer import Answer, Decision
 from wirefault.model_server.decide import MODELS, Persona, persona_of
 from wirefault.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure

@@ -8,7 +8,7 @@ import pytest
 
 from tests.judging.findings.traced import asked_model, observed
 from tests.judging.oracle.histories import called, ended, met, model_call
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.judging.findings.open_stream import OPEN_STREAM
 

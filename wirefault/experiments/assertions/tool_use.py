@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirefault.dialects.event_stream import split_events
+from wirefault.dialects.base import ModelReply
+from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.mcp import read_message
-from wirefault.dialects.model_messages import ModelReply
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import Exchange, ToolCalled
 from wirefault.judging.findings.sent import Sent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirefault.dialects.errors import error_reply
+from wirefault.dialects.base import error_reply
 from wirefault.dialects.http import Reply
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS

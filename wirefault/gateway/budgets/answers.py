@@ -5,7 +5,7 @@ They are recorded like any other fault of the gateway, under an id that says whi
 
 from __future__ import annotations
 
-from wirefault.dialects.errors import typed_error
+from wirefault.dialects.base import typed_error
 from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import Act, Fault, Try
 from wirefault.faults.catalogue.errors import request_id

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import cast
 
-from wirefault.dialects.mcp_spoken import has_mcp_header
+from wirefault.dialects.mcp import has_mcp_header
 from wirefault.gateway.connection.client_transport import ClientTransport, PauseReason
 from wirefault.gateway.connection.fault_decision import ask_faults, can_be_decided, decide, may_meet_fault
 from wirefault.gateway.connection.membership import AttemptMembership

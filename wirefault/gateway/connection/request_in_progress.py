@@ -9,8 +9,7 @@ from typing import Literal
 
 from wirefault.core.fingerprint import fingerprint
 from wirefault.dialects.http import Reply
-from wirefault.dialects.mcp import CALL, mcp_fingerprint, read_message
-from wirefault.dialects.mcp_spoken import is_mcp_message
+from wirefault.dialects.mcp import CALL, is_mcp_message, mcp_fingerprint, read_message
 from wirefault.faults.base import WhyNot
 from wirefault.faults.plan import Plan
 from wirefault.gateway.baggage import identity_in

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirefault.dialects.event_stream import data_of, split_events
+from wirefault.dialects.http import data_of, split_events
 from wirefault.dialects.mcp import ToolAnswer, read_message
 from wirefault.gateway.connection.sent_pieces import MAX_KEPT
 from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of

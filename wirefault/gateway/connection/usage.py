@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 
+from wirefault.dialects.base import TOKENS, ModelDialect
 from wirefault.dialects.http import Reply
-from wirefault.dialects.model_dialect import TOKENS, ModelDialect
 from wirefault.dialects.registry import MODEL_DIALECTS, dialect_of
 from wirefault.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
 from wirefault.gateway.connection.reply_treatments import EventSplitter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirefault.dialects.errors import typed_error
+from wirefault.dialects.base import typed_error
 from wirefault.dialects.http import Reply, head_bytes
 from wirefault.dialects.tool import TOOL
 

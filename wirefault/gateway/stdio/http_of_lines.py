@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wirefault.dialects.event_stream import data_of
-from wirefault.dialects.http import chunk, head_bytes
-from wirefault.dialects.mcp_lines import EVENT_STREAM_HEAD, event_of_line, line_of
+from wirefault.dialects.http import chunk, data_of, head_bytes
+from wirefault.dialects.mcp import EVENT_STREAM_HEAD, event_of_line, line_of
 from wirefault.gateway.connection.framed_lines import RAW_LINES
 from wirefault.gateway.connection.reply_treatments import EventSplitter
 from wirefault.gateway.http1.reply_reader import ReplyReader

@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Protocol
 
-from wirefault.dialects.mcp import McpMessage, read_message
-from wirefault.dialects.mcp_lines import line_of
+from wirefault.dialects.mcp import McpMessage, line_of, read_message
 from wirefault.gateway.connection.connection import ClientConnection
 from wirefault.gateway.connection.recorded_exchanges import SentRequests
 from wirefault.gateway.connection.upstream_connection import UpstreamEvents

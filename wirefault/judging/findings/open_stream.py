@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirefault.dialects.event_stream import split_events
+from wirefault.dialects.base import ModelDialect
+from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
-from wirefault.dialects.model_dialect import ModelDialect
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import ModelCall
 from wirefault.judging.findings.finding import Observation, Rule

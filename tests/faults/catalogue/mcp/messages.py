@@ -8,8 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from tests.faults.tries import a_try
-from wirefault.dialects.event_stream import data_of, split_events, write_event
-from wirefault.dialects.http import RawReply, Reply, Request, Step, json_reply
+from wirefault.dialects.http import (
+    RawReply,
+    Reply,
+    Request,
+    Step,
+    data_of,
+    json_reply,
+    split_events,
+    write_event,
+)
 from wirefault.faults.base import Act, Changed, Miss, Try
 from wirefault.faults.mcp_view import act_of
 from wirefault.faults.registry import REGISTRY

@@ -18,8 +18,7 @@ from tests.faults.catalogue.mcp.messages import (
     mcp_try,
     messages_in,
 )
-from wirefault.dialects.event_stream import write_event
-from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.http import Reply, Request, write_event
 from wirefault.faults.base import Miss
 
 ACCEPTED = Reply(status=202)

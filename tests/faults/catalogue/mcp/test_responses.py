@@ -17,8 +17,7 @@ from tests.faults.catalogue.mcp.messages import (
     messages_of,
     stream,
 )
-from wirefault.dialects.event_stream import write_event
-from wirefault.dialects.http import RawReply, Reply
+from wirefault.dialects.http import RawReply, Reply, write_event
 from wirefault.faults.base import Act, Miss
 
 SESSION = {"Mcp-Session-Id": "s1"}

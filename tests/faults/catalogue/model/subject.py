@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tests.dialects.forms import FINAL, USER
 from tests.dialects.sdks import CLOSE, count_retries
 from tests.support import PATIENCE_S
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.base import ModelReply
 
 STEPS = 12
 

@@ -7,8 +7,8 @@ import pytest
 from tests.dialects.forms import ANSWER, BERN, CALL, CALLS, FINAL, FORMS, TEXT, USER, ZURICH
 from tests.faults.catalogue.model.test_calls import after
 from tests.faults.tries import always, model_try, why_not
+from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.json_values import compact
-from wirefault.dialects.model_messages import ModelReply, ToolCall
 from wirefault.faults.catalogue.model.answers import (
     EmptyAnswer,
     Hallucination,

@@ -14,10 +14,9 @@ from tests.faults.catalogue.http.test_any_input import BODIES, JSON
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
 from tests.support import examples
-from wirefault.dialects.event_stream import split_events, write_event
-from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.dialects.base import ModelReply, ToolCall
+from wirefault.dialects.http import RawReply, Reply, Request, split_events, write_event
 from wirefault.dialects.json_values import is_json
-from wirefault.dialects.model_messages import ModelReply, ToolCall
 from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import MAX_EVIDENCE, Act, Changed, Miss
 from wirefault.faults.catalogue.model import MODEL_FAULTS

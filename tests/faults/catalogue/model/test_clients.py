@@ -17,7 +17,7 @@ from tests.faults.catalogue.model.subject import script, subject
 from tests.faults.catalogue.model.variants import VARIANTS
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S, paired
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.base import ModelReply
 from wirefault.dialects.tool import TOOL
 from wirefault.faults.catalogue.model import MODEL_FAULTS
 

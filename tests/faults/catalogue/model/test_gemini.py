@@ -10,10 +10,9 @@ import pytest
 from tests.dialects.forms import CALLS, TEXT, TOOLS, USER, ZURICH
 from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from tests.faults.tries import a_try, act_of
-from wirefault.dialects.event_stream import value_of, write_event
+from wirefault.dialects.base import ModelReply
 from wirefault.dialects.gemini import GEMINI
-from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
-from wirefault.dialects.model_messages import ModelReply
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply, value_of, write_event
 from wirefault.faults.base import Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.context.words import InjectMessage
 from wirefault.faults.catalogue.http.named import NotFoundError

@@ -12,8 +12,7 @@ from tests.faults.catalogue.model.test_any_input import check_events, check_repl
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, keyed
 from tests.support import examples
-from wirefault.dialects.event_stream import write_event
-from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.http import Reply, Request, write_event
 from wirefault.faults.base import Act
 from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 

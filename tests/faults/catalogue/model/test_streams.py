@@ -8,10 +8,9 @@ import pytest
 
 from tests.dialects.forms import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
 from tests.faults.tries import act_of, always, model_try
-from wirefault.dialects.event_stream import value_of, write_event
-from wirefault.dialects.http import RawReply
+from wirefault.dialects.base import ModelReply
+from wirefault.dialects.http import RawReply, value_of, write_event
 from wirefault.dialects.json_values import is_json
-from wirefault.dialects.model_messages import ModelReply
 from wirefault.faults.base import Changed, Fault
 from wirefault.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
 from wirefault.faults.catalogue.model.streams import (

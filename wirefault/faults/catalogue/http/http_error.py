@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pydantic import Field
 
 from wirefault.core.draws import choose
-from wirefault.dialects.errors import error_reply
+from wirefault.dialects.base import error_reply
 from wirefault.dialects.tool import TOOL
 from wirefault.faults.base import Act, Fault, Try
 

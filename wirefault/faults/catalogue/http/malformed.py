@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from wirefault.core.draws import choose
-from wirefault.dialects.errors import html_reply
+from wirefault.dialects.base import html_reply
 from wirefault.dialects.http import Reply, dump_json
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.http.edit import replace_reply, with_type

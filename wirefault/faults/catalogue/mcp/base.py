@@ -8,10 +8,20 @@ from functools import partial
 from typing import Any
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
-from wirefault.dialects.event_stream import data_of, split_events, with_data, write_event
-from wirefault.dialects.http import Ending, RawReply, Reply, Step, chunk, dump_json, head_bytes
-from wirefault.dialects.mcp import McpMessage, read_message
-from wirefault.dialects.mcp_lines import EVENT_STREAM_HEAD, lines_of_steps
+from wirefault.dialects.http import (
+    Ending,
+    RawReply,
+    Reply,
+    Step,
+    chunk,
+    data_of,
+    dump_json,
+    head_bytes,
+    split_events,
+    with_data,
+    write_event,
+)
+from wirefault.dialects.mcp import EVENT_STREAM_HEAD, McpMessage, lines_of_steps, read_message
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot
 
 _Sent = Mapping[str, Any] | bytes | float

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from wirefault.core.caller_errors import TIMEOUT
 from wirefault.dialects.http import RawReply, Reply
-from wirefault.dialects.mcp_lines import line_of
+from wirefault.dialects.mcp import line_of
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 
 _PRINTED = {

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from wirefault.core.caller_errors import TIMEOUT
-from wirefault.dialects.event_stream import data_of
-from wirefault.dialects.http import Ending, Reply, Step
+from wirefault.dialects.http import Ending, Reply, Step, data_of
 from wirefault.dialects.mcp import (
     CALL,
     CANCELLED,

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from wirefault.dialects.base import ModelReply, ModelRequest, ToolCall
 from wirefault.dialects.json_values import compact
-from wirefault.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from wirefault.faults.base import Try
 from wirefault.faults.catalogue.model import wording
 from wirefault.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id

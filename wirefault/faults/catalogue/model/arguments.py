@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any, Literal
 
+from wirefault.dialects.base import ModelRequest
 from wirefault.dialects.json_values import as_list, compact
-from wirefault.dialects.model_messages import ModelRequest
 from wirefault.faults.base import Try
 from wirefault.faults.catalogue.model.content import choose_if_any
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from wirefault.dialects.base import ModelReply, ModelRequest, ToolCall
 from wirefault.dialects.json_values import compact, is_json
-from wirefault.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from wirefault.faults.base import Try
 from wirefault.faults.catalogue.model.arguments import ArgumentDamage, damaged
 from wirefault.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id

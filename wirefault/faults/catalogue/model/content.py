@@ -7,9 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from wirefault.dialects.base import (
+    ModelDialect,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    reply_body,
+    with_reply_body,
+)
 from wirefault.dialects.http import Reply
-from wirefault.dialects.model_dialect import ModelDialect, reply_body, with_reply_body
-from wirefault.dialects.model_messages import ModelReply, ModelRequest, ToolCall
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from wirefault.dialects.base import TOKENS, EventKind, ModelDialect
 from wirefault.dialects.http import Ending, Step
-from wirefault.dialects.model_dialect import TOKENS, EventKind, ModelDialect
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Fault, Miss, Try, WhyNot
 

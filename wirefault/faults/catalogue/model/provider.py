@@ -8,9 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
+from wirefault.dialects.base import ModelReply, ModelRequest, reply_body
 from wirefault.dialects.http import RawReply, Reply
-from wirefault.dialects.model_dialect import reply_body
-from wirefault.dialects.model_messages import ModelReply, ModelRequest
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 from wirefault.faults.catalogue.errors import error_for

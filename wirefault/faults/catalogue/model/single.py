@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from wirefault.dialects.event_stream import data_of, with_data
-from wirefault.dialects.http import Step
-from wirefault.dialects.model_dialect import EventKind
+from wirefault.dialects.base import EventKind
+from wirefault.dialects.http import Step, data_of, with_data
 from wirefault.faults.base import evidence_text
 from wirefault.faults.catalogue.model.editor import Editor, StreamFault
 

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT
+from wirefault.dialects.base import TOKENS, EventKind, before_finish
 from wirefault.dialects.http import Ending, RawReply, Reply, Step, whole
-from wirefault.dialects.model_dialect import TOKENS, EventKind, before_finish
 from wirefault.faults.base import Act, Changed, Miss, Try
 from wirefault.faults.catalogue.model.editor import Editor, StreamFault
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from wirefault.dialects.base import OfferedTool, ToolCall
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text
-from wirefault.dialects.model_messages import OfferedTool, ToolCall
 from wirefault.faults.base import Try
 
 TextEdit = Callable[[str], str]
