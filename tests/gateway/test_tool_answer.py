@@ -17,8 +17,7 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
 from wirefault.dialects.http import Reply, json_reply
 from wirefault.history.events import Exchange
-from wirefault.judging.oracle.wire_duplicates import proven_duplicates
-from wirefault.judging.oracle.wire_writes import deliveries
+from wirefault.judging.oracle.wire_world import deliveries, proven_duplicates
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
 

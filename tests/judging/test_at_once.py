@@ -7,7 +7,7 @@ import pytest
 from tests.judging.oracle.histories import called, episode, exchange, met
 from tests.judging.test_summary import armed_set, run
 from wirefault.history.events import Event, Exchange, FaultMet
-from wirefault.judging.at_once import CallsAtOnce
+from wirefault.judging.reproducible import CallsAtOnce
 from wirefault.judging.summary import summarise
 
 LATER = 103.5

@@ -7,8 +7,8 @@ import pytest
 
 from tests.judging.oracle.histories import ended, episode, exchange, met
 from wirefault.history.events import EpisodeStarted
-from wirefault.judging.evidence.told import told_by_tools
 from wirefault.judging.judge import judge_episode
+from wirefault.judging.oracle.tool_results import told_by_tools
 
 REPORT = ended(values=[{"value": 11.3, "unit": "celsius"}])
 EXPECT = {"values": [{"number": 11.3, "unit": "celsius"}]}

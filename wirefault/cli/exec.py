@@ -20,7 +20,7 @@ from wirefault.core.user_errors import InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
 from wirefault.judging.calls import calls_by_link
-from wirefault.judging.findings.past_the_lab import PAST_THE_LAB
+from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
 from wirefault.report.calls import calls_table
 from wirefault.report.reproduce import EXEC

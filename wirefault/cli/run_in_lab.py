@@ -22,7 +22,7 @@ from wirefault.faults.sets.presets import find_set
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
 from wirefault.judging.prompts import PromptsError
-from wirefault.judging.remarks import counted
+from wirefault.judging.summary import counted
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.terminal import plain_console

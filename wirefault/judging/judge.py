@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
-from wirefault.judging.oracle.claim import Claim
 from wirefault.judging.oracle.episode import Episode, last
-from wirefault.judging.oracle.outcome import Outcome
+from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 

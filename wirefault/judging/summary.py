@@ -3,33 +3,124 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from wirefault.history.events import (
     LAB_MODEL,
     AttemptArmed,
+    BudgetUnknown,
     EpisodeStarted,
     Event,
+    Exchange,
     ModelCall,
     PromptsSource,
+    RunFinished,
     ToolCallRefused,
     ToolTry,
     WentPastLab,
 )
 from wirefault.judging.account import FaultAccount, account
-from wirefault.judging.budget_remarks import budget_remarks
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import findings_in
-from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
-from wirefault.judging.remarks import remarks
 from wirefault.judging.reproducible import obstacles
 from wirefault.judging.usage import ModelUsage, model_usage
-from wirefault.settings.budgets import load_budgets
+from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.intervals import percentile
+
+
+def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:
+    """One sentence each; none for a run that is whole, judged and explained."""
+    yield from _end(judgement.finished)
+    started, episodes = judgement.started, judgement.episodes
+    planned, skipped = started.prompts, started.skipped_prompts
+    if len(episodes) < planned:
+        yield f"{planned - len(episodes)} of {planned} prompts not run"
+    if skipped:
+        yield f"{counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
+    whys = Counter((e.outcome, e.why) for e in episodes if not OUTCOMES[e.outcome].in_rate)
+    for (outcome, why), count in sorted(whys.items()):
+        yield f"{counted(count, 'prompt', 'prompts')} {outcome}: {why}"
+    unexplained = sum(len(episode.unexplained) for episode in episodes)
+    if unexplained:
+        yield f"{counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
+    if refused:
+        reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
+        calls = counted(sum(refused.values()), "tool call", "tool calls")
+        yield f"{calls} that the agent refused by itself: {reasons}"
+    if judgement.stray:
+        yield f"{counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
+    if torn:
+        yield f"{counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
+    yield from (f"scored differently: {text}" for text in judgement.differences)
+
+
+def _end(finished: RunFinished | None) -> Iterator[str]:
+    if finished is None:
+        yield "the run has no end in its history: still going, or killed"
+        return
+    if not finished.completed:
+        yield ended_early(finished.reason)
+    if finished.toxics_left is None:
+        yield "not known whether toxics were left behind"
+    elif finished.toxics_left:
+        yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
+
+
+def ended_early(reason: str) -> str:
+    """What is said of a run that did not come to its end."""
+    return f"the run ended early: {reason}"
+
+
+def counted(count: int, singular: str, plural: str) -> str:
+    """``1 prompt``, ``2 prompts``."""
+    return f"{count} {singular if count == 1 else plural}"
+
+
+_WORDS: Mapping[str, str] = {
+    "no_usage": "replies did not tell their tokens",
+    "no_price": "a model has no price",
+    "no_memory": "the subject's memory cannot be read here",
+}
+
+
+def budget_remarks(events: Iterable[Event], budgets: Budgets | None) -> Iterator[str]:
+    """Which ``budgets`` of the run could not be counted in how many episodes, and why, a sentence each.
+
+    Such as count at links of one kind alone are named too where no request went to one.
+    """
+    met = set()
+    episodes: dict[tuple[str, str], set[str]] = {}
+    for event in events:
+        if isinstance(event, BudgetUnknown):
+            model = f" ({event.model})" if event.why == "no_price" and event.model else ""
+            episodes.setdefault((event.budget, _WORDS[event.why] + model), set()).add(event.episode)
+        elif isinstance(event, Exchange):
+            met.add(event.of_model)
+    for (budget, why), unknown_in in sorted(episodes.items()):
+        count = f"{len(unknown_in)} episode" + ("s" if len(unknown_in) > 1 else "")
+        yield f"the budget {budget} could not be counted in {count}: {why}; it may have allowed too much"
+    for of_model, kind in ((True, "model"), (False, "tool")):
+        counted = _counted_there_alone(budgets, of_model=of_model) if budgets else []
+        if counted and of_model not in met:
+            yield f"no request went to a {kind}, so that nothing was counted for {', '.join(counted)}"
+
+
+def _counted_there_alone(budgets: Budgets, *, of_model: bool) -> list[str]:
+    """The budgets that links to models count, or links to tools, and the others do not."""
+    there, elsewhere = (
+        {
+            f"{scope}.{name}"
+            for scope, budget in budgets.at_gateway(of_model=place).items()
+            for name in budget.model_dump(exclude_none=True)
+        }
+        for place in (of_model, not of_model)
+    )
+    return sorted(there - elsewhere)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome, Tone
-from wirefault.judging.remarks import counted
-from wirefault.judging.summary import Summary
+from wirefault.judging.summary import Summary, counted
 from wirefault.report.findings import findings_table
 from wirefault.report.headline import headline
 from wirefault.report.model_usage import usage_lines

@@ -25,7 +25,7 @@ from wirefault.history.reader import Tail
 from wirefault.history.writer import history_file
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.prompts import Prompt, Prompts
-from wirefault.judging.remarks import ended_early
+from wirefault.judging.summary import ended_early
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.episode_judge import EpisodeJudge
 from wirefault.runner.interruption import EndedByLauncher

@@ -8,8 +8,7 @@ import requests
 
 from wirefault.history.events import Level
 from wirefault.judging.prompts import Prompts, check_next_turns, check_turns
-from wirefault.judging.remarks import ended_early
-from wirefault.judging.summary import Summary, summarise
+from wirefault.judging.summary import Summary, ended_early, summarise
 from wirefault.runner.record import RunRecord
 from wirefault.runner.run import ProgressListener, Runner
 from wirefault.settings.configuration import Configuration

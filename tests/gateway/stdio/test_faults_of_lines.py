@@ -16,7 +16,7 @@ from tests.support import PATIENCE_S
 from wirefault.dialects.http import RawReply, json_reply, whole
 from wirefault.faults.base import Act, Changed
 from wirefault.history.events import Exchange
-from wirefault.judging.oracle.wire_duplicates import proven_duplicates
+from wirefault.judging.oracle.wire_world import proven_duplicates
 
 OWN = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 LINE = json.dumps(OWN).encode()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.judging.findings.traced import asked, asked_model, observed
 from tests.judging.oracle.histories import called, exchange, tried
-from wirefault.judging.findings.asked_again import ASKED_AGAIN
+from wirefault.judging.findings.retries import ASKED_AGAIN
 
 
 def calls(*results, **more):

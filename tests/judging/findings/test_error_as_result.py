@@ -6,7 +6,7 @@ import pytest
 
 from tests.judging.findings.traced import asked, lost, observed
 from tests.judging.oracle.histories import ended, exchange, met, tried
-from wirefault.judging.findings.error_as_result import ERROR_AS_RESULT
+from wirefault.judging.findings.writes import ERROR_AS_RESULT
 
 REFUSED = asked(status=422)
 ERROR = '{"error": {"code": "sold_out", "message": "nothing left"}}'

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, observed
-from wirefault.judging.findings.foreign_secret import FOREIGN_SECRET
+from wirefault.judging.findings.leaks import FOREIGN_SECRET
 from wirefault.wiring.links import Links
 
 BEARER = {"credential": "9f2c"}

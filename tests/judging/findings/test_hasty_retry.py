@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging.findings.traced import asked, asked_model, observed
-from wirefault.judging.findings.hasty_retry import HASTY_RETRY
+from wirefault.judging.findings.retries import HASTY_RETRY
 
 BUSY = asked(status=429, retry_after=2.0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.judging.findings.traced import asked, asked_model, observed
 from tests.judging.oracle.histories import exchange, tried
-from wirefault.judging.findings.layered_retries import LAYERED_RETRIES
+from wirefault.judging.findings.retries import LAYERED_RETRIES
 
 
 def recorded(*tries_of_calls, last=None):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.judging.findings.traced import CRM, asked, found, lost, observed
 from tests.judging.oracle.histories import armed, exchange, latency, met, timeout, tried
-from wirefault.judging.findings.lost_write import WRITE_REPEATED
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
 

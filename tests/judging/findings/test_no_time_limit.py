@@ -8,7 +8,7 @@ import pytest
 
 from tests.judging.findings.traced import asked, observed
 from tests.judging.oracle.histories import ended, tried
-from wirefault.judging.findings.no_time_limit import NO_TIME_LIMIT
+from wirefault.judging.findings.streams import NO_TIME_LIMIT
 
 LIMIT = replace(ended(ended_by="limit", ms=30_000), start=100.0, end=130.0)
 

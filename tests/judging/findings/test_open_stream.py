@@ -10,7 +10,7 @@ from tests.judging.findings.traced import asked_model, observed
 from tests.judging.oracle.histories import called, ended, met, model_call
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
-from wirefault.judging.findings.open_stream import OPEN_STREAM
+from wirefault.judging.findings.streams import OPEN_STREAM
 
 TEXT = "The tower is 330 metres tall."
 WHOLE = OPENAI_CHAT.write_reply(OPENAI_CHAT.new_reply("id", "model", 1), ModelReply(TEXT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.judging.findings.traced import asked, found, observed
 from wirefault.history.events import WentPastLab
-from wirefault.judging.findings.past_the_lab import PAST_THE_LAB
+from wirefault.judging.findings.leaks import PAST_THE_LAB
 
 
 def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):

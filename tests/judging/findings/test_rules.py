@@ -7,8 +7,8 @@ from dataclasses import replace
 from tests.judging.findings.traced import LINKS, asked, asked_model, lost
 from tests.judging.oracle.histories import run_started
 from wirefault.judging.findings.finding import Observation
-from wirefault.judging.findings.lost_write import WRITE_REPEATED
 from wirefault.judging.findings.rules import RULES, findings_in
+from wirefault.judging.findings.writes import WRITE_REPEATED
 
 START = replace(run_started(1), links=LINKS.dump())
 TWICE = [lost(), asked(0.4, status=201)]

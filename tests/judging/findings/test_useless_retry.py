@@ -6,7 +6,7 @@ import pytest
 
 from tests.judging.findings.traced import asked, asked_model, lost, observed
 from tests.judging.oracle.histories import armed, met, timeout
-from wirefault.judging.findings.useless_retry import USELESS_RETRY
+from wirefault.judging.findings.retries import USELESS_RETRY
 
 MADE = {"fault": met("auth_error", status=401, id="no-key"), "status": 401}
 LONG = {"status": 400, "reply_body": '{"error": {"code": "context_length_exceeded"}}'}

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.judging.oracle.histories import ended
-from wirefault.judging.oracle.claim import judge_claim
 from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.outcome import judge_claim
 
 
 @pytest.mark.parametrize("status", ["done", "failed", "unsure"])

@@ -1,9 +1,8 @@
 import pytest
 
 from tests.judging.oracle.histories import called, sent, tried
-from wirefault.judging.evidence.told import told_by_tools
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.flags import is_late, is_ungrounded
+from wirefault.judging.oracle.tool_results import is_late, is_ungrounded, told_by_tools
 from wirefault.judging.oracle.value import judge_value
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0

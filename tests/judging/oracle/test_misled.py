@@ -3,9 +3,8 @@
 import pytest
 
 from tests.judging.oracle.histories import called, created, exchange, met, sent
-from wirefault.judging.evidence.told import told_by_tools
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.misled import Results, is_misled
+from wirefault.judging.oracle.tool_results import Results, is_misled, told_by_tools
 from wirefault.judging.oracle.value import judge_value
 from wirefault.judging.oracle.world import judge_world
 

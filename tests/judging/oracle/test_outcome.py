@@ -5,8 +5,7 @@ from typing import get_args
 import pytest
 
 from tests.support import ROOT
-from wirefault.judging.oracle.claim import Claim
-from wirefault.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, outcome_of
+from wirefault.judging.oracle.outcome import OUTCOMES, Axes, Claim, EndedBy, outcome_of
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 

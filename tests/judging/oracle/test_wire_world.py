@@ -7,8 +7,7 @@ import pytest
 
 from tests.judging.oracle.histories import exchange, met
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.wire_world import judge_requests
-from wirefault.judging.oracle.wire_writes import fate_of, world_writes
+from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
 

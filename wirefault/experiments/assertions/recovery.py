@@ -14,7 +14,7 @@ from wirefault.experiments.failures import has_failed
 from wirefault.experiments.outages import outages_of
 from wirefault.experiments.quantities import Duration
 from wirefault.history.events import ToolTry
-from wirefault.judging.findings.hasty_retry import HASTY_RETRY
+from wirefault.judging.findings.retries import HASTY_RETRY
 from wirefault.judging.findings.sent import Sent
 
 

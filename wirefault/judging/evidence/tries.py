@@ -18,9 +18,8 @@ from wirefault.history.events import (
     ModelCall,
     ToolTry,
 )
-from wirefault.judging.evidence.connections import handshake_crossed
 from wirefault.judging.evidence.record import TryEvidence, Unexplained
-from wirefault.judging.evidence.toxic_times import ToxicTime, ToxicTimes
+from wirefault.judging.evidence.toxic_times import ToxicTime, ToxicTimes, handshake_crossed
 from wirefault.toxiproxy.toxics.observed import ObservedTry
 
 _Key = tuple[int, str, str, int, int]

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
-from wirefault.judging.findings.asked_again import ASKED_AGAIN
-from wirefault.judging.findings.error_as_result import ERROR_AS_RESULT
 from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
-from wirefault.judging.findings.foreign_secret import FOREIGN_SECRET
-from wirefault.judging.findings.hasty_retry import HASTY_RETRY
-from wirefault.judging.findings.layered_retries import LAYERED_RETRIES
-from wirefault.judging.findings.lost_write import WRITE_REPEATED
-from wirefault.judging.findings.no_time_limit import NO_TIME_LIMIT
-from wirefault.judging.findings.open_stream import OPEN_STREAM
-from wirefault.judging.findings.past_the_lab import PAST_THE_LAB
+from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
+from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
+from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.findings.trace import EpisodeTrace, traces
-from wirefault.judging.findings.useless_retry import USELESS_RETRY
+from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
 
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,

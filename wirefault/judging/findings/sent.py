@@ -8,7 +8,7 @@ from typing import Literal
 
 from wirefault.core.caller_errors import error_kind
 from wirefault.history.events import Exchange, ModelCall, ToolTry
-from wirefault.judging.oracle.wire_writes import Fate, fate_of
+from wirefault.judging.oracle.wire_world import Fate, fate_of
 from wirefault.wiring.link import Link
 
 Executed = Literal["yes", "no", "maybe"]

@@ -11,6 +11,7 @@ from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
+    ConnectionEnded,
     EpisodeStarted,
     Event,
     Exchange,
@@ -18,20 +19,81 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
-from wirefault.judging.evidence.told import Told, told_by_tools
 from wirefault.judging.oracle.answer import judge_answer
-from wirefault.judging.oracle.assignment import EffectRow
-from wirefault.judging.oracle.claim import is_exact_text, judge_claim
 from wirefault.judging.oracle.expect import Oracle, parse_expect
-from wirefault.judging.oracle.flags import is_late, is_ungrounded
-from wirefault.judging.oracle.misled import Results, is_misled
-from wirefault.judging.oracle.outcome import Axes, Outcome, outcome_of
+from wirefault.judging.oracle.outcome import Axes, Outcome, is_exact_text, judge_claim, outcome_of
 from wirefault.judging.oracle.state_world import judge_state
+from wirefault.judging.oracle.tool_results import (
+    Results,
+    Told,
+    is_late,
+    is_misled,
+    is_ungrounded,
+    told_by_tools,
+)
 from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
-from wirefault.judging.oracle.whose_fault import invalid_because
-from wirefault.judging.oracle.wire_duplicates import proven_duplicates
-from wirefault.judging.oracle.wire_world import judge_requests
-from wirefault.judging.oracle.world import WorldJudgement, combined, judge_world
+from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
+from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
+
+
+def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
+    """What makes the episode of these attempts invalid, or the empty text."""
+    reasons = [reason for attempt in attempts for reason in _lab_failures(events, attempt)]
+    if not attempts:
+        reasons.append("no attempt was made")
+    exchanges = [event for event in events if isinstance(event, Exchange)]
+    if any(exchange.identity == "mismatch" for exchange in exchanges):
+        reasons.append("a request named another attempt than the one in progress")
+    connections = [event for event in events if isinstance(event, ConnectionEnded)]
+    reasons += [ended.not_intercepted for ended in connections if ended.lab_failed]
+    reasons += [f"oracle_failed: {e.error}" for e in events if isinstance(e, WorldProbed) and e.error]
+    reasons += [_upstream_failure(exchange) for exchange in _unanswered(events, exchanges)]
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _lab_failures(events: Iterable[Event], attempt: int) -> list[str]:
+    of_attempt = [event for event in events if getattr(event, "attempt", None) == attempt]
+    healed = [event for event in of_attempt if isinstance(event, AttemptHealed)]
+    if healed and healed[-1].invalid:
+        return [healed[-1].invalid]
+    if not healed or not any(isinstance(event, AttemptEnded) for event in of_attempt):
+        return [f"attempt {attempt} has no end in the history"]
+    return []
+
+
+def _unanswered(events: Iterable[Event], exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """The exchanges that failed with no fault of the lab on them, and that nothing got past."""
+    events = list(events)
+    armed = {(e.attempt, toxic.link) for e in events if isinstance(e, AttemptArmed) for toxic in e.toxics}
+    answered = [e for e in exchanges if _is_answer(e)]
+    direct = [e for e in events if isinstance(e, ToolTry) and e.route == "direct" and e.error is None]
+    return [
+        failed
+        for failed in exchanges
+        if failed.unavailable
+        and not (failed.forwarded and (failed.attempt, failed.link) in armed)
+        and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
+        and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
+    ]
+
+
+def _is_answer(exchange: Exchange) -> bool:
+    good = exchange.status is not None and exchange.status < 400
+    return good and exchange.reply_complete and not exchange.unavailable
+
+
+def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
+    """A tool's by what is asked. The model's by the link alone: an answer takes up the conversation again."""
+    return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
+
+
+def _upstream_failure(failed: Exchange) -> str:
+    refused = failed.forwarded and failed.status is not None and failed.status >= 400
+    why = f"it answered {failed.status}" if refused else failed.error
+    if failed.of_model:
+        return f"model_unavailable: {why}"
+    return f"upstream_unavailable: {failed.link}: {why}"
+
 
 _E = TypeVar("_E")
 _WRONG_VALUES: Mapping[ValueAxis, str] = {

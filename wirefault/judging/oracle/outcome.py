@@ -10,10 +10,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from wirefault.history.events import EndedBy
-from wirefault.judging.oracle.claim import Claim
+from wirefault.history.events import AttemptEnded, EndedBy
+from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import FINE_WORLDS, World
+
+Claim = Literal["done", "failed", "unsure", "none", "unclear"]
+
+
+def judge_claim(oracle: Oracle | None, ended: AttemptEnded) -> Claim:
+    """The report's status. Without a report: ``none`` if there is no answer at all, ``unclear`` if there is.
+
+    A text that is exactly the oracle's ``done_if_text`` counts as ``done``.
+    """
+    if ended.report is not None:
+        return ended.report.status
+    if ended.ended_by != "text":
+        return "none"
+    return "done" if is_exact_text(oracle, ended) else "unclear"
+
+
+def is_exact_text(oracle: Oracle | None, ended: AttemptEnded) -> bool:
+    """Whether the answer, without white space around it, is the text that the oracle takes as done."""
+    if oracle is None or oracle.done_if_text is None or ended.report is not None:
+        return False
+    return ended.response.strip() == oracle.done_if_text.strip()
+
 
 Outcome = Literal[
     "invalid",

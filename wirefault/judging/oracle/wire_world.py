@@ -6,18 +6,135 @@ where it is unknown whether other writes were executed.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain, repeat
+from typing import Any, Literal
+from urllib.parse import parse_qsl
 
-from wirefault.history.events import Exchange
+from wirefault.dialects.mcp import ToolAnswer, read_message
+from wirefault.history.events import AttemptArmed, Exchange
 from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.expected_request import ExpectedRequest
 from wirefault.judging.oracle.json_match import json_matches
 from wirefault.judging.oracle.pairing import Pairing, paired
-from wirefault.judging.oracle.wire_writes import WireWrite, world_writes
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
+from wirefault.toxiproxy.planned import PlannedToxic
+
+Fate = Literal["executed", "refused", "maybe"]
+FATES: tuple[Fate, ...] = ("executed", "maybe", "refused")
+# The same again changes nothing more: RFC 9110, 9.2.2.
+IDEMPOTENT_METHODS = frozenset(("PUT", "DELETE"))
+_NOT_KNOWN: ToolAnswer = ""
+_BY_TOOL_ANSWER: Mapping[ToolAnswer, Fate] = {"result": "executed", "error": "refused", "": "maybe"}
+
+
+@dataclass(frozen=True)
+class WireWrite:
+    """One delivery of a declared write, and what the upstream did with it. ``status``: what it answered."""
+
+    exchange: Exchange
+    fate: Fate
+    status: int | None
+
+    @property
+    def path(self) -> str:
+        return self.exchange.target.partition("?")[0]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return dict(parse_qsl(self.exchange.target.partition("?")[2], keep_blank_values=True))
+
+    @property
+    def body_is_known(self) -> bool:
+        return self.exchange.request_body is not None and not self.exchange.request_cut
+
+    @property
+    def body(self) -> Any:
+        """What the body says: as JSON or as a form, else its text; of a tool of MCP its arguments."""
+        text = self.exchange.request_body or ""
+        if self.exchange.tool:
+            message = read_message(text.encode())
+            return message.arguments if message is not None else {}
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return dict(parse_qsl(text)) or text
+
+    @property
+    def name(self) -> str:
+        return f"{self.exchange.tool or f'{self.exchange.method} {self.path}'} of {self.exchange.link}"
+
+    @property
+    def refusal(self) -> str:
+        """What a refused one was answered: a status, or the error of a tool."""
+        return "an error of the tool" if self.status is not None and self.status < 400 else str(self.status)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its time, as a row of the lab's own side effects has it."""
+        return {"at": self.exchange.start, "idempotency_key": None}
+
+
+def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
+    """By what the upstream answered; ``tool_answer`` is None for what is no call of a tool of MCP."""
+    if status is None or status >= 500:
+        return "maybe"
+    if status >= 400:
+        return "refused"
+    return "executed" if tool_answer is None else _BY_TOOL_ANSWER[tool_answer]
+
+
+def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
+    """Each delivery of a write to its upstream: several where a fault of the gateway repeated it."""
+    if not (exchange.write and exchange.forwarded):
+        return
+    for status, tool_answer in _answers(exchange):
+        yield WireWrite(exchange, fate_of(status, tool_answer if exchange.tool else None), status)
+
+
+def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
+    """The status that each delivery was answered with, and how a tool answered it."""
+    for met in exchange.faults:
+        copies, statuses = met.evidence.get("copies"), met.evidence.get("statuses")
+        if met.injected and isinstance(copies, int) and isinstance(statuses, list):
+            unanswered = [None] if len(statuses) < copies else []
+            before_last = met.evidence.get("tool_answers", [])
+            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_NOT_KNOWN))
+            yield from zip([*statuses, *unanswered], tool_answers, strict=False)
+            return
+    yield exchange.answered, exchange.tool_answer
+
+
+def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
+    """The writes as they count in the world, oldest first.
+
+    Of those that share a key their upstream knows that they are one, and a PUT or a DELETE that is the same
+    again changes nothing more: of these one counts, an executed one if there is any.
+    """
+    alone: list[WireWrite] = []
+    shared: dict[tuple[str, ...], WireWrite] = {}
+    for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
+        for write in deliveries(exchange):
+            identity = _identity(exchange)
+            if identity is None:
+                alone.append(write)
+            elif identity not in shared or FATES.index(write.fate) < FATES.index(shared[identity].fate):
+                shared[identity] = write
+    return sorted([*alone, *shared.values()], key=lambda write: write.exchange.start)
+
+
+def _identity(exchange: Exchange) -> tuple[str, ...] | None:
+    """By which a repetition is no further write; None if each one is."""
+    call = (exchange.link, exchange.method, exchange.target.partition("?")[0], exchange.tool)
+    if exchange.key:
+        return (*call, exchange.key)
+    if exchange.method in IDEMPOTENT_METHODS:
+        return (*call, "", exchange.fingerprint)
+    return None
 
 
 def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool) -> WorldJudgement:
@@ -111,3 +228,49 @@ def _named(writes: Iterable[WireWrite]) -> str:
     """``POST /orders of shop (2 times), DELETE /orders/7 of shop``."""
     counts = Counter(write.name for write in writes)
     return ", ".join(name if n == 1 else f"{name} ({times_in_words(n)})" for name, n in counts.items())
+
+
+def proven_duplicates(exchanges: Iterable[Exchange], armed: Iterable[AttemptArmed]) -> WorldJudgement:
+    """``duplicated`` if there is any, else ``not_applicable``."""
+    toxics = [(attempt.attempt, toxic) for attempt in armed for toxic in attempt.toxics]
+    for earlier, later in _pairs(exchanges):
+        if not _reached_caller(earlier, later, toxics) and not _share_key(earlier.exchange, later.exchange):
+            why = f"{later.name} executed again after the reply to the first had not reached the caller"
+            return WorldJudgement("duplicated", why, repeated=(earlier.row, later.row))
+    return WorldJudgement("not_applicable")
+
+
+def _pairs(exchanges: Iterable[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
+    """Executed writes of the same, each with those after it."""
+    same: dict[tuple[str, str, str], list[WireWrite]] = {}
+    for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
+        for write in deliveries(exchange):
+            if write.fate == "executed" and exchange.method not in IDEMPOTENT_METHODS:
+                before = same.setdefault((exchange.link, exchange.method, exchange.fingerprint), [])
+                yield from ((earlier, write) for earlier in before)
+                before.append(write)
+
+
+def _share_key(earlier: Exchange, later: Exchange) -> bool:
+    return bool(earlier.key) and earlier.key == later.key
+
+
+def _reached_caller(earlier: WireWrite, later: WireWrite, toxics: Sequence[tuple[int, PlannedToxic]]) -> bool:
+    """Whether the caller may have got the upstream's reply, as far as can be known."""
+    exchange = earlier.exchange
+    if exchange is later.exchange:  # a fault repeated it, and threw the first reply away
+        return False
+    passed_on = exchange.reply_complete and not exchange.client_left and exchange.upstream_status is None
+    swallowed = any(
+        (attempt, toxic.link) == (exchange.attempt, exchange.link) and _swallows(toxic, exchange)
+        for attempt, toxic in toxics
+    )
+    return passed_on and not swallowed
+
+
+def _swallows(toxic: PlannedToxic, exchange: Exchange) -> bool:
+    """Whether the toxic certainly keeps the reply from the caller."""
+    if toxic.stream != "downstream" or not toxic.lasts_attempt:
+        return False
+    limit = toxic.attributes.get("bytes", 0)
+    return toxic.kind == "timeout" or (toxic.kind == "limit_data" and limit < exchange.reply_bytes)

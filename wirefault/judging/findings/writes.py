@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
+from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.findings.sent import Sent, span_in_words
+from wirefault.judging.findings.sent import Sent, span_in_words, times
 from wirefault.judging.findings.trace import EpisodeTrace
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
@@ -82,4 +84,92 @@ WRITE_REPEATED = Rule(
         "a POST of a link for which the wiring names no writes, and that changes nothing",
     ),
     observe=_observe,
+)
+
+
+# What an upstream says of a thing that is there already, or is gone as it should be.
+_MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
+
+
+def _error_as_result_observe(trace: EpisodeTrace) -> Iterator[Observation]:
+    for end in trace.ends:
+        report = end.event.report
+        if report is None or report.status != "done":
+            continue
+        for writes in _writes_by_call(trace, end.event.attempt):
+            if all(_certainly_failed(sent) for sent in writes) and not _done_elsewhere(trace, writes):
+                text = (
+                    f"the answer says done, and {writes[0].name} was sent {times(len(writes))} and never "
+                    f"carried out: {', '.join(dict.fromkeys(map(_error, writes)))}"
+                )
+                yield Observation(text, (*(id for sent in writes for id in sent.ids), end.id))
+
+
+def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Sent]]:
+    """The attempt's writes, those of one method and path together, whatever their arguments."""
+    groups: defaultdict[tuple[str, str], list[Sent]] = defaultdict(list)
+    for sent in trace.sent:
+        if sent.attempt == attempt and sent.is_write:
+            groups[sent.link_name, sent.name].append(sent)
+    yield from groups.values()
+
+
+def _certainly_failed(sent: Sent) -> bool:
+    """Whether its caller got no success, and there was none."""
+    if sent.executed != "no" or sent.succeeded:
+        return _is_error_body(sent)
+    if sent.tool_failed:
+        return False  # its text, which is not read, may say that all is as asked already
+    return sent.answered not in _MAY_BE_AS_ASKED and sent.status not in _MAY_BE_AS_ASKED
+
+
+def _is_error_body(sent: Sent) -> bool:
+    """Whether a 200 of the upstream's own says nothing but that there was an error."""
+    exchange = sent.exchange
+    if exchange is None or not sent.succeeded or exchange.reply_cut or exchange.faults:
+        return False
+    try:
+        body = as_object(parsed(exchange.reply_body or ""))
+    except ValueError:
+        return False
+    return bool(body.get("error")) and not set(body) - {"error", "message", "code", "status", "success", "ok"}
+
+
+def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Sent]) -> bool:
+    """Whether another write of that link, or an earlier attempt, may have done it instead."""
+    first = writes[0]
+    return any(
+        sent.is_write
+        and sent.link_name == first.link_name
+        and (sent.attempt, sent.name) != (first.attempt, first.name)
+        and sent.executed != "no"
+        for sent in trace.sent
+    )
+
+
+def _error(sent: Sent) -> str:
+    if sent.status is None:
+        return as_text(sent.tried.error) if sent.tried else "its reply was lost"
+    return f"a {sent.status} with an error in it" if sent.status < 400 else str(sent.status)
+
+
+ERROR_AS_RESULT = Rule(
+    name="error_as_result",
+    severity="harmful",
+    title="an error taken for a result",
+    fires=(
+        "The subject reports done, and no try of a declared write of the attempt brought a success or could "
+        "have had one: each was refused, not forwarded or never sent, or got a 200 of the upstream's own "
+        "whose whole body is an error."
+    ),
+    silent=(
+        "the report says failed or unsure, or there is none: prose is not read",
+        "one try of that method and path was carried out, or may have been",
+        "another write on the same link was, or one of another attempt: it may have done the same",
+        "the status is 404, 409, 410 or 412: what is there already, or gone already, may be as asked",
+        "a tool of MCP answered by an error of its own: its text may say the same",
+        "only reads failed: the answer may be known from elsewhere",
+    ),
+    mistaken=("a write that nobody had asked for, and that the answer does not speak of",),
+    observe=_error_as_result_observe,
 )
