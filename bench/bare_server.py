@@ -15,7 +15,7 @@ import uvloop
 
 from bench import ways
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.certificate_authority import Authority
 
 
 @contextmanager

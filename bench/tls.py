@@ -18,7 +18,7 @@ from bench.bare_server import bare_server
 from bench.connecting import Visit, Visits, visit
 from bench.load import load, load_average
 from wirefault.core.sockets import Address
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.certificate_authority import Authority
 
 _CLIENTS = 2
 _CERTIFICATES = 200

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.test_exec import Ran, links_in
 from tests.upstream import Upstream, requests_of
 from wirefault.core.sockets import Address
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.certificate_authority import Authority
 
 pytestmark = pytest.mark.slow
 

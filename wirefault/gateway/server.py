@@ -35,7 +35,7 @@ from wirefault.wiring.link import SCRIPTED, Link
 from wirefault.wiring.topology import Topology
 
 if TYPE_CHECKING:
-    from wirefault.gateway.intercept.tls_listener import InterceptedLinks
+    from wirefault.gateway.intercept.tls import InterceptedLinks
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -192,8 +192,8 @@ class Gateway:
         """Raises ``ValueError`` where what it is made with is not installed."""
         # cryptography takes long to import, and most gateways intercept nothing
         try:
-            from wirefault.gateway.intercept.authority import Authority
-            from wirefault.gateway.intercept.tls_listener import InterceptedLinks
+            from wirefault.gateway.intercept.certificate_authority import Authority
+            from wirefault.gateway.intercept.tls import InterceptedLinks
         except ImportError as error:
             raise ValueError(
                 f"interception needs {error.name}, which is not installed: pip install 'wirefault[lab]'"

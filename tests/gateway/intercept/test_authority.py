@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from cryptography import x509
 
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.certificate_authority import Authority
 
 HOSTS = ["api.example", "127.0.0.1", "::1", "my_service", "xn--bcher-kva.example", "a" * 60 + ".example"]
 

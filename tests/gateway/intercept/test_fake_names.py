@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.gateway.intercept.fake_names import FakeNames
+from wirefault.gateway.intercept.namespace import FakeNames
 
 A, AAAA, TXT = 1, 28, 16
 

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from wirefault.gateway.intercept.first_bytes import Spoken, server_name, spoken
+from wirefault.gateway.intercept.arrival import Spoken, server_name, spoken
 
 
 def client_hello(name: str | None) -> bytes:

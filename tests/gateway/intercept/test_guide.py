@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import PATIENCE_S
-from wirefault.gateway.intercept.arrival import Arrival
-from wirefault.gateway.intercept.guide import Guide, Refused
+from wirefault.gateway.intercept.arrival import Arrival, Asked
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import Policy
-from wirefault.gateway.intercept.proxy_requests import Asked
-from wirefault.gateway.intercept.routes import Routes
+from wirefault.gateway.intercept.router import Guide, Refused, Routes
 from wirefault.state.state import State
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import default_topology

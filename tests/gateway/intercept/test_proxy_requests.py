@@ -4,7 +4,7 @@ import pytest
 
 from wirefault.core.sockets import Address
 from wirefault.gateway.http1.heads import BadHead
-from wirefault.gateway.intercept.proxy_requests import Asked, RequestRewriter, read_proxy_request
+from wirefault.gateway.intercept.arrival import Asked, RequestRewriter, read_proxy_request
 
 
 def asked(block: bytes):

@@ -21,8 +21,8 @@ import requests
 from tests.gateway.lab import Lab, dial, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head, requests_of
-from wirefault.gateway.intercept import authority as authority_module
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept import certificate_authority as authority_module
+from wirefault.gateway.intercept.certificate_authority import Authority
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
 

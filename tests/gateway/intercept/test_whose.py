@@ -11,10 +11,9 @@ from typing import cast
 import pytest
 
 from wirefault.gateway.intercept.arrival import Arrival
-from wirefault.gateway.intercept.front import Front
-from wirefault.gateway.intercept.front_history import FrontHistory
-from wirefault.gateway.intercept.guide import Guide, Refused, Road
-from wirefault.gateway.intercept.lane_state import ArmedAttempt, LaneState
+from wirefault.gateway.intercept.ingress import Front
+from wirefault.gateway.intercept.lane_state import ArmedAttempt, FrontHistory, LaneState
+from wirefault.gateway.intercept.router import Guide, Refused, Road
 from wirefault.history.events import ConnectionEnded
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.upstream import Upstream, requests_of
-from wirefault.gateway.intercept.authority import Authority
+from wirefault.gateway.intercept.certificate_authority import Authority
 from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
 
 _TLS_HANDSHAKE = 0x16

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,14 +14,38 @@ import uvloop
 
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file, watch
 from wirefault.core.sockets import listen
-from wirefault.gateway.intercept.front import Front
-from wirefault.gateway.intercept.front_history import FrontHistory
-from wirefault.gateway.intercept.guide import Guide
-from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.ingress import Front
+from wirefault.gateway.intercept.lane_state import FrontHistory, LaneState
 from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
-from wirefault.gateway.intercept.policy import Policy
-from wirefault.gateway.intercept.routes import Routes, intercept_of
-from wirefault.gateway.intercept.topology_file import TopologyFile
+from wirefault.gateway.intercept.policy import Policy, intercept_of
+from wirefault.gateway.intercept.router import Guide, Routes
+from wirefault.wiring.topology import Topology, topology_from
+
+
+class TopologyFile:
+    """Call it for the topology, which without a file is that of the environment.
+
+    Making it and calling it raise ``OSError`` and ``ValueError``.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        path = environ.get(TOPOLOGY_VARIABLE)
+        self._path = Path(path) if path else None
+        self._read_at = self._written()
+        self._topology = topology_from(environ)
+
+    def __call__(self) -> Topology:
+        written = self._written()
+        if self._path is not None and written not in (0, self._read_at):
+            self._topology, self._read_at = Topology.load(self._path), written
+        return self._topology
+
+    def _written(self) -> int:
+        """In nanoseconds; 0 where there is no file, or none any more."""
+        try:
+            return self._path.stat().st_mtime_ns if self._path is not None else 0
+        except FileNotFoundError:
+            return 0
 
 
 async def _serve() -> None:

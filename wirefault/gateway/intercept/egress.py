@@ -12,15 +12,14 @@ from collections.abc import Callable
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.gateway.closed_networks import NETWORK_CLOSED, ClosedNetworks
 from wirefault.gateway.http1.heads import BadHead
-from wirefault.gateway.intercept.accepting import accept_all
-from wirefault.gateway.intercept.proxy_requests import (
+from wirefault.gateway.intercept.arrival import (
     TUNNEL_OPEN,
     ProxyRequest,
     proxy_refusal,
     read_proxy_request,
 )
-from wirefault.gateway.intercept.routes import intercept_of, wired_route
-from wirefault.gateway.intercept.splice import Splice
+from wirefault.gateway.intercept.policy import intercept_of, wired_route
+from wirefault.gateway.intercept.splice import Splice, accept_all
 from wirefault.wiring.topology import Topology
 
 _HEAD_S = 10.0

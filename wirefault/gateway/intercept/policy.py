@@ -6,8 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
 
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import Address, is_loopback
+from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.link import Link
+from wirefault.wiring.topology import Topology
+from wirefault.wiring.wiring import wiring_of
 
 # Hosts that frameworks call unasked: traces, usage figures, price lists, vocabularies. To strike one of them
 # says nothing about an agent, and what it answers is no part of any task.
@@ -87,3 +92,46 @@ def _means(pattern: str, host: str, port: int) -> bool:
     if not colon or pattern.endswith("]"):
         wanted, wanted_port = pattern, "*"
     return fnmatchcase(host, wanted.strip("[]")) and fnmatchcase(str(port), wanted_port)
+
+
+@dataclass(frozen=True)
+class LinkRoute:
+    """A link by its name, and the address of its proxy."""
+
+    link: str
+    proxy: Address
+
+
+def intercept_of(topology: Topology) -> InterceptSpec:
+    """What the lab's wiring says of the connections of its subject."""
+    wiring = wiring_of(topology.wiring) if topology.wiring else None
+    return (wiring and wiring.intercept) or InterceptSpec()
+
+
+def wired_route(topology: Topology, host: str, port: int) -> LinkRoute | None:
+    """The route of a link that the wiring names, or of one whose proxy the client dials itself."""
+    for link in topology.links:
+        proxy = topology.proxies[link.name]
+        if is_address(host, port, proxy) or _leads_to(topology, link, host, port):
+            return LinkRoute(link.name, proxy)
+    return None
+
+
+def _leads_to(topology: Topology, link: Link, host: str, port: int) -> bool:
+    if link.hosts:
+        return names(link.hosts, host, port)
+    return is_address(
+        host, port, topology.services[link.name] if link.is_of_lab else server_of(link.upstream)
+    )
+
+
+def server_of(upstream: str) -> Address:
+    """The host and port of an upstream's URL."""
+    parts = urlsplit(upstream)
+    return Address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+
+
+def is_address(host: str, port: int, address: Address) -> bool:
+    """Whether that is the address; this machine goes by several names."""
+    hosts = (host, address.host)
+    return port == address.port and (host == address.host or all(map(is_loopback, hosts)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from wirefault.gateway.connection.client_transport import ClientTransport
-from wirefault.gateway.intercept.first_bytes import TLS_RECORD
 
+TLS_RECORD = b"\x16"
 _BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read
 _LAST_REPLY_S = 1.0
 
@@ -201,3 +201,46 @@ class Splice:
         if self._carried.ended_by == "nobody":
             self._carried.ended_by = "client" if end is self._client else "proxy"
             self._carried.how = "rst" if end.lost else "fin"
+
+
+_TRY_AGAIN_S = 0.05
+
+
+async def accept_all(
+    listener: socket.socket, serve: Callable[[socket.socket], Coroutine[object, object, None]]
+) -> None:
+    """Has every connection served until it is cancelled, which ends them all before it returns."""
+    loop = asyncio.get_running_loop()
+    listener.setblocking(False)
+    tasks: set[asyncio.Task[None]] = set()
+    try:
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError:  # the client is gone again, or there are too many
+                await asyncio.sleep(_TRY_AGAIN_S)
+                continue
+            task = loop.create_task(serve(client))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tuple(tasks))
+
+
+async def readable(connection: socket.socket) -> None:
+    """Waits until there is something to read, or its end; reads nothing."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(connection, tell)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(connection)

@@ -8,24 +8,66 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from wirefault.gateway.http1.heads import BadHead
-from wirefault.gateway.intercept.accepting import accept_all
-from wirefault.gateway.intercept.arrival import Arrival
-from wirefault.gateway.intercept.egress import read_first_request
-from wirefault.gateway.intercept.front_history import FrontHistory
-from wirefault.gateway.intercept.guide import Guide, Refused, Road
-from wirefault.gateway.intercept.lane_state import ArmedAttempt, LaneState
-from wirefault.gateway.intercept.passage import Passage, nothing_of
-from wirefault.gateway.intercept.proxy_requests import (
+from wirefault.gateway.intercept.arrival import (
     SETTLED,
+    Arrival,
     Asked,
     ProxyRequest,
     RequestRewriter,
     proxy_refusal,
 )
-from wirefault.gateway.intercept.splice import Carried, Splice
+from wirefault.gateway.intercept.egress import read_first_request
+from wirefault.gateway.intercept.lane_state import ArmedAttempt, FrontHistory, LaneState
+from wirefault.gateway.intercept.router import Guide, Refused, Road
+from wirefault.gateway.intercept.splice import TLS_RECORD, Carried, Splice, accept_all
+from wirefault.history.events import ConnectionEnded
 from wirefault.settings.settings import SettingsError
+
+
+@dataclass(eq=False)
+class Passage:
+    """``led``: where to. ``attempt``: in progress when it came, if one was. ``record``: once it is made."""
+
+    arrival: Arrival
+    led: Road | Refused
+    carried: Carried
+    attempt: ArmedAttempt | None
+    record: asyncio.Future[None] | None = None
+
+    def as_event(self, attempt: ArmedAttempt, ended: float) -> ConnectionEnded:
+        """``ended`` as ``time.perf_counter`` gives it."""
+        arrival, carried, led = self.arrival, self.carried, self.led
+        began = arrival.first_sent or carried.first_sent or arrival.began
+        first = carried.first_received
+        return ConnectionEnded(
+            t=time.time(),
+            link=led.link,
+            episode=attempt.episode,
+            attempt=attempt.attempt,
+            opened=arrival.opened,
+            ms=(ended - began) * 1000,
+            first_byte_ms=None if first is None else max(first - began, 0.0) * 1000,
+            sent=carried.sent,
+            received=carried.received,
+            ended_by=carried.ended_by,
+            how=carried.how,
+            tls=carried.tls,
+            host=arrival.host,
+            port=arrival.port,
+            way=arrival.way,
+            tunnelled=isinstance(led, Road) and led.tunnelled,
+            why=led.why,
+            lab_failed=isinstance(led, Refused) and led.lab_failed,
+        )
+
+
+def nothing_of(arrival: Arrival) -> Carried:
+    """What went through of a connection that was refused."""
+    is_tls = arrival.early[:1] == TLS_RECORD
+    return Carried(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
 
 
 class Front:
