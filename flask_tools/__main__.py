@@ -1,4 +1,4 @@
-"""``python -m flask_tools [LINK ...]``: serves the named links, or all of them, until it is stopped."""
+"""``python -m flask_tools [LINK ...]``: serve the services of these links, or all, until stopped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 
 from flask import Flask
 
-from flask_tools.app import create_service
-from flask_tools.serve import Servers
+from flask_tools.app import Servers, create_service
 from wirefault.core import lifeline
 from wirefault.core.sockets import listen
 from wirefault.wiring.lab import lab_links
@@ -23,17 +22,17 @@ DEFAULT_EFFECTS_DB = "state/effects.db"
 
 
 def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Serves; returns the exit code: 0 once stopped, 1 if a port is taken, 2 for a wrong name or setting."""
+    """Serve; return the exit code: 0 when stopped, 1 if a port is taken, 2 for a wrong name or setting."""
     unknown = [name for name in names if name not in lab_links().tool_names]
     if unknown:
-        return _say(2, f"no service is called {unknown[0]!r}; there are {', '.join(lab_links().tool_names)}")
-    # a queue that is full for a moment is nothing that a user of the lab need know of
+        return _fail(2, f"unknown service {unknown[0]!r}; valid: {', '.join(lab_links().tool_names)}")
+    # a short queue is no news for users of the lab
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         topology = topology_from(environ)
         apps = {name: _app(name, environ) for name in dict.fromkeys(names or lab_links().tool_names)}
     except (ValueError, KeyError, OSError) as error:
-        return _say(2, f"cannot start: {error}")
+        return _fail(2, f"cannot start: {error}")
     listeners: dict[socket.socket, Flask] = {}
     try:
         for name, app in apps.items():
@@ -41,7 +40,7 @@ def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
     except OSError as error:
         for listener in listeners:
             listener.close()
-        return _say(1, f"cannot listen: {error}")
+        return _fail(1, f"cannot listen: {error}")
     return _serve(listeners, environ)
 
 
@@ -66,7 +65,7 @@ def _serve(listeners: Mapping[socket.socket, Flask], environ: Mapping[str, str])
     return 0
 
 
-def _say(code: int, message: str) -> int:
+def _fail(code: int, message: str) -> int:
     sys.stderr.write(f"flask_tools: {message}\n")
     return code
 

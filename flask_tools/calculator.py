@@ -1,8 +1,8 @@
 """The calculator: arithmetic and the functions of ``math``, evaluated by ``simpleeval`` within bounds.
 
-Three bounds keep it safe: which characters may occur, which nodes of the syntax tree are evaluated (numbers,
-operators, names of constants, calls of ``math`` by name, lists of numbers in calls), and how large any number
-gets. The bounds on length, depth and size bound the time too.
+Three bounds keep it safe: the characters that may occur, the nodes of the syntax tree that are evaluated
+(numbers, operators, names of constants, calls of ``math`` by name, lists of numbers in calls), and the size
+of any number. The bounds on length, depth and size also bound the time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 from simpleeval import InvalidExpression, SimpleEval  # type: ignore[import-untyped]
 
-from flask_tools.errors import ToolError
-from flask_tools.inputs import json_object, query, required_text
+from flask_tools.inputs import ToolError, json_object, query, required_text
 from flask_tools.store import Service
 
 _MAX_LENGTH = 500
@@ -28,7 +27,7 @@ _MAX_FACTORIAL = 170
 _MAX_COMBINATORIC = 1000
 
 _ALLOWED = re.compile(r"[0-9A-Za-z_.,()\[\]+\-*/% \t\r\n]*")
-# refused before it is parsed, since Python's parser writes a warning of `1or 2` to standard error
+# refused before parsing: Python's parser writes a warning about `1or 2` to standard error
 _GLUED_KEYWORD = re.compile(r"(?<![A-Za-z_])[0-9][0-9A-Za-z_.]*(?:and|else|for|if|in|is|or|not)")
 _HINTS = {"^": "powers are written **", '"': "text is not a number", "'": "text is not a number"}
 
@@ -47,7 +46,7 @@ def blueprint(_: Service) -> Blueprint:
 
 
 def evaluate(expression: str) -> int | float:
-    """The value of an arithmetic expression, finite and real.
+    """Evaluate an arithmetic expression; the value is finite and real.
 
     Raises ``ToolError`` 400 ``bad_expression`` with the reason.
     """
@@ -86,7 +85,7 @@ def _parse(expression: str) -> ast.expr:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Level by level, since recursion is what is being bounded."""
+    """Raise if the tree is too deep; level by level, since the check itself must not recurse."""
     level: list[ast.AST] = [tree]
     for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -158,7 +157,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]  # simpleeval has no types
         }
 
     def _eval(self, node: ast.AST) -> Any:
-        """Every part of the expression is a number of bounded size."""
+        """Evaluate a part of the expression: a number of bounded size."""
         return _number(super()._eval(node))
 
     def _eval_name(self, node: ast.Name) -> Any:
@@ -175,7 +174,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]  # simpleeval has no types
         return _FUNCTIONS[node.func.id](*(self._argument(argument) for argument in node.args))
 
     def _argument(self, node: ast.AST) -> Any:
-        """A number, or for functions such as ``fsum`` and ``dist`` a list of numbers."""
+        """Evaluate a number, or, for functions such as ``fsum`` and ``dist``, a list of numbers."""
         if isinstance(node, (ast.List, ast.Tuple)):
             return [self._eval(element) for element in node.elts]
         return self._eval(node)

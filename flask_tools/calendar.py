@@ -9,10 +9,8 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.errors import bad_value
-from flask_tools.idempotency import REQUEST_ID, Answer, write_once
-from flask_tools.inputs import json_object, query, required_text, world_of_request
-from flask_tools.store import Service, Transaction
+from flask_tools.inputs import bad_value, json_object, query, request_world, required_text
+from flask_tools.store import REQUEST_ID, Answer, Service, Transaction, write_once
 
 _MAX_TITLE_LENGTH = 200
 _MAX_DATE_LENGTH = 40
@@ -25,7 +23,7 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE INDEX IF NOT EXISTS events_by_world ON events (world, date, time);
 """
 
-# (title, date, time) of the events that every world starts with; they are no side effects
+# (title, date, time): every world starts with these events; they do not count as side effects
 FIXTURES = (
     ("Budget review", "2026-03-02", "10:00"),
     ("Dentist appointment", "2026-03-05", "09:30"),
@@ -45,7 +43,7 @@ def blueprint(service: Service) -> Blueprint:
     def events() -> Response:
         values = query(request, "date")
         day = normalised_date(required_text(values, "date", _MAX_DATE_LENGTH)) if "date" in values else None
-        world = world_of_request(request)
+        world = request_world(request)
         with service.store.reading() as database:
             return jsonify({"date": day, "events": _events(database, world, day)})
 
@@ -69,7 +67,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def normalised_date(raw: str) -> str:
-    """``2026-3-5`` as ``2026-03-05``; raises ``ToolError`` for what is no day."""
+    """Return ``2026-3-5`` as ``2026-03-05``; raises ``ToolError`` for anything but a day."""
     parts = re.fullmatch(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", raw)
     if not parts:
         raise bad_value(f"'date' must be YYYY-MM-DD, for example 2026-03-12, not {raw!a}.")
@@ -80,7 +78,7 @@ def normalised_date(raw: str) -> str:
 
 
 def normalised_time(raw: str) -> str:
-    """``9:05`` as ``09:05``; raises ``ToolError`` for what is no time of day."""
+    """Return ``9:05`` as ``09:05``; raises ``ToolError`` for anything but a time of day."""
     parts = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", raw)
     if not parts or int(parts[1]) > 23 or int(parts[2]) > 59:
         raise bad_value(f"'time' must be HH:MM from 00:00 to 23:59, for example 09:30, not {raw!a}.")
@@ -111,13 +109,13 @@ def _delete(transaction: Transaction, day: str) -> Answer:
         _seed(transaction)
         sql = "DELETE FROM events WHERE world = ? AND date = ?"
         transaction.database.execute(sql, (transaction.world, day))
-        # with the times it can be told from the record alone whether an event was put back as it was
+        # with the times, the record alone shows whether a new event restores the deleted one
         transaction.record("events_deleted", answer | {"times": [event["time"] for event in events]})
     return 200, answer
 
 
 def _seed(transaction: Transaction) -> None:
-    """Turns the fixtures into rows, on the first change of a world."""
+    """Turn the fixtures into rows, on the first change of a world."""
     sql = "INSERT OR IGNORE INTO calendars VALUES (?)"
     if transaction.database.execute(sql, (transaction.world,)).rowcount:
         for title, date, time in FIXTURES:

@@ -1,27 +1,82 @@
-"""What a request brings, checked: query parameters, a JSON body, the text in them, and its world.
+"""Check requests (query parameters, JSON bodies, texts, worlds, languages), and render errors as JSON.
 
-Everything here raises ``ToolError`` with a 4xx status that names the parameter or field.
+    Exception
+    ├── ToolError             the service refuses: status, code, message
+    ├── sqlite3.Error         503 state_unavailable
+    └── werkzeug HTTPException  404 not_found, 405 method_not_allowed, 413 payload_too_large, 500 ...
+
+Each becomes ``{"error": {"code", "message"}}``. A failed check raises ``ToolError`` with a 4xx status; its
+message names the parameter or field.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
-from flask import Request
+from flask import Flask, Request, Response, jsonify
+from werkzeug.exceptions import HTTPException
 
-from flask_tools.errors import ToolError, bad_value
 from wirefault.core.worlds import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_PARAMETERS = 20
 MAX_WORLD_LENGTH = 200
+_CODES = {413: "payload_too_large", 500: "internal_error"}
+_INTERNAL = "The service failed on this request; its log says why."
+
+
+class ToolError(Exception):
+    """A refused request: HTTP ``status``, stable ``code`` for programs, ``message`` for people."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def bad_value(message: str) -> ToolError:
+    """Return the error (400) for a value that is present but invalid."""
+    return ToolError(400, "bad_value", message)
+
+
+def error_body(code: str, message: str) -> dict[str, dict[str, str]]:
+    """Return the JSON form of an error."""
+    return {"error": {"code": code, "message": message}}
+
+
+def register_error_handlers(app: Flask) -> None:
+    """Render every error of the app as JSON."""
+    for kind in (ToolError, HTTPException, sqlite3.Error):
+        app.register_error_handler(kind, _render)
+
+
+def _render(error: Exception) -> Response:
+    status, code, message, headers = _describe(error)
+    response = jsonify(error_body(code, message))
+    response.status_code = status
+    response.headers.extend(headers)
+    return response
+
+
+def _describe(error: Exception) -> tuple[int, str, str, dict[str, str]]:
+    if isinstance(error, ToolError):
+        return error.status, error.code, error.message, {}
+    if isinstance(error, HTTPException):
+        status = error.code or 500
+        code = _CODES.get(status) or (error.name or "error").lower().replace(" ", "_")
+        allowed = getattr(error, "valid_methods", None)
+        headers = {"Allow": ", ".join(sorted(allowed))} if allowed else {}
+        return status, code, _INTERNAL if status == 500 else error.description or code, headers
+    return 503, "state_unavailable", f"The database of the tools (EFFECTS_DB) cannot be used: {error}.", {}
 
 
 def query(request: Request, *allowed: str) -> dict[str, str]:
-    """The query parameters: each at most once, none unknown, strictly UTF-8."""
+    """Parse the query parameters: strictly UTF-8, none unknown, none repeated."""
     try:
         raw = request.query_string.decode("utf-8")
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
@@ -33,7 +88,7 @@ def query(request: Request, *allowed: str) -> dict[str, str]:
 
 
 def json_object(request: Request, *allowed: str) -> dict[str, Any]:
-    """The body, a JSON object without unknown or repeated fields, strictly UTF-8."""
+    """Parse the body, a JSON object: strictly UTF-8, no unknown and no repeated fields."""
     if request.mimetype != "application/json":
         message = f"Send the body as application/json, not as {request.mimetype or 'an unnamed type'}."
         raise ToolError(415, "unsupported_media_type", message)
@@ -51,7 +106,7 @@ def json_object(request: Request, *allowed: str) -> dict[str, Any]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs, so that a repeated name is seen."""
+    """A JSON object as pairs, to detect repeated names."""
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -62,7 +117,7 @@ def _once(pairs: list[tuple[str, Any]], allowed: Collection[str], what: str) -> 
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name not in allowed:
-            known = f"known are {', '.join(allowed)}" if allowed else "there are none here"
+            known = f"valid: {', '.join(allowed)}" if allowed else "none is allowed here"
             raise ToolError(400, f"unknown_{what}", f"Unknown {what} {name[:40]!a}; {known}.")
         if name in values:
             raise ToolError(400, f"repeated_{what}", f"The {what} {name!r} is given more than once.")
@@ -71,9 +126,9 @@ def _once(pairs: list[tuple[str, Any]], allowed: Collection[str], what: str) -> 
 
 
 def required_text(values: Mapping[str, Any], name: str, max_length: int, *, lines: bool = False) -> str:
-    """The text called ``name``, trimmed: there, not empty, at most ``max_length`` characters.
+    """Return the text called ``name``, trimmed; it must be present, not empty, at most ``max_length`` long.
 
-    Control characters are refused, but for tab and line breaks where ``lines`` allows them.
+    Control characters are refused, except tab and line breaks if ``lines``.
     """
     value = values.get(name)
     if value is None:
@@ -105,7 +160,7 @@ def _printable(name: str, value: str, extra: str) -> None:
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    """The whole number called ``name``, in decimal digits, within the bounds."""
+    """Return the whole number called ``name``, written in decimal digits, within the bounds."""
     raw = values.get(name)
     if raw is None:
         return default
@@ -115,12 +170,12 @@ def whole_number(values: Mapping[str, str], name: str, default: int, low: int, h
 
 
 def printable_ascii(value: str, max_length: int) -> bool:
-    """Whether the text has 1 to ``max_length`` characters, all of them printable ASCII."""
+    """Tell whether the text is 1 to ``max_length`` printable ASCII characters."""
     return 0 < len(value) <= max_length and value.isascii() and value.isprintable()
 
 
 def header_text(request: Request, name: str, code: str, max_length: int) -> str | None:
-    """A header of 1 to ``max_length`` printable ASCII characters; None if it is absent."""
+    """Return a header of 1 to ``max_length`` printable ASCII characters; None if it is absent."""
     value = request.headers.get(name)
     if value is None:
         return None
@@ -129,6 +184,39 @@ def header_text(request: Request, name: str, code: str, max_length: int) -> str 
     return value
 
 
-def world_of_request(request: Request) -> str:
-    """The world of the request's header, else ``default``; raises ``ToolError`` for a malformed one."""
+def request_world(request: Request) -> str:
+    """Return the world named by the request's header, else ``default``."""
     return header_text(request, WORLD_HEADER, "bad_world", MAX_WORLD_LENGTH) or DEFAULT_WORLD
+
+
+# ISO 639-1 code and English name
+_LANGUAGE_NAMES = (
+    "af Afrikaans, sq Albanian, am Amharic, ar Arabic, hy Armenian, az Azerbaijani, eu Basque, be "
+    "Belarusian, bn Bengali, bs Bosnian, bg Bulgarian, my Burmese, ca Catalan, zh Chinese, hr Croatian, "
+    "cs Czech, da Danish, nl Dutch, en English, eo Esperanto, et Estonian, fi Finnish, fr French, gl "
+    "Galician, ka Georgian, de German, el Greek, gu Gujarati, ht Haitian Creole, ha Hausa, he Hebrew, "
+    "hi Hindi, hu Hungarian, is Icelandic, ig Igbo, id Indonesian, ga Irish, it Italian, ja Japanese, "
+    "kn Kannada, kk Kazakh, km Khmer, rw Kinyarwanda, ko Korean, ku Kurdish, ky Kyrgyz, lo Lao, la "
+    "Latin, lv Latvian, lt Lithuanian, lb Luxembourgish, mk Macedonian, mg Malagasy, ms Malay, ml "
+    "Malayalam, mt Maltese, mi Maori, mr Marathi, mn Mongolian, ne Nepali, no Norwegian, ps Pashto, fa "
+    "Persian, pl Polish, pt Portuguese, pa Punjabi, ro Romanian, ru Russian, sm Samoan, sr Serbian, sk "
+    "Slovak, sl Slovenian, so Somali, es Spanish, sw Swahili, sv Swedish, tl Tagalog, ta Tamil, te "
+    "Telugu, th Thai, tr Turkish, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, cy Welsh, xh Xhosa, "
+    "yi Yiddish, yo Yoruba, zu Zulu"
+)
+
+LANGUAGES: dict[str, str] = {
+    code: name for code, _, name in (row.partition(" ") for row in _LANGUAGE_NAMES.split(", "))
+}
+_CODES_BY_NAME = {name.casefold(): code for code, name in LANGUAGES.items()}
+
+
+def language_code(field: str, value: str) -> str:
+    """Return the code of a language written as ``fr``, ``FR`` or ``French``."""
+    key = value.strip().casefold()
+    code = key if key in LANGUAGES else _CODES_BY_NAME.get(key)
+    if code is None:
+        raise bad_value(
+            f"{field!r} must be a language, as a code or in English (fr or French), not {value!a}."
+        )
+    return code

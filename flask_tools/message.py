@@ -1,12 +1,11 @@
-"""Messages: an inbox that begins the same in every world, and what was sent from this one."""
+"""Messages: an inbox that starts the same in every world, and the messages sent in this world."""
 
 from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.idempotency import REQUEST_ID, Answer, write_once
-from flask_tools.inputs import json_object, query, required_text, world_of_request
-from flask_tools.store import Service, Transaction
+from flask_tools.inputs import json_object, query, request_world, required_text
+from flask_tools.store import REQUEST_ID, Answer, Service, Transaction, write_once
 
 _MAX_NAME_LENGTH = 200
 _MAX_BODY_LENGTH = 5000
@@ -40,7 +39,7 @@ _INBOX = (
 )
 _SENDERS = [str(message["from"]) for message in _INBOX]
 _ONESELF = ("me", "myself", "self")
-_NOW = "2026-03-02T09:00"  # the lab's day
+_NOW = "2026-03-02T09:00"  # today, in the lab
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -60,33 +59,31 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/inbox")
     def inbox() -> Response:
         query(request)
-        sent = _sent(service, world_of_request(request))
-        arrived = [_arrival(*message) for message in sent]
-        answers = [
-            {"id": number, **answer} for number, answer in enumerate(filter(None, arrived), len(_INBOX) + 1)
-        ]
-        return jsonify({"messages": [*_INBOX, *answers]})
+        messages = _sent(service, request_world(request))
+        arrived = [_arrival(*message) for message in messages]
+        new = [{"id": number, **each} for number, each in enumerate(filter(None, arrived), len(_INBOX) + 1)]
+        return jsonify({"messages": [*_INBOX, *new]})
 
     @routes.get("/sent")
     def sent() -> Response:
         query(request)
-        messages = _sent(service, world_of_request(request))
+        messages = _sent(service, request_world(request))
         return jsonify({"messages": [{"to": to, "body": body} for to, body in messages]})
 
     return routes
 
 
 def _sent(service: Service, world: str) -> list[tuple[str, str]]:
-    """Recipient and body of each message of the world, in the order sent."""
+    """Return recipient and body of each message of the world, in the order sent."""
     with service.store.reading() as database:
         sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"
         return [(row["recipient"], row["body"]) for row in database.execute(sql, (world,))]
 
 
 def _arrival(to: str, body: str) -> dict[str, str] | None:
-    """What a message that was sent brings into the inbox: itself, if it went to oneself, or an answer.
+    """Return the message that arrives in the inbox after one was sent, if any.
 
-    Those who have written to the inbox answer, the same each time; nobody else does.
+    A message to oneself arrives itself. The senders of the inbox always answer, with the same words.
     """
     if to.casefold() in _ONESELF:
         return {"from": to, "body": body, "at": _NOW}

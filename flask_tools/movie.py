@@ -10,9 +10,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.errors import ToolError
-from flask_tools.inputs import query, required_text, whole_number
-from flask_tools.languages import language_code
+from flask_tools.inputs import ToolError, language_code, query, required_text, whole_number
 from flask_tools.store import Service
 
 _MAX_QUERY_LENGTH = 200
@@ -25,12 +23,12 @@ _OPTIONAL = {"year": int, "language": str}
 
 @dataclass(frozen=True)
 class Movie:
-    """A film; ``language`` is the ISO 639-1 code of its original. A file may leave out it and the year."""
+    """One film of the file."""
 
     name: str
     original_name: str
     year: int | None = None
-    language: str | None = None
+    language: str | None = None  # ISO 639-1 code of the original
 
     def as_json(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -39,7 +37,7 @@ class Movie:
 def blueprint(service: Service) -> Blueprint:
     """``GET /movie?query=&language=&page=&per_page=``.
 
-    The file is read on each request: the service starts without it, and a repaired one is used at once.
+    The file is read on each request: the service starts without it, and sees a repaired file at once.
     """
     routes = Blueprint("movies", __name__)
     path = Path(service.environ.get("MOVIES_FILE") or _SHIPPED)
@@ -61,7 +59,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def _matching(movies: Iterable[Movie], part: str, language: str | None) -> list[Movie]:
-    """The films with ``part`` in either name, in any case, and of that language; in the file's order."""
+    """Select the films with ``part`` in either name, ignoring case, and of that language, in file order."""
     part = part.casefold()
     return [
         movie
@@ -72,7 +70,7 @@ def _matching(movies: Iterable[Movie], part: str, language: str | None) -> list[
 
 
 def read_movies(path: Path) -> list[Movie]:
-    """The films in a JSON file; raises ``ToolError`` 503 that says what is wrong with it and where."""
+    """Read the films of a JSON file; raises ``ToolError`` 503 that names the problem and its place."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -87,12 +85,12 @@ def read_movies(path: Path) -> list[Movie]:
 def _movie(path: Path, number: int, row: Any) -> Movie:
     if not isinstance(row, dict):
         raise _unusable(path, f"has no object as film {number}")
-    given = {name: row[name] for name in _OPTIONAL if row.get(name) is not None}
-    for name in (*_NAMES, *given):
+    optional = {name: row[name] for name in _OPTIONAL if row.get(name) is not None}
+    for name in (*_NAMES, *optional):
         kind = _OPTIONAL.get(name, str)
         if not isinstance(row.get(name), kind) or isinstance(row[name], bool):
             raise _unusable(path, f"has no {name} ({kind.__name__}) in film {number}")
-    return Movie(row["name"], row["original_name"], **given)
+    return Movie(row["name"], row["original_name"], **optional)
 
 
 def _unusable(path: Path, reason: str) -> ToolError:

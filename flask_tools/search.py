@@ -19,22 +19,21 @@ from flask_tools.store import Service
 
 _MAX_QUERY_LENGTH = 300
 _MAX_RESULTS = 4
-# a page whose score is less than this share of the best score is left out
-_RELEVANT_SHARE = 0.5
-_NOT_COUNTED = """
+_RELEVANT_SHARE = 0.5  # of the best score; pages that score less are left out
+_STOP_WORD_LIST = """
     a an and are as at be by can did do does find for from give how i in is it look me much my of on or please
     search tell that the there this to up was web were what when where which who whose with you
 """
-_STOP_WORDS = frozenset(_NOT_COUNTED.split())
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 
 @dataclass(frozen=True)
 class CorpusPage:
-    """One page of the corpus; ``words`` are further words that people search it by."""
+    """One page of the corpus."""
 
     title: str
     snippet: str
-    words: str = ""
+    words: str = ""  # further search words
 
 
 def blueprint(_: Service) -> Blueprint:
@@ -50,14 +49,14 @@ def blueprint(_: Service) -> Blueprint:
 
 
 def load_corpus() -> list[CorpusPage]:
-    """The pages that can be found."""
+    """Load all pages."""
     rows = json.loads(Path(__file__).with_name("corpus.json").read_text(encoding="utf-8"))
     return [CorpusPage(**row) for row in rows]
 
 
 def _results_page(corpus: Sequence[CorpusPage], phrase: str) -> dict[str, Any]:
-    """The answer to a query, with one to four results, best first."""
-    pages = _best_matches(corpus, phrase) or _nothing_known(phrase)
+    """Build the reply to a query, with one to four results, best first."""
+    pages = _best_matches(corpus, phrase) or _placeholder_pages(phrase)
     return {
         "search_metadata": {
             "id": hashlib.blake2b(phrase.encode(), digest_size=8).hexdigest(),
@@ -76,30 +75,30 @@ def _results_page(corpus: Sequence[CorpusPage], phrase: str) -> dict[str, Any]:
     }
 
 
-def _words_of(phrase: str) -> set[str]:
-    """The words that count in a phrase, in lower case, plural endings cut off."""
+def _words(phrase: str) -> set[str]:
+    """Return the words of a phrase without stop words, in lower case, plural endings cut off."""
     words = re.findall(r"\w+", phrase.casefold())
     return {_singular(word) for word in words if word not in _STOP_WORDS}
 
 
 def _best_matches(corpus: Sequence[CorpusPage], phrase: str) -> list[CorpusPage]:
-    """The pages that share words with the query, best first; pages of equal score in corpus order.
+    """Rank the pages that share words with the query, best first; pages of equal score in corpus order.
 
-    A page scores ln(1 + pages / pages with the word) for each word that it shares: rare words count more.
+    A page scores ln(1 + pages / pages with the word) for each shared word: rare words count more.
     """
-    words_of_pages = [_words_of(f"{page.title} {page.snippet} {page.words}") for page in corpus]
-    frequency = Counter(word for words in words_of_pages for word in words)
-    words_of_query = _words_of(phrase)
+    page_words = [_words(f"{page.title} {page.snippet} {page.words}") for page in corpus]
+    frequency = Counter(word for words in page_words for word in words)
+    query_words = _words(phrase)
     scores = [
-        math.fsum(math.log(1 + len(corpus) / frequency[word]) for word in sorted(words_of_query & words))
-        for words in words_of_pages
+        math.fsum(math.log(1 + len(corpus) / frequency[word]) for word in sorted(query_words & words))
+        for words in page_words
     ]
     threshold = max(scores, default=0) * _RELEVANT_SHARE
     ranked = sorted(range(len(corpus)), key=lambda index: (-scores[index], index))
     return [corpus[i] for i in ranked if scores[i] > 0 and scores[i] >= threshold][:_MAX_RESULTS]
 
 
-def _nothing_known(phrase: str) -> list[CorpusPage]:
+def _placeholder_pages(phrase: str) -> list[CorpusPage]:
     return [
         CorpusPage(f"{phrase} - overview", f"A page about {phrase}. It states no facts or figures."),
         CorpusPage(f"{phrase} - discussion", f"People talk about {phrase}. No answer has been accepted."),

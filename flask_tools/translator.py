@@ -1,22 +1,35 @@
-"""The translator: an offline phrasebook, or one of the online backends, never a silent switch between them.
+"""The translator: an offline phrasebook, or one of the online backends; it never switches between them.
 
-The backend of a request is named by its ``Wirefault-Translator`` header (which the gateway sets for the
-whole run), else by ``TRANSLATOR_BACKEND``. ``auto`` means ``offline`` here: whoever starts a run may ask
-``GET /backends/probe`` which backend works, and name that one from then on.
+The ``Wirefault-Translator`` header of a request names its backend (the gateway sets it for the whole run),
+else ``TRANSLATOR_BACKEND``. ``auto`` means ``offline`` here: to use an online backend, ask
+``GET /backends/probe`` which one works, and name it from then on.
+
+``deep_translator`` sets no timeouts, so each online call has a thread and a deadline; a call that hangs is
+left behind. The number of calls in progress is bounded, so that they cannot pile up.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
 
 from flask import Blueprint, Request, Response, jsonify, request
 
-from flask_tools.backends import Deadlines, online_backends
-from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import json_object, query, required_text
-from flask_tools.languages import language_code
-from flask_tools.phrasebook import load_phrasebook
+from flask_tools.inputs import (
+    LANGUAGES,
+    ToolError,
+    bad_value,
+    json_object,
+    language_code,
+    query,
+    required_text,
+)
 from flask_tools.store import Service
 from wirefault.core.worlds import TRANSLATOR_HEADER
 
@@ -25,6 +38,9 @@ _MAX_LANGUAGE_LENGTH = 40
 _BACKENDS = ("auto", "google", "mymemory", "libre", "offline")
 _DEFAULT_DEADLINE_S = 3.0
 _PROBE_DEADLINE_S = 2.0
+MAX_CALLS = 8  # of online backends, in progress
+# the library requires a key; a private LibreTranslate server needs none
+_NO_KEY = "none"
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -33,7 +49,7 @@ def blueprint(service: Service) -> Blueprint:
     default = _default_backend(service.environ)
     deadline_s = _deadline(service.environ)
     phrasebook = load_phrasebook()
-    online = Deadlines(online_backends(service.environ))
+    online = OnlineTranslators(online_backends(service.environ))
 
     @routes.post("/translate")
     def translate() -> Response:
@@ -44,7 +60,7 @@ def blueprint(service: Service) -> Blueprint:
             language_code(name, required_text(fields, name, _MAX_LANGUAGE_LENGTH))
             for name in ("source_language", "target_language")
         )
-        backend = _backend_of(request, default)
+        backend = _request_backend(request, default)
         if backend == "offline":
             translated = phrasebook.translate(phrase, source, target)
         else:
@@ -55,15 +71,15 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/backends/probe")
     def probe_backends() -> Response:
         backend = query(request, "backend").get("backend", default)
-        return jsonify(probe(online, _known("'backend'", backend)))
+        return jsonify(probe(online, _checked_backend("'backend'", backend)))
 
     return routes
 
 
-def probe(online: Deadlines, choice: str) -> dict[str, str]:
-    """Which backend works: the chosen one, or for ``auto`` the first that answers, else ``offline``.
+def probe(online: OnlineTranslators, choice: str) -> dict[str, str]:
+    """Find a backend that works: the chosen one, or for ``auto`` the first that answers, else ``offline``.
 
-    Raises ``ToolError`` 503 if a backend that was named does not answer.
+    Raises ``ToolError`` 503 if the chosen backend does not answer.
     """
     if choice == "offline":
         return {"backend": "offline", "reason": "it was asked for"}
@@ -80,13 +96,13 @@ def probe(online: Deadlines, choice: str) -> dict[str, str]:
     return {"backend": "offline", "reason": " ".join(failures)}
 
 
-def _backend_of(request: Request, default: str) -> str:
-    named = request.headers.get(TRANSLATOR_HEADER)
-    backend = default if named is None else _known(TRANSLATOR_HEADER, named)
+def _request_backend(request: Request, default: str) -> str:
+    header = request.headers.get(TRANSLATOR_HEADER)
+    backend = default if header is None else _checked_backend(TRANSLATOR_HEADER, header)
     return "offline" if backend == "auto" else backend
 
 
-def _known(where: str, backend: str) -> str:
+def _checked_backend(where: str, backend: str) -> str:
     if backend not in _BACKENDS:
         raise bad_value(f"{where} must be one of {', '.join(_BACKENDS)}, not {backend[:40]!a}.")
     return backend
@@ -108,3 +124,126 @@ def _deadline(environ: Mapping[str, str]) -> float:
     if not 0 < seconds <= 60:
         raise ValueError(f"TRANSLATOR_DEADLINE_S must be seconds from 0 to 60, not {raw!r}")
     return seconds
+
+
+class Phrasebook:
+    """Looks up whole phrases, ignoring case and punctuation."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self.languages = tuple(rows[0])
+        self._rows: dict[str, dict[str, dict[str, str]]] = {code: {} for code in self.languages}
+        for row in rows:
+            for code, phrase in row.items():
+                # the first of two rows with the same phrase counts: French `bonjour` is `hello`
+                self._rows[code].setdefault(_normalised(phrase), row)
+
+    def translate(self, text: str, source: str, target: str) -> str:
+        """Translate a phrase, from and to a language code.
+
+        Raises ``ToolError``: 400 for a language that the book does not have, 404 for a phrase.
+        """
+        for code in (source, target):
+            if code not in self.languages:
+                known = ", ".join(LANGUAGES[known] for known in self.languages)
+                message = f"The offline phrasebook has no {LANGUAGES[code]}; it has {known}."
+                raise ToolError(400, "language_unsupported", message)
+        row = self._rows[source].get(_normalised(text))
+        if row is None:
+            message = f"The offline phrasebook has no {LANGUAGES[source]} phrase {text!r}."
+            raise ToolError(404, "phrase_unknown", message)
+        return row[target]
+
+
+def load_phrasebook() -> Phrasebook:
+    """Load the phrases that ship with the lab."""
+    return Phrasebook(json.loads(Path(__file__).with_name("phrasebook.json").read_text(encoding="utf-8")))
+
+
+def _normalised(text: str) -> str:
+    """Reduce a phrase to its words in lower case; apostrophes and hyphens belong to words."""
+    return " ".join(re.findall(r"[\w'-]+", text.casefold().replace("’", "'"))).strip("'- ")
+
+
+Online = Callable[[str, str, str], str]
+"""A function of text, source code and target code; returns the translated text, may raise anything."""
+
+
+def online_backends(environ: Mapping[str, str]) -> dict[str, Online]:
+    """Return the available online translators, in order of preference; ``libre`` needs ``LIBRE_URL``."""
+    backends = {
+        "google": _online("google", "GoogleTranslator"),
+        "mymemory": _online("mymemory", "MyMemoryTranslator"),
+    }
+    if environ.get("LIBRE_URL"):
+        url = environ["LIBRE_URL"].rstrip("/") + "/"
+        backends["libre"] = _online("libre", "LibreTranslator", api_key=_NO_KEY, custom_url=url)
+    return backends
+
+
+class OnlineTranslators:
+    """Calls online translators within a deadline."""
+
+    def __init__(self, backends: Mapping[str, Online]) -> None:
+        self.backends = backends
+        self._slots = threading.BoundedSemaphore(MAX_CALLS)
+
+    def translate(self, backend: str, text: str, source: str, target: str, deadline_s: float) -> str:
+        """Translate a text. Raises ``ToolError``: 400 ``language_unsupported`` if the backend does not know a
+        language, 503 ``backend_unavailable`` for any other failure.
+        """
+        online = self.backends.get(backend)
+        if online is None:
+            raise _unavailable(backend, "LIBRE_URL is not set")
+        if not self._slots.acquire(blocking=False):
+            raise _unavailable(backend, f"{MAX_CALLS} calls are in progress and none has ended")
+        answers: SimpleQueue[str | Exception] = SimpleQueue()
+
+        def work() -> None:
+            try:
+                answers.put(online(text, source, target))
+            except Exception as error:  # noqa: BLE001  a third-party network client may raise anything
+                answers.put(error)
+            finally:
+                self._slots.release()
+
+        threading.Thread(target=work, name=f"translate-{backend}", daemon=True).start()
+        try:
+            answer = answers.get(timeout=deadline_s)
+        except Empty:
+            raise _unavailable(backend, f"it did not answer within {deadline_s:g} s") from None
+        return _translation(backend, answer)
+
+
+def _translation(backend: str, answer: Any) -> str:
+    if isinstance(answer, str) and answer.strip():
+        return answer
+    if not isinstance(answer, Exception):
+        raise _unavailable(backend, "it answered without a translation")
+    # compared by name: the import of the library takes a third of a second, which offline users do not need
+    if type(answer).__name__ == "LanguageNotSupportedException":
+        message = f"The translator {backend} does not know one of the two languages."
+        raise ToolError(400, "language_unsupported", message)
+    raise _unavailable(backend, f"it failed with {type(answer).__name__}")
+
+
+def _unavailable(backend: str, reason: str) -> ToolError:
+    return ToolError(503, "backend_unavailable", f"The translator {backend} is not available: {reason}.")
+
+
+def _language(backend: str, code: str) -> str:
+    """Return the name that deep_translator has for the language and backend."""
+    if backend == "libre":
+        return code
+    return "zh-CN" if code == "zh" else LANGUAGES[code].lower()
+
+
+def _online(backend: str, translator: str, **options: str) -> Online:
+    """Wrap that class of ``deep_translator``, which the first call imports."""
+
+    def translate(text: str, source: str, target: str) -> str:
+        import deep_translator
+
+        languages = {"source": _language(backend, source), "target": _language(backend, target)}
+        return getattr(deep_translator, translator)(**languages, **options).translate(text)  # type: ignore[no-any-return]
+
+    return translate

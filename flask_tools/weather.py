@@ -1,4 +1,4 @@
-"""The weather: OpenWeather-like, the same for a city at any time.
+"""The weather: like OpenWeather, and constant for a city.
 
 ``cities.json`` has a city's mean temperature in March; a keyed hash of the city's name shifts it by up to
 3 degrees and chooses sky, wind, pressure and humidity.
@@ -15,8 +15,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from flask_tools.errors import ToolError, bad_value
-from flask_tools.inputs import query, required_text
+from flask_tools.inputs import ToolError, bad_value, query, required_text
 from flask_tools.store import Service
 
 _MAX_NAME_LENGTH = 100
@@ -37,14 +36,14 @@ _SKIES = (
 
 @dataclass(frozen=True)
 class City:
-    """A place: degrees north and east, and its mean temperature in March in degrees Celsius."""
+    """One place."""
 
     name: str
     country: str
     country_name: str
-    lat: float
-    lon: float
-    mean: float
+    lat: float  # degrees north
+    lon: float  # degrees east
+    mean: float  # temperature in March, degrees Celsius
     aliases: tuple[str, ...] = ()
 
 
@@ -65,20 +64,20 @@ def blueprint(_: Service) -> Blueprint:
 
 
 def load_cities() -> dict[str, City]:
-    """The cities by each of their normalised names."""
+    """Load the cities, by each of their normalised names."""
     rows = json.loads(Path(__file__).with_name("cities.json").read_text(encoding="utf-8"))
     cities = [City(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in rows]
     return {_normalised(name): city for city in cities for name in (city.name, *city.aliases)}
 
 
 def _normalised(name: str) -> str:
-    """A name for comparison: lower case, no accents, single spaces."""
+    """Prepare a name for comparison: lower case, no accents, single spaces."""
     letters = unicodedata.normalize("NFKD", name.casefold())
     return " ".join("".join(c for c in letters if not unicodedata.combining(c)).split())
 
 
 def _find_city(cities: dict[str, City], name: str) -> City:
-    """The city called ``Paris``, ``paris, FR`` or ``Paris, France``; raises ``ToolError`` 404."""
+    """Find the city for ``Paris``, ``paris, FR`` or ``Paris, France``; raises ``ToolError`` 404."""
     place, _, country = name.partition(",")
     city = cities.get(_normalised(place))
     countries = {_normalised(city.country), _normalised(city.country_name)} if city else set()
@@ -88,8 +87,8 @@ def _find_city(cities: dict[str, City], name: str) -> City:
 
 
 def observation(city: City, units: str) -> dict[str, Any]:
-    """The weather of a city in ``standard`` (kelvin, m/s), ``metric`` (Celsius, m/s) or imperial."""
-    # the weather of every place hangs on this key, and the oracles of the shipped prompts on the weather
+    """Return a city's weather in ``standard`` (kelvin, m/s), ``metric`` (Celsius, m/s) or ``imperial``."""
+    # never change the key: the oracles of the shipped prompts depend on this weather
     draw = hashlib.blake2b(_normalised(city.name).encode(), key=b"windtunnel weather", digest_size=8).digest()
     celsius = round(city.mean + (draw[0] % 61 - 30) / 10, 1) + 0.0  # no minus zero
     speed = round(0.5 + (draw[1] % 90) / 10, 1)
@@ -116,5 +115,5 @@ def observation(city: City, units: str) -> dict[str, Any]:
 def _temperature(celsius: float, units: str) -> float:
     if units == "metric":
         return celsius
-    # to two decimals, which 273.15 and a temperature with one decimal add up to exactly
+    # two decimals hold the exact sum of 273.15 and a temperature with one decimal
     return round(celsius + _KELVIN, 2) if units == "standard" else round(celsius * 9 / 5 + 32, 1)

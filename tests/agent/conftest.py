@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from flask_tools.app import create_service
-from flask_tools.serve import Servers
+from flask_tools.app import Servers, create_service
 from tests.agent.support import Answer, Wire
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
 from wirefault.wiring.lab import lab_links

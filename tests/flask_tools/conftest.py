@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from flask_tools.app import create_service
-from flask_tools.serve import Servers
+from flask_tools.app import Servers, create_service
 from tests.support import PATIENCE_S
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
 from wirefault.wiring.lab import lab_links

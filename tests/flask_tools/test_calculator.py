@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_tools.calculator import evaluate
-from flask_tools.errors import ToolError
+from flask_tools.inputs import ToolError
 from tests.support import examples
 
 

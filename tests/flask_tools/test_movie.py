@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import flask_tools.movie
-from flask_tools.languages import LANGUAGES
+from flask_tools.inputs import LANGUAGES
 from flask_tools.movie import read_movies
 
 FILM = {"name": "A", "original_name": "A", "year": 2000, "language": "en"}

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from flask_tools import serve
+from flask_tools import app as serve
 from tests.support import PATIENCE_S
 from wirefault.core.sockets import Address
 

@@ -4,17 +4,15 @@ from pathlib import Path
 
 import pytest
 
-import flask_tools.phrasebook
+import flask_tools.translator
 from flask_tools.app import create_service
-from flask_tools.backends import MAX_UNDER_WAY, Deadlines
-from flask_tools.errors import ToolError
-from flask_tools.phrasebook import load_phrasebook
-from flask_tools.translator import probe
+from flask_tools.inputs import ToolError
+from flask_tools.translator import MAX_CALLS, OnlineTranslators, load_phrasebook, probe
 from tests.support import until
 from tests.upstream import Upstream, requests_of
 from wirefault.dialects.http import Reply, whole
 
-PHRASES = Path(flask_tools.phrasebook.__file__).with_name("phrasebook.json")
+PHRASES = Path(flask_tools.translator.__file__).with_name("phrasebook.json")
 
 
 def translate(lab, text, source="en", target="fr", **headers):
@@ -136,25 +134,25 @@ def fails(*_):
 
 def test_calls_that_hang_do_not_pile_up():
     released = threading.Event()
-    online = Deadlines({"google": lambda *_: "x" if released.wait(20) else ""})
+    online = OnlineTranslators({"google": lambda *_: "x" if released.wait(20) else ""})
     messages = []
-    for _ in range(MAX_UNDER_WAY + 1):
+    for _ in range(MAX_CALLS + 1):
         with pytest.raises(ToolError) as caught:
             online.translate("google", "hello", "en", "fr", 0.01)
         messages.append(caught.value.message)
     released.set()
-    assert ["under way" in message for message in messages] == [False] * MAX_UNDER_WAY + [True]
+    assert ["in progress" in message for message in messages] == [False] * MAX_CALLS + [True]
     until(no_backend_is_asked)
     assert online.translate("google", "hello", "en", "fr", 5) == "x"
 
 
 def test_a_probe_takes_the_first_backend_that_answers():
-    online = Deadlines({"google": fails, "mymemory": lambda *_: "salut", "libre": fails})
+    online = OnlineTranslators({"google": fails, "mymemory": lambda *_: "salut", "libre": fails})
     assert probe(online, "auto")["backend"] == "mymemory"
 
 
 def test_a_probe_without_an_answer_falls_back_to_offline_and_says_why():
-    online = Deadlines({"google": fails, "mymemory": lambda *_: ""})
+    online = OnlineTranslators({"google": fails, "mymemory": lambda *_: ""})
     answer = probe(online, "auto")
     assert answer["backend"] == "offline"
     assert "google" in answer["reason"] and "mymemory" in answer["reason"]
@@ -162,7 +160,7 @@ def test_a_probe_without_an_answer_falls_back_to_offline_and_says_why():
 
 def test_a_probe_of_one_backend_does_not_look_for_another(lab):
     with pytest.raises(ToolError) as caught:
-        probe(Deadlines({"google": fails, "mymemory": lambda *_: "salut"}), "google")
+        probe(OnlineTranslators({"google": fails, "mymemory": lambda *_: "salut"}), "google")
     assert (caught.value.status, caught.value.code) == (503, "backend_unavailable")
     assert lab.ask("translator", "GET", "/backends/probe?backend=offline").json()["backend"] == "offline"
 
@@ -175,7 +173,7 @@ def test_a_language_the_backend_lacks_is_a_400():
         raise LanguageNotSupportedException
 
     with pytest.raises(ToolError) as caught:
-        Deadlines({"google": lacks}).translate("google", "hello", "en", "la", 5)
+        OnlineTranslators({"google": lacks}).translate("google", "hello", "en", "la", 5)
     assert (caught.value.status, caught.value.code) == (400, "language_unsupported")
 
 
@@ -183,8 +181,8 @@ def test_a_language_the_backend_lacks_is_a_400():
 def test_the_online_libraries_know_our_names_of_languages(language):
     from deep_translator import GoogleTranslator, LibreTranslator, MyMemoryTranslator
 
-    from flask_tools.backends import _language
-    from flask_tools.languages import language_code
+    from flask_tools.inputs import language_code
+    from flask_tools.translator import _language
 
     code = language_code("target_language", language)
     GoogleTranslator(source=_language("google", "en"), target=_language("google", code))
