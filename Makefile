@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# more processes of tests than a small machine has cores: the tests mostly wait for faults that take their time
-PROCESSES ?= 6
+# more workers than a small machine has cores: most tests wait for faults
+WORKERS ?= 6
 # a compiled module is kept, else every worker and every process of every lab compiles it anew
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
@@ -29,8 +29,10 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 run: setup       ## the lab on its defaults: no key, no Docker
 	@$(BIN)/wirefault demo $(ARGS)
 
-lint: setup      ## ruff and mypy
+lint: setup      ## ruff, mypy, import-linter, vulture
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
+	@$(BIN)/vulture
 
 test: setup      ## everything that is checked, the linters beside the tests
 	@$(MAKE) --no-print-directory -j2 pytest lint
@@ -39,10 +41,10 @@ test-fast: setup  ## the linters and the quick tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup
-	@$(PYTEST) --processes $(PROCESSES) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) --processes 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -n 4 --dist loadgroup -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
@@ -54,7 +56,7 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
-	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) --processes 2 tests/frameworks $(ARGS)
+	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) -n 2 --dist loadgroup tests/frameworks $(ARGS)
 
 ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.gateway.exchange.sockets import accepted, eventually
 
-from tests.gateway.connection.sockets import accepted, eventually
 from wirefault.gateway.connection.client_transport import ClientTransport, PauseReason
 
 

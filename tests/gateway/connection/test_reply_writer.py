@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.gateway.connection.sockets import eventually
+from tests.gateway.exchange.sockets import eventually
+
 from wirefault.dialects.http import Ending
 from wirefault.gateway.connection.reply_writer import ReplyWriter, SentReply
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.gateway.connection.sockets import eventually
+from tests.gateway.exchange.sockets import eventually
+
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind
