@@ -1,4 +1,4 @@
-"""``python -m agent``: hands over to ``wirefault run``, which sends the prompts to this agent."""
+"""``python -m agent``: start ``wirefault run``, which sends the prompts to this agent."""
 
 import sys
 
@@ -7,4 +7,4 @@ from wirefault.core.interrupts import end_at_interrupt, hand_over
 if __name__ == "__main__":
     end_at_interrupt(of_background_job=True)
     command = [sys.executable, "-m", "wirefault", "run", *sys.argv[1:]]
-    hand_over(command)  # one process: signals and open files stay
+    hand_over(command)  # the same process, with its signals and open files

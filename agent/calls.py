@@ -1,42 +1,57 @@
-"""The identity of a tool call: the numbers that its faults and its idempotency key derive from.
+"""A tool call: its identity, and its tries over HTTP, each recorded as the caller saw it.
 
-They are set once per call, from the order of calls in the model's messages, so that parallel calls get the
-same numbers in every run.
+The faults and the idempotency key of a call derive from its numbers. They are set once per call, from the
+order of calls in the model's messages, so that parallel calls get the same numbers in every run.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
+import requests
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import ValidationError
 
-from agent.bounded import Connections
-from agent.errors import SideEffect
+from agent.exchange import (
+    BadReply,
+    Connections,
+    NotReached,
+    RateLimited,
+    ServiceFailed,
+    ServiceRefused,
+    SideEffect,
+    ToolFailure,
+    exchange,
+)
 from agent.tools import BY_NAME, AgentTool, ToolRequest
-from wirefault.core.digest import identifier
+from wirefault.core.digest import body_digest, identifier
 from wirefault.core.identity import Identity
+from wirefault.core.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from wirefault.history.events import ToolTry
 from wirefault.subjects.subject import AttemptContext
+
+Route = Literal["proxy", "direct"]
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+PROXY_POLL_S = 0.05  # between two tries to connect to a proxy that is down
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 @dataclass
 class AttemptInProgress:
-    """One attempt in progress: its context and what has been counted so far. ``clock`` is in seconds.
-
-    Whoever began it closes ``to_close``: what may stay open in the attempt, but not after it.
-    ``connections`` are those that tool calls share, None where each try opens its own.
-    """
+    """The attempt that the agent works on, and its counts so far."""
 
     context: AttemptContext
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.monotonic  # seconds
     sleep: Callable[[float], None] = time.sleep
-    to_close: ExitStack = field(default_factory=ExitStack)
-    connections: Connections | None = field(init=False, default=None)
+    to_close: ExitStack = field(default_factory=ExitStack)  # closed by its creator at the end of the attempt
+    connections: Connections | None = field(init=False, default=None)  # None: each try opens its own
     deadline: float = field(init=False)
     model_calls: int = 0
     tool_calls: int = 0
@@ -56,22 +71,18 @@ class AttemptInProgress:
 
 @dataclass
 class Call:
-    """One logical tool call; the fields that have a default change as it is carried out.
-
-    ``reply`` and ``index`` say which call of which of the model's replies it is, ``ordinal`` how often the
-    model has made the same request. ``maybe_executed``: the service may have carried out a try that failed.
-    """
+    """One logical tool call; the fields with a default change during the call."""
 
     attempt: AttemptInProgress
     tool: AgentTool
     request: ToolRequest
     arguments: dict[str, Any]
-    reply: int
-    index: int
-    ordinal: int
+    reply: int  # the model reply that asks for it, from 1
+    index: int  # its place in that reply
+    ordinal: int  # the model has made the same request this many times
     tries: int = 0
     fallback_used: bool = False
-    maybe_executed: bool = False
+    maybe_executed: bool = False  # the service may have carried out a try that failed
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,19 +94,19 @@ class Call:
 
     @property
     def side_effect(self) -> SideEffect:
-        """Of a call that failed: what all its tries together may have done, not the last alone."""
+        """The side effect of a failed call, over all its tries."""
         return "unknown" if self.write and self.maybe_executed else "none"
 
     @property
     def idempotency_key(self) -> str | None:
-        """The same for all tries and the fallback of this call; None for reads and when switched off."""
+        """The key for all tries and the fallback of this call; None for reads and if switched off."""
         if not self.write or not self.attempt.context.settings.idempotency:
             return None
         identity = self.attempt.context.identity
         return identifier("key", identity.run, identity.episode, identity.attempt, self.reply, self.index)
 
     def identity(self) -> Identity:
-        """The identity of the try that is being made."""
+        """Return the identity of the current try."""
         return replace(self.attempt.context.identity, call=self.ordinal, try_=self.tries)
 
 
@@ -106,7 +117,7 @@ CURRENT_CALL: ContextVar[Call] = ContextVar("wirefault_call")
 def identify(
     attempt: AttemptInProgress, tool_call: dict[str, Any], messages: Sequence[AnyMessage]
 ) -> Call | None:
-    """The call with its numbers; None if there is no such tool or the arguments do not fit its schema."""
+    """Number a call; None for an unknown tool and for arguments that do not fit its schema."""
     request = _request(tool_call)
     if request is None:
         return None
@@ -128,6 +139,143 @@ def _request(tool_call: dict[str, Any]) -> ToolRequest | None:
 
 
 def _wire_key(tool_call: dict[str, Any]) -> tuple[str, str] | None:
-    """Link and fingerprint, which calls of the same request share; None for a call that is not made."""
+    """Return link and fingerprint, the same for equal requests; None for a call that makes no request."""
     request = _request(tool_call)
     return (BY_NAME[tool_call["name"]].link, request.fingerprint) if request else None
+
+
+@dataclass
+class _Observation:
+    """What the caller has seen of one try so far."""
+
+    start: float  # epoch seconds
+    clock: float  # the same moment by time.perf_counter
+    refused: int = 0  # refused connections before the first that opened
+    status: int | None = None
+    error: str | None = None
+    body: bytes = b""
+    digest: str = ""
+
+
+def try_call(call: Call, route: Route = "proxy") -> str:
+    """Make and record one try; return the tool's answer as compact JSON. Raises ``ToolFailure``."""
+    call.tries += 1
+    observed = _Observation(time.time(), time.perf_counter())
+    try:
+        return _exchange_when_up(call, route, observed)
+    except ToolFailure as failure:
+        observed.error = failure.cause
+        call.maybe_executed = call.maybe_executed or failure.executed
+        raise
+    finally:
+        _record(call, route, observed)
+
+
+def _exchange_when_up(call: Call, route: Route, observed: _Observation) -> str:
+    """Exchange; while no byte of the request was sent, wait up to ``PROXY_WAIT`` for a proxy that is down."""
+    attempt = call.attempt
+    give_up = attempt.clock() + (attempt.context.settings.proxy_wait if route == "proxy" else 0)
+    while True:
+        try:
+            return _exchange(call, route, observed)
+        except NotReached:
+            left = min(give_up - attempt.clock(), attempt.seconds_left)
+            if left <= 0:
+                raise
+            observed.refused += 1
+            attempt.sleep(min(PROXY_POLL_S, left))
+
+
+def _timeout(call: Call, route: Route) -> float:
+    settings = call.attempt.context.settings
+    return settings.fallback_timeout if route == "direct" else settings.timeout_at(call.tool.link)
+
+
+def _exchange(call: Call, route: Route, observed: _Observation) -> str:
+    prepared = _prepare(call, route)
+    with exchange(prepared, _timeout(call, route), call.attempt.connections) as reply:
+        observed.status = reply.status_code
+        for chunk in reply.iter_content(16384):
+            observed.body += chunk
+            if len(observed.body) > MAX_REPLY_BYTES:
+                raise BadReply("bad_reply", "larger than 4 MiB")
+    observed.digest = body_digest(observed.body)
+    return _answer(reply, observed.body)
+
+
+def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
+    context = call.attempt.context
+    addresses = context.topology.proxies if route == "proxy" else context.topology.services
+    prepared = call.request.prepare(addresses[call.tool.link].url)
+    prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint))
+    if call.idempotency_key:
+        prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
+    if route == "direct":  # this route goes past the gateway, which otherwise sets these headers
+        prepared.headers[WORLD_HEADER] = world_of(context.identity.run, context.identity.episode)
+        prepared.headers[TRANSLATOR_HEADER] = context.settings.translator_backend
+    return prepared
+
+
+def _answer(reply: requests.Response, body: bytes) -> str:
+    answer = _parsed(body)
+    status = reply.status_code
+    if status >= 500:
+        raise ServiceFailed(f"http_{status}", retry_after=_seconds(reply.headers.get("Retry-After")))
+    if status == 429:
+        raise RateLimited("http_429", retry_after=_seconds(reply.headers.get("Retry-After")))
+    if status >= 400:
+        raise ServiceRefused(f"http_{status}", _reason(answer))
+    # an empty 200 looks like a cut reply, and redirects are not followed
+    if status >= 300 or not isinstance(answer, dict):
+        raise BadReply("bad_reply")
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parsed(body: bytes) -> object:
+    """Parse JSON; None for a body that is not JSON or cannot be passed on to the model."""
+    try:
+        answer: object = json.loads(body)
+        json.dumps(answer, ensure_ascii=False).encode()  # raises UnicodeEncodeError for a lone surrogate
+    except (ValueError, RecursionError):  # RecursionError: the JSON is nested too deeply
+        return None
+    return answer
+
+
+def _reason(answer: object) -> str:
+    """Return the message of the service's error, cut to a sentence's length: its source is not trusted."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return str(error.get("message") or "")[:300] if isinstance(error, dict) else ""
+
+
+def _seconds(header: str | None) -> float | None:
+    """Parse a Retry-After header; None without one, and for a date."""
+    if header is None or not _SECONDS.fullmatch(header.strip()):
+        return None
+    return float(header)
+
+
+def _record(call: Call, route: Route, observed: _Observation) -> None:
+    identity = call.identity()
+    call.attempt.context.record(
+        ToolTry(
+            episode=identity.episode,
+            attempt=identity.attempt,
+            tool=call.tool.name,
+            link=call.tool.link,
+            fingerprint=call.fingerprint,
+            call=identity.call,
+            try_=identity.try_,
+            start=observed.start,
+            end=time.time(),
+            ms=round((time.perf_counter() - observed.clock) * 1000, 3),
+            timeout_ms=_timeout(call, route) * 1000,
+            status=observed.status,
+            error=observed.error,
+            reply_bytes=len(observed.body),
+            write=call.write,
+            idempotency_key=call.idempotency_key,
+            route=route,
+            reply_digest=observed.digest,
+            refused=observed.refused,
+        )
+    )

@@ -15,11 +15,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools.base import ArgsSchema
 from pydantic import BaseModel, Field
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress
-from agent.client import try_call
-from agent.errors import LimitReached
-from agent.middleware import CallIdentity, DirectFallback, Limits, Retry
-from agent.refusals import Refusals
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_call
+from agent.middleware import CallIdentity, DirectFallback, LimitReached, Limits, Refusals, Retry
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
 from wirefault.subjects.crash import crash_of
@@ -53,7 +50,7 @@ class Report(BaseModel):
 
 
 class _StrictTool(StructuredTool):
-    """Shows the model the whole schema: LangChain's own copy of it loses ``additionalProperties: false``."""
+    """Sends the model the whole schema: LangChain's copy of it loses ``additionalProperties: false``."""
 
     @property
     def tool_call_schema(self) -> ArgsSchema:
@@ -70,10 +67,7 @@ def _tool(tool: AgentTool) -> BaseTool:
 
 
 class Agent:
-    """The subject that the runner calls, one prompt at a time. ``redact`` takes secrets out of errors.
-
-    ``keeps_record`` says to the runner that it records every try and call of its own.
-    """
+    """The subject that the runner calls, one prompt at a time. ``redact`` removes secrets from errors."""
 
     keeps_record = True
 
@@ -94,7 +88,7 @@ class Agent:
             [_tool(tool) for tool in TOOLS],
             system_prompt=SYSTEM_PROMPT,
             middleware=[Refusals(), Limits(), CallIdentity(), DirectFallback(), Retry(sleep)],
-            # explicitly: LangChain would choose response_format, which Groq refuses beside tools
+            # explicit: LangChain would choose response_format, which Groq refuses together with tools
             response_format=ToolStrategy(Report),
         )
 
@@ -102,7 +96,7 @@ class Agent:
         settings = context.settings
         attempt = AttemptInProgress(context, self._clock, self._sleep)
         token = CURRENT_ATTEMPT.set(attempt)
-        # generous, so that the attempt's own limits end it and not LangGraph's
+        # high enough that the attempt's own limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)
         try:
             state = self._graph.invoke(
@@ -110,7 +104,7 @@ class Agent:
             )
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
-        except Exception as error:  # noqa: BLE001 - whatever error ends the agent is its result
+        except Exception as error:  # noqa: BLE001 - any error of the agent is its result
             return replace(crash_of(error), error=self._redact(str(error))[:500])
         finally:
             CURRENT_ATTEMPT.reset(token)

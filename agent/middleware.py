@@ -1,33 +1,38 @@
-"""What is wrapped around every model and tool call of the agent: limits, identity, fallback, retry.
+"""Middleware around every model and tool call of the agent: limits, identity, fallback, retry, refusals.
 
-LangChain's own retry middleware is not used because it does not know Retry-After and its default failure
-text asks the model to try again.
+LangChain's own retry middleware does not know Retry-After, and its failure text asks the model to try again.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
+from pydantic import ValidationError
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify
-from agent.client import try_call
-from agent.errors import LimitReached, ToolFailure
-from wirefault.history.events import ToolCalled
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify, try_call
+from agent.exchange import ToolFailure
+from agent.tools import BY_NAME
+from wirefault.history.events import RefusedBecause, ToolCalled, ToolCallRefused
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
 BACKOFF_S = 0.05
-REPORT = "Report"  # the model ends by this tool, which calls no service
+REPORT = "Report"  # the tool by which the model ends; it calls no service
+
+
+class LimitReached(Exception):
+    """A limit of the attempt (model calls, tool calls, time) ended it."""
 
 
 class Limits(AgentMiddleware[Any, Any]):
-    """Ends the attempt when it has used up its model calls, its tool calls, its time or another budget."""
+    """Ends the attempt once its model calls, tool calls, time or another budget are used up."""
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -42,14 +47,14 @@ class Limits(AgentMiddleware[Any, Any]):
         try:
             response = handler(request)
         except Exception:
-            _in_time()  # a request that the attempt's time cut short failed by that limit
+            _in_time()  # the limit explains a request that the attempt's time cut short
             raise
         self._count_tool_calls(attempt, response)
         return response
 
     @staticmethod
     def _count_tool_calls(attempt: AttemptInProgress, response: ModelResponse[Any]) -> None:
-        """Counts when the reply comes: parallel calls start in any order, so chance would pick the last."""
+        """Count at the reply: parallel calls start in any order, so the last one would be random."""
         limit = attempt.context.settings.tool_calls
         replies = [message for message in response.result if isinstance(message, AIMessage)]
         attempt.tool_calls += sum(call["name"] != REPORT for reply in replies for call in reply.tool_calls)
@@ -70,20 +75,19 @@ def _in_time() -> None:
 
 
 class CallIdentity(AgentMiddleware[Any, Any]):
-    """Numbers each tool call, so that all its tries and the fallback share one identity and key.
+    """Numbers each tool call, so that all its tries and the fallback share one identity and key; records it.
 
-    Records the call. A failure becomes an error ToolMessage that says what happened and whether the
-    side effect is unknown; it never kills the run.
+    A failure becomes an error ToolMessage, which reports the cause and whether the side effect is unknown.
     """
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call = identify(CURRENT_ATTEMPT.get(), dict(request.tool_call), request.state["messages"])
         if call is None:
-            return handler(request)  # LangChain tells the model which tool or argument is wrong
+            return handler(request)  # LangChain reports the wrong tool or argument to the model
         token = CURRENT_CALL.set(call)
         try:
             message = handler(request)
-            _record(call, None, "done" if call.write else "none", _text(message))
+            _record_call(call, None, "done" if call.write else "none", _text(message))
         except ToolFailure as failure:
             message = _error_message(request, call, failure)
         finally:
@@ -93,7 +97,7 @@ class CallIdentity(AgentMiddleware[Any, Any]):
 
 def _error_message(request: ToolCallRequest, call: Call, failure: ToolFailure) -> ToolMessage:
     text = failure.for_model(call.side_effect)
-    _record(call, failure.cause, call.side_effect, text)
+    _record_call(call, failure.cause, call.side_effect, text)
     name = request.tool_call["name"]
     return ToolMessage(text, tool_call_id=request.tool_call["id"], name=name, status="error")
 
@@ -102,7 +106,7 @@ def _text(message: ToolResult) -> str:
     return str(message.content) if isinstance(message, ToolMessage) else ""
 
 
-def _record(call: Call, error: str | None, side_effect: str, result: str) -> None:
+def _record_call(call: Call, error: str | None, side_effect: str, result: str) -> None:
     identity = call.identity()
     call.attempt.context.record(
         ToolCalled(
@@ -127,7 +131,7 @@ def _record(call: Call, error: str | None, side_effect: str, result: str) -> Non
 
 
 class DirectFallback(AgentMiddleware[Any, Any]):
-    """``FALLBACK=direct``: an exhausted call gets one try at the tool's own port."""
+    """With ``FALLBACK=direct``: after its last try, a call gets one more at the tool's own port."""
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call = CURRENT_CALL.get(None)
@@ -142,9 +146,9 @@ class DirectFallback(AgentMiddleware[Any, Any]):
 
 
 class Retry(AgentMiddleware[Any, Any]):
-    """Up to ``TOOL_LIMIT`` tries of a call that may succeed later.
+    """Retries a call that may succeed later, up to ``TOOL_LIMIT`` tries.
 
-    Waits for as long as Retry-After says; a failure that asks for more than ``RETRY_AFTER_MAX`` is final.
+    Waits as long as Retry-After asks; a failure that asks for more than ``RETRY_AFTER_MAX`` is final.
     """
 
     def __init__(self, sleep: Callable[[float], None]) -> None:
@@ -167,3 +171,72 @@ class Retry(AgentMiddleware[Any, Any]):
         settings = call.attempt.context.settings
         honoured = pause <= max(BACKOFF_S, settings.retry_after_max)
         return call.tries < settings.tool_limit and honoured and pause < call.attempt.seconds_left
+
+
+# characters: a model may send anything
+NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500
+_Refusal = tuple[int, str, str, RefusedBecause, str]
+
+
+class Refusals(AgentMiddleware[Any, Any]):
+    """Records the calls of each model reply that the agent itself refuses; changes nothing.
+
+    LangChain reports to the model what is wrong with such a call; the agent sends no request for it.
+    """
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        response = handler(request)
+        attempt = CURRENT_ATTEMPT.get()
+        identity = attempt.context.identity
+        for index, tool, arguments, why, detail in _refused(response):
+            attempt.context.record(
+                ToolCallRefused(
+                    t=time.time(),
+                    episode=identity.episode,
+                    attempt=identity.attempt,
+                    reply=attempt.model_calls,
+                    index=index,
+                    tool=tool[:NAME_LIMIT],
+                    arguments=arguments[:ARGUMENTS_LIMIT],
+                    why=why,
+                    detail=detail[:DETAIL_LIMIT],
+                )
+            )
+        return response
+
+
+def _refused(response: ModelResponse[Any]) -> Iterator[_Refusal]:
+    for reply in response.result:
+        if isinstance(reply, AIMessage):
+            for index, call in enumerate(reply.tool_calls):
+                if (refusal := _why(dict(call), response)) is not None:
+                    arguments = json.dumps(call["args"], ensure_ascii=False, default=str)
+                    yield index, call["name"], arguments, *refusal
+            for index, malformed in enumerate(reply.invalid_tool_calls, len(reply.tool_calls)):
+                detail = str(malformed.get("error") or "")
+                yield index, str(malformed["name"] or ""), str(malformed["args"] or ""), "malformed", detail
+
+
+def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusedBecause, str] | None:
+    """Return the reason and its detail; None for a call that the agent makes."""
+    if call["name"] == REPORT:
+        return None if response.structured_response else ("bad_arguments", _report_error(call, response))
+    tool = BY_NAME.get(call["name"])
+    if tool is None:
+        return "unknown_tool", ""
+    try:
+        tool.request_for(call["args"])
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        return "bad_arguments", "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
+    except TypeError as error:
+        return "bad_arguments", str(error)
+    return None
+
+
+def _report_error(call: dict[str, Any], response: ModelResponse[Any]) -> str:
+    """Return LangChain's answer to a report that does not fit its schema."""
+    answers = [message for message in response.result if isinstance(message, ToolMessage)]
+    return next((str(answer.text) for answer in answers if answer.tool_call_id == call["id"]), "")

@@ -1,4 +1,4 @@
-"""The model client: one ``ChatGroq`` for a run, behind the model link, with every try recorded."""
+"""The model client: one ``ChatGroq`` per run, behind the model link; every try is recorded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOO_LARGE = "the reply is larger than 16 MiB"
 
 
 class ModelTransport(httpx.BaseTransport):
-    """Puts the identity of the attempt in progress on each request, and records how the request ended."""
+    """Adds the identity of the current attempt to each request, and records how the request ended."""
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
         self._inner = inner
@@ -39,20 +39,20 @@ class ModelTransport(httpx.BaseTransport):
         identity = replace(attempt.context.identity, call=attempt.model_calls, try_=attempt.model_tries)
         request.headers.update(identity.headers("model"))
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
-        tried = _Try(attempt, time.perf_counter())
+        model_try = _Try(attempt, time.perf_counter())
         try:
             response = self._inner.handle_request(request)
-            tried.status = response.status_code
+            model_try.status = response.status_code
             if "event-stream" in response.headers.get("content-type", ""):
-                stream = _RecordedStream(response.stream, tried)
+                stream = _RecordedStream(response.stream, model_try)
                 attempt.to_close.callback(stream.close)
                 return _with(response, stream)
-            body = _body(response, tried.start + seconds)
+            body = _body(response, model_try.start + seconds)
         except httpx.HTTPError as error:
-            tried.status = None
-            tried.record(error)
+            model_try.status = None
+            model_try.record(error)
             raise
-        tried.record(digest=body_digest(body))
+        model_try.record(digest=body_digest(body))
         return _with(response, httpx.ByteStream(body))
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class ModelTransport(httpx.BaseTransport):
 
 
 def _body(response: httpx.Response, deadline: float) -> bytes:
-    """The whole body, undecoded. httpx bounds each wait for bytes, ``deadline`` bounds their sum."""
+    """Read the whole body, undecoded. httpx bounds each wait for bytes; ``deadline`` bounds their sum."""
     body = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
@@ -79,7 +79,7 @@ def _with(response: httpx.Response, stream: httpx.SyncByteStream) -> httpx.Respo
 
 
 class _Try:
-    """One HTTP try at the model, recorded once it has ended. ``start`` is of ``time.perf_counter``."""
+    """One HTTP try at the model, recorded when it ends. ``start`` is a time of ``time.perf_counter``."""
 
     def __init__(self, attempt: AttemptInProgress, start: float) -> None:
         self.attempt = attempt
@@ -104,15 +104,15 @@ class _Try:
 
 
 class _RecordedStream(httpx.SyncByteStream):
-    """An event stream as it comes, recorded once it has ended or its reader has left it.
+    """An event stream, passed on as it comes and recorded when it ends or its reader leaves.
 
-    The model's time limit is for each wait, as for all readers of streams; that of the attempt bounds all.
+    The model's time limit bounds each wait, as for all readers of streams; the attempt's bounds the sum.
     """
 
-    def __init__(self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, tried: _Try) -> None:
-        assert isinstance(inner, httpx.SyncByteStream)  # a client that is not asynchronous has no other
+    def __init__(self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, model_try: _Try) -> None:
+        assert isinstance(inner, httpx.SyncByteStream)  # a synchronous client has no other
         self._inner = inner
-        self._tried = tried
+        self._try = model_try
 
     def __iter__(self) -> Iterator[bytes]:
         hashed, size = body_hash(), 0
@@ -120,38 +120,38 @@ class _RecordedStream(httpx.SyncByteStream):
             for chunk in self._inner:
                 hashed.update(chunk)
                 size += len(chunk)
-                if self._tried.attempt.seconds_left <= 0:
+                if self._try.attempt.seconds_left <= 0:
                     raise httpx.ReadTimeout("the attempt's time is over")
                 if size > _MAX_REPLY_BYTES:
                     raise httpx.DecodingError(_TOO_LARGE)
                 yield chunk
         except httpx.HTTPError as error:
-            self._tried.record(error)
+            self._try.record(error)
             raise
-        self._tried.record(digest=hashed.hexdigest())
+        self._try.record(digest=hashed.hexdigest())
 
     def close(self) -> None:
         self._inner.close()
-        self._tried.record()  # its reader did not want the rest
+        self._try.record()  # its reader does not want the rest
 
 
 class _ToolsFormattedOnce(ChatGroq):
-    """LangChain asks for the tools' JSON schemas before each request, which cost a fifth of an episode."""
+    """Formats each tool once: LangChain does it before each request, which costs a fifth of an episode."""
 
     _formatted: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(default_factory=dict)
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
-        """As the base class does it; each tool is formatted the first time that it is given."""
+        """Bind tools as the base class does, each formatted only the first time."""
         return super().bind_tools([self._format(tool) for tool in tools], **options)
 
     def _format(self, tool: Any) -> dict[str, Any]:
-        if id(tool) not in self._formatted:  # the tool is kept beside, so that its id stays its own
+        if id(tool) not in self._formatted:  # the reference to the tool keeps its id from being reused
             self._formatted[id(tool)] = tool, convert_to_openai_tool(tool)
         return self._formatted[id(tool)][1]
 
 
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
-    """The model for the run. Whoever opened ``client`` closes it."""
+    """Build the model for the run. The caller closes ``client``."""
     return _ToolsFormattedOnce(
         model_name=settings.model_name,
         api_key=SecretStr(key),
@@ -161,13 +161,13 @@ def build_model(settings: Settings, topology: Topology, key: str, client: httpx.
         streaming=settings.stream,
         model_kwargs={"seed": settings.seed},
         http_client=client,
-        # never used; without it ChatGroq builds one that obeys ALL_PROXY, and fails if that is a SOCKS proxy
+        # unused; without it ChatGroq builds one that obeys ALL_PROXY, and fails for a SOCKS proxy
         http_async_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
     )
 
 
 def open_client(settings: Settings) -> httpx.Client:
-    # the model link is plain HTTP, and reading the system's authorities would take longer than all else here
-    trusting_nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    transport = ModelTransport(httpx.HTTPTransport(verify=trusting_nobody, trust_env=False))
+    # the model link is plain HTTP; loading the system's authorities would take longer than all else here
+    no_authorities = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    transport = ModelTransport(httpx.HTTPTransport(verify=no_authorities, trust_env=False))
     return httpx.Client(transport=transport, timeout=settings.model_timeout, trust_env=False)

@@ -12,15 +12,15 @@ from wirefault.settings.configuration import Configuration, redactor
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.subjects.subject import Subject
 
-_NO_KEY = "none"  # the client insists on one
+_NO_KEY = "none"  # the client requires one
 
 
 @contextmanager
 def open_subject(configuration: Configuration) -> Iterator[Subject]:
-    """The agent, its model client open within the block. Raises ``SettingsError`` if the key is missing."""
+    """Open the agent and its model client. Raises ``SettingsError`` if the key is missing."""
     settings = configuration.settings
     key = api_key(settings, configuration.environ).get_secret_value()
-    # LangChain takes a second to import: a missing key shall be reported before that
+    # after the check of the key: the import of LangChain takes a second
     from agent.loop import Agent
     from agent.models import build_model, open_client
 
@@ -36,15 +36,15 @@ def _name(settings: Settings) -> str:
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:
-    """The key for the chosen model; the lab's own takes any. Raises ``SettingsError`` without one."""
+    """Return the key for the chosen model; the lab's own takes any. Raises ``SettingsError`` without one."""
     if settings.model in ("scripted", "replay"):
         return SecretStr(settings.model)
     if not settings.asks_groq:
-        return SecretStr(environ.get("MODEL_API_KEY") or _NO_KEY)  # Groq's key is not for others
+        return SecretStr(environ.get("MODEL_API_KEY") or _NO_KEY)  # other servers never get Groq's key
     key = environ.get("GROQ_API_KEY")
     if not key:
         raise SettingsError(
             f"MODEL={settings.model} needs a key: set GROQ_API_KEY in the environment or in .env,"
-            " or leave MODEL out to fly with the scripted model"
+            " or leave MODEL out to run with the scripted model"
         )
     return SecretStr(key)

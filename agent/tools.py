@@ -1,4 +1,4 @@
-"""The agent's tools: what the model sees of each, and the one HTTP request that a call of it becomes."""
+"""The agent's tools: the description and schema that the model sees, and the HTTP request of each call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirefault.wiring.lab import lab_links
 
 
 class _Arguments(BaseModel):
-    """Strict: what the schema does not name is refused."""
+    """Strict: refuses arguments that the schema does not have."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -84,29 +84,25 @@ class ToolRequest:
 
 
 def _by_name(arguments: BaseModel) -> dict[str, Any]:
-    """Each argument that was given, under its own name."""
+    """Return each argument under its own name, without those left out."""
     return arguments.model_dump(exclude_none=True)
 
 
 @dataclass(frozen=True)
 class AgentTool:
-    """A tool as the model sees it; the row of its link in the catalog has its method and path.
-
-    ``values`` turns validated arguments into what the request carries: the fields of a POST's JSON body,
-    else query parameters.
-    """
+    """A tool as the model sees it; the wiring has its link, method and path."""
 
     name: str
     description: str
     arguments: type[BaseModel]
-    values: Callable[[Any], dict[str, Any]] = _by_name
+    values: Callable[[Any], dict[str, Any]] = _by_name  # arguments to JSON fields (POST) or query parameters
 
     @property
     def link(self) -> str:
         return lab_links().link_of_tool(self.name)[0]
 
     def request_for(self, arguments: Mapping[str, Any]) -> ToolRequest:
-        """Raises pydantic's ``ValidationError`` for arguments that do not fit the schema."""
+        """Build the request; raises pydantic's ``ValidationError`` for arguments that do not fit."""
         _, method, path = lab_links().link_of_tool(self.name)
         values = self.values(self.arguments(**arguments))
         return ToolRequest(method, path, **({"json": values} if method == "POST" else {"params": values}))

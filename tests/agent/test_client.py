@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.calls import AttemptInProgress, Call
-from agent.client import Route, try_call
-from agent.errors import ServiceFailed, ToolFailure
+from agent.calls import AttemptInProgress, Call, Route, try_call
+from agent.exchange import ServiceFailed, ToolFailure
 from agent.tools import BY_NAME
 from tests.agent.support import (
     SEND,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from agent.refusals import ARGUMENTS_LIMIT, DETAIL_LIMIT, NAME_LIMIT
+from agent.middleware import ARGUMENTS_LIMIT, DETAIL_LIMIT, NAME_LIMIT
 from tests.agent.support import SEND, WEATHER, Flown, Wire, asks, fly, http, lab_of, reports
 from wirefault.history.events import ToolCalled, ToolCallRefused
 

@@ -1,0 +1,214 @@
+"""One HTTP exchange that ends at a deadline, and its failures, mapped once from ``requests`` and HTTP.
+
+A timeout of ``requests`` bounds each wait for bytes, so a reply that comes byte by byte would never end.
+
+ToolFailure
+├── NoReply            the service may have executed the request
+│   ├── TimedOut
+│   ├── ConnectionLost
+│   └── BadReply
+├── NotReached         the request was not sent
+├── ServiceFailed      5xx
+├── RateLimited        429
+└── ServiceRefused     any other 4xx
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextvars import ContextVar
+from http.client import HTTPException, IncompleteRead, RemoteDisconnected
+from typing import Any, Literal
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
+
+SideEffect = Literal["none", "unknown"]
+_EARLIER = " Whether an earlier try took effect is unknown."
+# of this thread's exchange, by time.perf_counter; a kept-alive connection serves several exchanges
+_DEADLINE: ContextVar[float] = ContextVar("wirefault_deadline")
+
+
+class ToolFailure(Exception):
+    """One failed try of a tool call.
+
+    The history names it by its ``cause`` (``read_timeout``, ``http_503``...). The model gets ``code`` and
+    ``reason``, which have no figures, so they are the same in every run.
+    """
+
+    code = "failed"
+    reason = "The tool failed."
+    retryable = True
+    executed = True  # a write may have happened in spite of the failure
+
+    def __init__(self, cause: str, detail: str = "", retry_after: float | None = None) -> None:
+        super().__init__(f"{cause}: {detail}" if detail else cause)
+        self.cause = cause
+        self.detail = detail
+        self.retry_after = retry_after  # seconds
+
+    def for_model(self, side_effect: SideEffect) -> str:
+        """Return the text of the ToolMessage that reports the failure to the model, as JSON."""
+        message = f"{self.reason} {self.detail}".strip() if isinstance(self, ServiceRefused) else self.reason
+        if side_effect == "unknown":
+            message += " Whether it took effect is unknown." if self.executed else _EARLIER
+        return json.dumps({"error": {"code": self.code, "message": message, "side_effect": side_effect}})
+
+
+class NoReply(ToolFailure):
+    pass
+
+
+class TimedOut(NoReply):
+    code = "timeout"
+    reason = "The tool did not answer in time."
+
+
+class ConnectionLost(NoReply):
+    code = "connection_lost"
+    reason = "The connection to the tool was lost before it answered."
+
+
+class BadReply(NoReply):
+    code = "bad_reply"
+    reason = "The tool's answer was unreadable."
+
+
+class NotReached(ToolFailure):
+    code = "not_reached"
+    reason = "The tool could not be reached."
+    executed = False
+
+
+class ServiceFailed(ToolFailure):
+    code = "service_failed"
+    reason = "The tool reported a failure of its own."
+
+
+class RateLimited(ToolFailure):
+    code = "rate_limited"
+    reason = "The tool refuses more requests for now."
+    executed = False
+
+
+class ServiceRefused(ToolFailure):
+    code = "refused"
+    reason = "The tool refused the request."
+    retryable = False
+    executed = False
+
+
+class _Socket(socket.socket):
+    """Raises ``TimeoutError`` once the exchange's deadline has passed."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        self._shorten_timeout()
+        return super().recv_into(*arguments, **options)
+
+    def sendall(self, *arguments: Any, **options: Any) -> None:
+        self._shorten_timeout()
+        super().sendall(*arguments, **options)
+
+    def _shorten_timeout(self) -> None:
+        left = _DEADLINE.get() - time.perf_counter()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self.settimeout(left)
+
+
+class _Connection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        plain = super()._new_conn()
+        return _Socket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class Connections(HTTPAdapter):
+    """The kept-alive connections of one client.
+
+    No session of ``requests``: that would obey HTTP_PROXY and .netrc, and follow redirects.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool}
+
+    def close(self) -> None:
+        # pools that their manager drops close their connections only at garbage collection
+        pools = self.poolmanager.pools
+        for key in list(pools.keys()):
+            pools[key].close()
+        super().close()
+
+
+@contextmanager
+def exchange(
+    prepared: requests.PreparedRequest, timeout: float, connections: Connections | None = None
+) -> Iterator[requests.Response]:
+    """Send a request and yield the reply, its body unread. Raises ``ToolFailure``, also while it is read.
+
+    ``timeout``: seconds from now to the last byte of the body. Without ``connections`` it opens one
+    and closes it.
+    """
+    opened: AbstractContextManager[Connections] = (
+        closing(Connections()) if connections is None else nullcontext(connections)
+    )
+    token = _DEADLINE.set(time.perf_counter() + timeout)
+    try:
+        with opened as adapter, adapter.send(prepared, stream=True, timeout=timeout) as reply:
+            yield reply
+    except requests.exceptions.ConnectTimeout:
+        raise NotReached("connect_timeout") from None
+    except requests.exceptions.Timeout:
+        raise TimedOut("read_timeout") from None
+    except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+        raise _connection_failure(error) from None
+    except requests.exceptions.RequestException as error:
+        raise BadReply("bad_reply", type(error).__name__) from None
+    finally:
+        _DEADLINE.reset(token)
+
+
+def _connection_failure(error: BaseException) -> ToolFailure:
+    causes = list(_causes(error))
+
+    def among(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    if among(TimeoutError, urllib3.exceptions.ReadTimeoutError):
+        return TimedOut("read_timeout")
+    if among(urllib3.exceptions.NewConnectionError):  # refused, no route, no such host
+        return NotReached("connection_refused")
+    if among(urllib3.exceptions.InvalidChunkLength):
+        return BadReply("bad_reply")
+    # before ConnectionResetError, a superclass of RemoteDisconnected, although nothing was reset
+    if among(RemoteDisconnected, IncompleteRead):
+        return ConnectionLost("connection_closed")
+    if among(ConnectionResetError, BrokenPipeError):
+        return ConnectionLost("connection_reset")
+    if among(HTTPException):  # the reply is not HTTP
+        return BadReply("bad_reply")
+    return ConnectionLost("connection_closed")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and every error that it is chained to or carries as an argument or a reason."""
+    waiting, visited = [error], set()
+    while waiting:
+        cause = waiting.pop()
+        if id(cause) in visited:
+            continue
+        visited.add(id(cause))
+        yield cause
+        related = (cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args)
+        waiting += [other for other in related if isinstance(other, BaseException)]
