@@ -11,8 +11,8 @@ from typing import Any, Literal, cast
 from tests.gateway.lab import Lab
 from tests.gateway.secure_socket import HOST, SecureSocket
 from tests.upstream import read_head
-from wirefault.history.events import ConnectionEnded, Exchange
-from wirefault.judging.evidence.tries import RecordedTry
+from wirefault.history.events import ConnectionEnded, Exchange, ToolTry
+from wirefault.judging.requests import Request
 
 PATIENCE_MS = 700.0
 REPLY_BYTES = 6000
@@ -65,7 +65,7 @@ class CountingSocket(socket.socket):
 class SeenTry:
     """``tried``: as the client and the gateway recorded it; ``connection``: as the front would have."""
 
-    tried: RecordedTry
+    tried: Request
     connection: ConnectionEnded
     exchanges: list[Exchange]
 
@@ -130,10 +130,25 @@ class OneTry:
         exchanges = [event for event in self._lab.recorded() if isinstance(event, Exchange)]
         exchange = next((exchange for exchange in exchanges if exchange.call == 2), None)
         tls: Literal["", "fresh"] = "" if self._transport == "plain" else "fresh"
-        key = (1, "search", "", 2, 1)
-        tried = RecordedTry(
-            *key, start, ms, PATIENCE_MS, None, error, "proxy", "", exchange, tls=tls
-        )  # fmt: skip
+        record = ToolTry(
+            episode="e1",
+            attempt=1,
+            tool="search",
+            link="search",
+            fingerprint="",
+            call=2,
+            try_=1,
+            start=start,
+            end=start + ms / 1000,
+            ms=ms,
+            timeout_ms=PATIENCE_MS,
+            status=None,
+            error=error,
+            reply_bytes=0,
+            write=False,
+            idempotency_key=None,
+        )
+        tried = Request((), exchange, record, tls=tls)
         first = plain.first_received
         connection = ConnectionEnded(
             **{"t": start + ms / 1000, "link": "search", "episode": "e1", "attempt": 1, "opened": start},

@@ -8,7 +8,8 @@ from tests.conformance.servers import Proxied
 from tests.conformance.signatures import REPLY_BYTES, TRANSPORTS, OneTry
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, sized
-from wirefault.judging.evidence.toxic_times import shown_by_connections
+from wirefault.judging.evidence.signatures import observed_try
+from wirefault.judging.evidence.toxics import shown_by_connections
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
 
@@ -37,7 +38,7 @@ def one_try(proxied, lab, transport):
 
 def shows(planned, seen):
     known = toxic(planned.kind)
-    return known.observed(planned.stream, known.complete(planned.attributes), seen.tried.as_observed)
+    return known.observed(planned.stream, known.complete(planned.attributes), observed_try(seen.tried))
 
 
 SHOWN = [
@@ -71,7 +72,7 @@ def test_what_client_and_gateway_record_of_a_try_shows_the_toxic(
     proxied.remove()
     seen = tried.seen(*made)
     planned = PlannedToxic("search", kind, stream, attributes)
-    assert shows(planned, seen), seen.tried.as_observed
+    assert shows(planned, seen), observed_try(seen.tried)
     if kind in OF_A_CONNECTION and transport != "kept":
         shown = shown_by_connections(planned, [seen.connection], seen.exchanges)
         assert shown, (seen.connection, seen.exchanges)

@@ -16,7 +16,7 @@ from wirefault.experiments.measures import Measure, measures_of
 from wirefault.experiments.outages import outages_of
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import Exchange
-from wirefault.judging.findings.trace import traces
+from wirefault.judging.requests import traces
 
 
 def sent(at: float, status: int = 200, **more: Any) -> Exchange:
@@ -67,7 +67,7 @@ def test_no_failure_is_no_data_and_no_pass() -> None:
 
 def outages(*events: Any) -> list[tuple[str, float]]:
     [trace] = traces(run([*events, ended()]))
-    return [(outage.end, outage.seconds) for outage in outages_of(trace.sent, 108.0)]
+    return [(outage.end, outage.seconds) for outage in outages_of(trace.requests, 108.0)]
 
 
 def test_each_failure_after_a_success_is_an_outage_of_its_own() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.judging.oracle.histories import (
     armed,
     episode,
+    evidence_of,
     exchange,
     latency,
     run_finished,
@@ -20,7 +21,6 @@ from tests.judging.oracle.histories import (
 from wirefault.core.spans import Span
 from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet
 from wirefault.judging.account import account
-from wirefault.judging.evidence.gather import gather
 from wirefault.judging.summary import summarise
 from wirefault.settings.settings import Settings
 from wirefault.wiring.lab import lab_links
@@ -37,7 +37,7 @@ def met(id="truncate", why_not=None, **more):
 
 
 def of_run(started, *events):
-    return account(started, events, gather(events).faults)
+    return account(started, events, evidence_of(events).faults)
 
 
 def accounted(entry, *exchanges, **settings):
@@ -194,6 +194,6 @@ def test_a_row_says_whose_record_its_figures_are():
 def test_of_toxics_whose_callers_keep_no_record_the_account_says_unknown():
     opaque = EpisodeStarted(101.0, "001", "Order tea", None, recorded=False)
     events = [opaque, armed(timeout("search"))]
-    (row,) = account(run_started(), events, gather(events).faults).rows
+    (row,) = account(run_started(), events, evidence_of(events).faults).rows
     assert (row.drawn, row.met, row.observed, row.delivered) == (1, None, None, None)
     assert row.why_not == {"no_record": 1}

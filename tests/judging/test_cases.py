@@ -12,6 +12,7 @@ from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.value import judge_value
 from wirefault.judging.oracle.world import judge_world
 from wirefault.judging.reading.stated import stated
+from wirefault.judging.requests import episode_trace
 
 CASES = Path(__file__).parent / "cases"
 
@@ -23,7 +24,7 @@ def cases(name):
 def judged(expect, report, a_tool_returned_it):
     result = json.dumps(report["values"], ensure_ascii=False) if a_tool_returned_it else "{}"
     events = episode(called(result), ended(report["status"], report["values"]), expect=expect)
-    return Episode.of(events, finished=True).judge().outcome
+    return Episode.of(episode_trace(events), finished=True).judge().outcome
 
 
 @pytest.mark.parametrize("case", cases("oracle_values.jsonl"), ids=lambda case: case["id"])

@@ -3,10 +3,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.oracle.histories import EPISODE, armed, exchange, latency, met, model_call, timeout, tried
+from tests.judging.oracle.histories import (
+    EPISODE,
+    armed,
+    evidence_of,
+    exchange,
+    latency,
+    met,
+    model_call,
+    timeout,
+    tried,
+)
 from wirefault.core.spans import Span
 from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
-from wirefault.judging.evidence.gather import gather
 from wirefault.judging.evidence.record import STAGES
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -15,7 +24,7 @@ LOST_REPLY = exchange(complete=(True, True), ms=3.0)
 
 
 def only_fault(*events):
-    (fault,) = gather(events).faults
+    (fault,) = evidence_of(events).faults
     return fault
 
 
@@ -86,7 +95,7 @@ def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_front_saw_a_handshak
     ],
 )
 def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, there):
-    evidence = gather([armed(toxic), tried(**seen), *there])
+    evidence = evidence_of([armed(toxic), tried(**seen), *there])
     (fault,) = evidence.faults
     assert stages(fault) == (True,) * 6
     assert (fault.stage, fault.why_not, fault.source, fault.stream) == (
@@ -155,7 +164,7 @@ def test_an_injected_error_that_the_caller_got_is_observed():
 
 def test_an_injected_error_that_a_toxic_swallowed_is_not_delivered():
     events = [armed(timeout()), tried(**CLOSED), exchange(status=503, fault=UNAVAILABLE)]
-    toxic, error = gather(events).faults
+    toxic, error = evidence_of(events).faults
     assert toxic.reached("observed")
     assert (error.reached("injected"), error.reached("observed"), error.delivered, error.why_not) == (
         True,
@@ -193,17 +202,17 @@ def test_an_error_on_the_model_link_is_matched_by_the_ordinal_alone():
     ],
 )
 def test_a_failed_try_that_no_fault_explains_is_unexplained(events, unexplained):
-    assert len(gather(events).unexplained) == unexplained
+    assert len(evidence_of(events).unexplained) == unexplained
 
 
 def test_the_order_of_events_does_not_matter():
     events = [armed(timeout(), latency("search")), exchange(try_=2, status=503, fault=UNAVAILABLE)]
     events += [exchange(status=500, fault=met("server_error", 500)), tried(**REFUSED, try_=2)]
     events += [tried(error="http_500", status=500), tried("search", ms=310), exchange("search")]
-    expected = [fault.as_dict() for fault in gather(events).faults]
+    expected = [fault.as_dict() for fault in evidence_of(events).faults]
     for seed in range(20):
         shuffled = random.Random(seed).sample(events, len(events))
-        assert [fault.as_dict() for fault in gather(shuffled).faults] == expected
+        assert [fault.as_dict() for fault in evidence_of(shuffled).faults] == expected
 
 
 DIGEST = {"status": 200, "digest": "d1"}
@@ -324,7 +333,7 @@ def test_a_fault_that_changed_nothing_is_met_and_says_why():
 )
 def test_a_fault_of_the_gateway_explains_what_it_can_cause_and_no_other(fault, seen, unexplained):
     there = exchange(fault=fault, complete=(True, False))
-    assert len(gather([tried(**seen), there]).unexplained) == unexplained
+    assert len(evidence_of([tried(**seen), there]).unexplained) == unexplained
 
 
 @pytest.mark.parametrize(
@@ -332,7 +341,7 @@ def test_a_fault_of_the_gateway_explains_what_it_can_cause_and_no_other(fault, s
 )  # time of the upstream, beside a delay of 300 ms and a limit of 1000 ms
 def test_a_delay_that_makes_the_sum_too_long_explains_the_timeout(own_ms, unexplained):
     there = exchange(ms=own_ms + 300, fault=met("delay", shows={"delay_ms": 300.0}))
-    assert len(gather([tried(**GAVE_UP), there]).unexplained) == unexplained
+    assert len(evidence_of([tried(**GAVE_UP), there]).unexplained) == unexplained
 
 
 def of_request(*statuses, answered=True, kind="duplicate_request", **more):
@@ -355,7 +364,7 @@ def of_request(*statuses, answered=True, kind="duplicate_request", **more):
     ],
 )
 def test_a_changed_request_explains_what_the_upstream_made_of_it(fault, seen, there, unexplained):
-    assert len(gather([tried(**seen), exchange(fault=fault, **there)]).unexplained) == unexplained
+    assert len(evidence_of([tried(**seen), exchange(fault=fault, **there)]).unexplained) == unexplained
 
 
 @pytest.mark.parametrize(
@@ -371,23 +380,23 @@ def test_a_changed_request_explains_what_the_upstream_made_of_it(fault, seen, th
     ],
 )
 def test_a_toxic_explains_what_it_can_cause_and_no_other(toxic, seen, there, unexplained):
-    assert len(gather([armed(toxic), tried(**seen), *there]).unexplained) == unexplained
+    assert len(evidence_of([armed(toxic), tried(**seen), *there]).unexplained) == unexplained
 
 
 def test_each_of_several_toxics_on_a_link_explains_its_own():
     events = [armed(timeout(), latency(ms=50)), tried(**CLOSED), LOST_REPLY]
-    assert gather(events).unexplained == ()
+    assert evidence_of(events).unexplained == ()
 
 
 def test_at_the_model_errors_have_other_names():
     events = [armed(latency("model", ms=500)), model_call(status=None, ms=500.0, error="ReadTimeout")]
-    evidence = gather(events)
+    evidence = evidence_of(events)
     assert evidence.unexplained == () and evidence.faults[0].delivered
 
 
 def test_a_404_because_nobody_was_there_is_no_refusal_of_the_service():
     absent = exchange("model", fingerprint="", status=404, unavailable=True)
-    assert len(gather([model_call(status=404, error="http_404"), absent]).unexplained) == 1
+    assert len(evidence_of([model_call(status=404, error="http_404"), absent]).unexplained) == 1
 
 
 def brief(toxic, begun=103.2, gone=103.21):
@@ -400,10 +409,10 @@ def brief(toxic, begun=103.2, gone=103.21):
 
 def test_what_began_after_a_toxic_s_end_did_not_meet_it_and_it_explains_nothing_of_it():
     late = tried(**CLOSED, start=103.3)
-    evidence = gather([*brief(timeout()), late, exchange(start=103.3)])
+    evidence = evidence_of([*brief(timeout()), late, exchange(start=103.3)])
     assert [fault.why_not for fault in evidence.faults] == ["not_exercised"]
     assert [failed.error for failed in evidence.unexplained] == ["connection_closed"]
-    assert gather([armed(timeout()), late, exchange(complete=(True, True))]).unexplained == ()
+    assert evidence_of([armed(timeout()), late, exchange(complete=(True, True))]).unexplained == ()
 
 
 @pytest.mark.parametrize(
@@ -416,7 +425,7 @@ def test_what_began_after_a_toxic_s_end_did_not_meet_it_and_it_explains_nothing_
     ],
 )
 def test_a_try_that_was_in_progress_shows_a_toxic_until_its_end(toxic, seen, there):
-    evidence = gather([*brief(toxic), tried(**seen), *there])
+    evidence = evidence_of([*brief(toxic), tried(**seen), *there])
     assert [fault.stage for fault in evidence.faults] == ["observed"]
     assert evidence.unexplained == ()
 
@@ -443,7 +452,7 @@ def test_what_was_over_before_a_toxic_began_did_not_meet_it():
 def test_a_connection_that_a_proxy_cut_off_by_going_down_shows_it(begun, stage):
     down = PlannedToxic("message", "down", "downstream", {}, during=Span(1.0))
     cut = tried(error="connection_closed", start=103.0, ms=105.0)
-    evidence = gather([armed(down), started(down, begun=begun), cut, exchange(complete=(True, False))])
+    evidence = evidence_of([armed(down), started(down, begun=begun), cut, exchange(complete=(True, False))])
     assert [fault.stage for fault in evidence.faults] == [stage]
     assert (evidence.unexplained == ()) is (stage == "observed")
 
@@ -461,10 +470,10 @@ def test_a_try_is_held_against_the_dose_that_stood_in_its_time():
 
 def test_a_connection_that_the_end_itself_closed_is_explained_by_it():
     closing = tried(error="connection_closed", ms=4.0, start=103.205)
-    evidence = gather([*brief(timeout(stream="upstream")), closing])
+    evidence = evidence_of([*brief(timeout(stream="upstream")), closing])
     assert [fault.stage for fault in evidence.faults] == ["observed"] and evidence.unexplained == ()
 
 
 def test_a_try_that_the_end_did_not_delay_does_not_show_it():
     quick = tried(ms=4.0, start=103.199)
-    assert [fault.stage for fault in gather([*brief(latency()), quick, exchange()]).faults] == ["met"]
+    assert [fault.stage for fault in evidence_of([*brief(latency()), quick, exchange()]).faults] == ["met"]

@@ -212,7 +212,7 @@ def test_one_invalid_attempt_makes_the_episode_invalid():
 def test_while_a_run_goes_on_an_episode_without_an_end_is_unjudged():
     judged = judge_episode([started({}), armed()], finished=False)
     assert (judged.outcome, judged.first_attempt_outcome) == ("unjudged", "unjudged")
-    assert "still going" in judged.why
+    assert "still running" in judged.why
 
 
 def test_an_oracle_that_cannot_be_read_leaves_the_episode_unjudged_and_says_so():

@@ -8,7 +8,8 @@ import pytest
 from tests.judging.oracle.histories import ended, episode, exchange, met
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import judge_episode
-from wirefault.judging.oracle.tool_results import told_by_tools
+from wirefault.judging.oracle.tool_results import tool_results
+from wirefault.judging.requests import episode_trace
 
 REPORT = ended(values=[{"value": 11.3, "unit": "celsius"}])
 EXPECT = {"values": [{"number": 11.3, "unit": "celsius"}]}
@@ -66,7 +67,7 @@ def test_a_value_is_ungrounded_if_no_tool_told_it_and_all_is_known(exchanges, un
 )
 def test_what_tools_told_is_read_in_the_dialect_of_the_model(dialect, result):
     request = asked(dialect=dialect, request_body=json.dumps(result))
-    assert told_by_tools([OPAQUE, request]).repeated == [RESULT]
+    assert tool_results(episode_trace([OPAQUE, request])).in_requests == [RESULT]
 
 
 def test_a_value_that_a_fault_planted_has_misled_the_agent():

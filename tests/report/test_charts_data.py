@@ -21,6 +21,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.evidence.gather import gather
+from wirefault.judging.requests import episode_trace
 from wirefault.report.charts.data import REFUSED
 from wirefault.report.charts.extract import run_data
 from wirefault.report.charts.response_over_time import moving_median
@@ -125,7 +126,7 @@ def test_as_many_failures_are_unexplained_as_the_evidence_says(tmp_path):
     for event in events:
         if getattr(event, "episode", None) in groups:
             groups[event.episode].append(event)
-    expected = sum(len(gather(group).unexplained) for group in groups.values())
+    expected = sum(len(gather(episode_trace(group)).unexplained) for group in groups.values())
     assert sum(one.error is not None and one.cause is None for one in data.tries) == expected
 
 

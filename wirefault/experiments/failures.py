@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from wirefault.dialects.mcp import read_message
 from wirefault.experiments.bounds import Truth
-from wirefault.judging.findings.sent import Sent
+from wirefault.judging.requests import Request
 
 
-def has_failed(sent: Sent) -> Truth:
+def has_failed(sent: Request) -> Truth:
     """By an error status, no whole reply, or a tool's error over MCP; None where that is not known."""
     if sent.reply_lost is None:
         return None

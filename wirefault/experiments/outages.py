@@ -21,8 +21,7 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
-from wirefault.judging.findings.sent import Sent
-from wirefault.judging.findings.trace import EpisodeTrace, traces_of
+from wirefault.judging.requests import EpisodeTrace, Request, traces_of
 
 OutageEnd = Literal["recovered", "not_recovered", "unknown"]
 
@@ -65,7 +64,7 @@ def outages_in(events: Iterable[Event]) -> Mapping[str, EpisodeOutages]:
     for trace in traces_of(looked_at):
         of_episode = started.get(trace.episode)
         whole = _is_whole(trace, of_episode is not None and of_episode.recorded)
-        found[trace.episode] = EpisodeOutages(outages_of(trace.sent, _end_of(trace)), whole)
+        found[trace.episode] = EpisodeOutages(outages_of(trace.requests, _end_of(trace)), whole)
     return found
 
 
@@ -88,27 +87,27 @@ def share_recovered(outages: Sequence[Interruption]) -> Bounds:
     return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
 
 
-def outages_of(sent: Sequence[Sent], until: float) -> list[Interruption]:
+def outages_of(sent: Sequence[Request], until: float) -> list[Interruption]:
     """Those in the requests of an episode, which ended at ``until`` (seconds since the epoch).
 
     The same is what has the same fingerprint on its link, also in another attempt; of a model, the same
     request of an attempt, or one whose sameness the history does not tell.
     """
-    groups: defaultdict[object, list[Sent]] = defaultdict(list)
+    groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in sent:
         groups[_asks_for(request)].append(request)
     return [outage for group in groups.values() for outage in _in_group(group, sent, until)]
 
 
-def _asks_for(sent: Sent) -> object:
+def _asks_for(sent: Request) -> object:
     if sent.same is None:
         return id(sent)
     attempt, link, asked = sent.same
     return (attempt, link, asked) if sent.of_model else (link, asked)
 
 
-def _in_group(group: Iterable[Sent], sent: Sequence[Sent], until: float) -> Iterator[Interruption]:
-    failed: Sent | None = None
+def _in_group(group: Iterable[Request], sent: Sequence[Request], until: float) -> Iterator[Interruption]:
+    failed: Request | None = None
     for request in group:
         has_it_failed = has_failed(request)
         if has_it_failed is False:
@@ -122,7 +121,7 @@ def _in_group(group: Iterable[Sent], sent: Sequence[Sent], until: float) -> Iter
         yield _without_end(failed, sent, until)
 
 
-def _without_end(failed: Sent, sent: Sequence[Sent], until: float) -> Interruption:
+def _without_end(failed: Request, sent: Sequence[Request], until: float) -> Interruption:
     """One after which the same was not seen to work."""
     later = [r for r in sent if r.link_name == failed.link_name and r.start >= failed.end]
     if failed.same is None or any(r.same is None or has_failed(r) is None for r in later):
@@ -135,12 +134,12 @@ def _without_end(failed: Sent, sent: Sequence[Sent], until: float) -> Interrupti
 
 def _end_of(trace: EpisodeTrace) -> float:
     """When its last attempt or its last request was over, whichever came later."""
-    return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.sent)], default=0.0)
+    return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.requests)], default=0.0)
 
 
 def _is_whole(trace: EpisodeTrace, recorded: bool) -> bool:
-    seen = not trace.went_past and (recorded or not trace.hidden)
-    return seen and all(has_failed(sent) is not None for sent in trace.sent)
+    seen = not trace.past_lab and (recorded or not trace.hidden_links)
+    return seen and all(has_failed(sent) is not None for sent in trace.requests)
 
 
 def _episode_of(event: Event) -> str | None:

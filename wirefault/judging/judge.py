@@ -1,26 +1,32 @@
-"""Judges episodes and runs by their history. Pure: the same events give the same outcomes, at any time.
+"""Judges episodes and runs by their history. Pure: the same events always give the same outcomes.
 
-The runner calls ``judge_episode`` as each episode ends, ``wirefault judge`` calls ``judge_run`` later.
-Events may come in any order between files; those of one file must be in the order written.
+The runner calls ``judge_episode`` as each episode ends. Code that reads a recorded run calls ``judge_run``
+once and takes the facts from the judgement. Events of different files may come in any order; those of one
+file must be in the order written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from wirefault.history.event_ids import with_ids
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
-from wirefault.judging.oracle.episode import Episode, last
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.rules import trace_findings
+from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
+from wirefault.judging.requests import EpisodeTrace, episode_trace, traces_of
 
 
 @dataclass(frozen=True)
 class EpisodeJudgement:
-    """The verdict on one episode. ``why`` says in words what the outcome does not show by itself."""
+    """The verdict on one episode."""
 
     episode: str
     prompt: str
@@ -33,7 +39,7 @@ class EpisodeJudgement:
     first_attempt_outcome: Outcome
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
-    why: str = ""
+    why: str = ""  # in words, what the outcome does not show
 
     def as_event(self, t: float) -> EpisodeJudged:
         """For the history."""
@@ -53,58 +59,68 @@ class EpisodeJudgement:
 
 @dataclass(frozen=True)
 class RunJudgement:
-    """The verdicts of a run, episodes in the order in which they started.
-
-    ``finished`` is None for a run that is still going or was killed; ``stray`` counts requests that
-    belong to no episode of the run; ``differences`` says where the verdicts differ from those recorded.
-    """
+    """A run, its verdicts in the order in which the episodes started, and what else its history shows."""
 
     started: RunStarted
-    finished: RunFinished | None
+    finished: RunFinished | None  # None for a run that is still going or was killed
     episodes: list[EpisodeJudgement]
-    stray: int = 0
-    differences: list[str] = field(default_factory=list)
+    events: Sequence[Event] = ()
+    traces: Mapping[str, EpisodeTrace] = field(default_factory=dict)  # by episode
+    stray: int = 0  # requests that belong to no episode of the run
+    differences: list[str] = field(default_factory=list)  # from the recorded verdicts
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The gravest first."""
+        return trace_findings(self.traces.values())
 
 
 def judge_run(events: Iterable[Event]) -> RunJudgement:
-    """Scores a whole run. Raises ``ValueError`` if its beginning is not among the events."""
-    events = list(events)
-    started = last(events, RunStarted)
+    """Judge a whole run. Raises ``ValueError`` if its beginning is not among the events."""
+    return judge_identified(list(with_ids(events)))
+
+
+def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
+    """The same of events that have their ids already."""
+    events = [event for _, event in identified]
+    started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
     if started is None:
         raise ValueError("no run_started in this history: is the agent's file missing?")
-    finished = last(events, RunFinished)
-    groups: dict[str, list[Event]] = {e.episode: [] for e in events if isinstance(e, EpisodeStarted)}
-    stray = 0
-    for event in events:
-        name = getattr(event, "episode", None)
-        if name in groups:
-            groups[name].append(event)
-        elif isinstance(event, Exchange):
-            stray += 1
-    episodes = [judge_episode(group, finished is not None) for group in groups.values()]
-    recorded = {e.episode: e.outcome for e in events if isinstance(e, EpisodeJudged)}
-    return RunJudgement(started, finished, episodes, stray, _differences(episodes, recorded))
-
-
-def _differences(episodes: Iterable[EpisodeJudgement], recorded: Mapping[str, str]) -> list[str]:
-    return [
-        f"episode {judged.episode}: {judged.outcome}, recorded as {recorded[judged.episode]}"
-        for judged in episodes
-        if recorded.get(judged.episode, judged.outcome) != judged.outcome
-    ]
+    finished = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
+    traces = {trace.episode: trace for trace in traces_of(identified)}
+    names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
+    episodes = [judge_trace(traces[name], finished is not None) for name in names]
+    recorded = {event.episode: event.outcome for event in events if isinstance(event, EpisodeJudged)}
+    return RunJudgement(
+        started,
+        finished,
+        episodes,
+        events,
+        traces,
+        stray=sum(isinstance(event, Exchange) and event.episode not in names for event in events),
+        differences=[
+            f"episode {judged.episode}: {judged.outcome}, recorded as {recorded[judged.episode]}"
+            for judged in episodes
+            if recorded.get(judged.episode, judged.outcome) != judged.outcome
+        ],
+    )
 
 
 def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudgement:
-    """Scores one episode by all its events. Raises ``ValueError`` without its ``EpisodeStarted``.
+    """Judge one episode by all its events. Raises ``ValueError`` without its ``EpisodeStarted``."""
+    return judge_trace(episode_trace(events), finished)
 
-    ``finished`` is False while the run goes on and the end of this episode may still come: one whose end
-    is not there is then ``unjudged``, else the lab failed and it is ``invalid``.
+
+def judge_trace(trace: EpisodeTrace, finished: bool = True) -> EpisodeJudgement:
+    """The same by its trace.
+
+    ``finished`` is False while the run continues and the end of this episode may still come: without an end
+    it is then ``unjudged``. In a run that has ended, the lab failed and the episode is ``invalid``.
     """
-    episode = Episode.of(list(events), finished)
+    episode = Episode.of(trace, finished)
     verdict = episode.judge()
-    several = len(episode.attempts) > 1
-    first = episode.first_attempt().judge() if several else verdict
-    evidence = gather(episode.events)
+    first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
+    evidence = gather(trace)
     return EpisodeJudgement(
         episode=episode.started.episode,
         prompt=episode.started.prompt,

@@ -26,9 +26,8 @@ from wirefault.history.events import (
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import findings_in
-from wirefault.judging.findings.sent import Sent
-from wirefault.judging.findings.trace import traces
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.judging.requests import Request, traces
 from wirefault.report.timeline_replies import TimelineLine, reply_lines
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -71,7 +70,7 @@ def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
     if started is None or run is None:
         raise ValueError(f"episode {episode} is not in this history")
     judgement = judge_episode(own)
-    sent = [each for trace in traces(events) if trace.episode == episode for each in trace.sent]
+    sent = [each for trace in traces(events) if trace.episode == episode for each in trace.requests]
     blocks = [*_requests(own, sent, judgement.faults), *_others(own, judgement.faults)]
     lines = [
         line.later_than(started.t)
@@ -83,10 +82,10 @@ def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
 
 
 def _requests(
-    events: Iterable[Event], sent: Iterable[Sent], faults: Sequence[FaultRecord]
+    events: Iterable[Event], sent: Iterable[Request], faults: Sequence[FaultRecord]
 ) -> Iterator[_Block]:
     """The tool calls that the subject recorded, each with its tries; then what belongs to none of them."""
-    of_calls: defaultdict[_CallKey, list[Sent]] = defaultdict(list)
+    of_calls: defaultdict[_CallKey, list[Request]] = defaultdict(list)
     for each in sent:
         of_calls[_call_of(each)].append(each)
     for call in events:
@@ -98,15 +97,15 @@ def _requests(
             yield each.start, list(reply_lines(each, _label(each), _asked(each), faults))
 
 
-def _call_of(sent: Sent) -> _CallKey:
-    record = sent.exchange or sent.tried
+def _call_of(sent: Request) -> _CallKey:
+    record = sent.exchange or sent.caller_record
     if isinstance(record, Exchange | ToolTry) and not sent.of_model:
         return record.attempt, record.link, record.fingerprint, record.call
     return sent.attempt, sent.link_name, "", 0
 
 
 def _tool_call(
-    call: ToolCalled, tries: Sequence[Sent], faults: Sequence[FaultRecord]
+    call: ToolCalled, tries: Sequence[Request], faults: Sequence[FaultRecord]
 ) -> Iterator[TimelineLine]:
     arguments = ", ".join(f"{name}={_shown(value)}" for name, value in call.arguments.items())
     yield TimelineLine("call", f"{call.tool}({arguments})", tries[0].start if tries else call.t)
@@ -118,11 +117,11 @@ def _tool_call(
     yield TimelineLine("told", told + fallback, call.t, depth=1)
 
 
-def _label(sent: Sent) -> str:
+def _label(sent: Request) -> str:
     return "model" if sent.of_model else "request"
 
 
-def _asked(sent: Sent) -> str:
+def _asked(sent: Request) -> str:
     """What was requested, and which repetition of it this is."""
     exchange = sent.exchange
     text = f"{sent.link_name}  {sent.name}"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from wirefault.history.events import Exchange, FaultMet, ModelCall, StruckReply, ToolTry
 from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.findings.sent import Sent
+from wirefault.judging.requests import Request
 
 LineKind = Literal[
     "attempt",  # it is armed
@@ -62,10 +62,12 @@ class TimelineLine:
         return self if self.at is None else replace(self, at=round(self.at - start, 6))
 
 
-def reply_lines(sent: Sent, label: str, text: str, faults: Sequence[FaultRecord]) -> Iterator[TimelineLine]:
+def reply_lines(
+    sent: Request, label: str, text: str, faults: Sequence[FaultRecord]
+) -> Iterator[TimelineLine]:
     """The request's own line; where something struck it the faults, and both sides of the reply."""
     kind: LineKind = "model" if sent.of_model else "try" if label.startswith("try") else "request"
-    tried, exchange = sent.tried, sent.exchange
+    tried, exchange = sent.caller_record, sent.exchange
     ms = tried.ms if tried is not None else exchange.ms if exchange is not None else None
     yield TimelineLine(kind, text, sent.start, ms, _seen(sent), 0, label, sent.ids)
     toxics = [record for record in faults if record.source == "toxic" and _shows(record, sent)]
@@ -85,17 +87,17 @@ def reply_lines(sent: Sent, label: str, text: str, faults: Sequence[FaultRecord]
         yield TimelineLine("got", exchange.reply_body, depth=1)
 
 
-def _seen(sent: Sent) -> str:
+def _seen(sent: Request) -> str:
     """What its caller saw; of a caller that keeps no record what the gateway gave it."""
-    if sent.tried is not None:
-        return sent.tried.error or str(sent.tried.status or "")
+    if sent.caller_record is not None:
+        return sent.caller_record.error or str(sent.caller_record.status or "")
     exchange = sent.exchange
     if exchange is None or exchange.status is None:
         return "no reply"
     return str(exchange.status) if exchange.reply_complete else f"{exchange.status}, cut short"
 
 
-def _fault(met: FaultMet, sent: Sent, faults: Sequence[FaultRecord]) -> str:
+def _fault(met: FaultMet, sent: Request, faults: Sequence[FaultRecord]) -> str:
     name = met.kind if met.id in ("", met.kind) else f"{met.id}: {met.kind}"
     if not met.injected:
         return f"{name}, met, but changed nothing: {met.why_not}"
@@ -104,21 +106,21 @@ def _fault(met: FaultMet, sent: Sent, faults: Sequence[FaultRecord]) -> str:
     return name + (", seen by the caller" if by_caller else ", injected")
 
 
-def _shows(record: FaultRecord, sent: Sent) -> bool:
+def _shows(record: FaultRecord, sent: Request) -> bool:
     """Whether the caller's record of this request shows the fault."""
     if record.attempt != sent.attempt or record.link != sent.link_name:
         return False
-    match sent.tried:
+    match sent.caller_record:
         case None:
             return False
         case ToolTry():
-            key = sent.tried.fingerprint, sent.tried.call, sent.tried.try_
+            key = sent.caller_record.fingerprint, sent.caller_record.call, sent.caller_record.try_
         case ModelCall():
-            key = "", sent.tried.ordinal, sent.tried.try_
+            key = "", sent.caller_record.ordinal, sent.caller_record.try_
     return any(tried.shows and (tried.fingerprint, tried.call, tried.try_) == key for tried in record.tries)
 
 
-def _both_sides(sent: Sent, exchange: Exchange, struck: StruckReply) -> Iterator[TimelineLine]:
+def _both_sides(sent: Request, exchange: Exchange, struck: StruckReply) -> Iterator[TimelineLine]:
     status = exchange.answered
     natural = _body(struck.natural, struck.natural_cut)
     if natural is None:
@@ -126,7 +128,7 @@ def _both_sides(sent: Sent, exchange: Exchange, struck: StruckReply) -> Iterator
     yield TimelineLine("natural", natural, seen=str(status or ""), depth=1)
     observed = _body(struck.observed, struck.observed_cut)
     if observed is None:
-        error = sent.tried.error if sent.tried is not None else None
+        error = sent.caller_record.error if sent.caller_record is not None else None
         observed = f"nothing ({error})" if error else "nothing"
     elif (status, struck.natural) == (exchange.status, struck.observed):
         delay = sum(met.delay_ms for met in exchange.faults)
@@ -138,9 +140,9 @@ def _body(text: str | None, cut: bool) -> str | None:
     return text if text is None else text + (" ..." if cut else "")
 
 
-def _sides_of_toxic(sent: Sent) -> Iterator[TimelineLine]:
+def _sides_of_toxic(sent: Request) -> Iterator[TimelineLine]:
     """A toxic acts between caller and gateway: the gateway's record is the natural side."""
-    exchange, tried = sent.exchange, sent.tried
+    exchange, tried = sent.exchange, sent.caller_record
     natural, status = "no whole request came to the gateway", ""
     if exchange is not None and exchange.answered is not None:
         kept = _body(exchange.struck.natural, exchange.struck.natural_cut) if exchange.struck else None

@@ -15,6 +15,8 @@ from wirefault.history.events import (
     ToolTry,
     WorldRead,
 )
+from wirefault.judging.evidence.gather import gather
+from wirefault.judging.requests import episode_trace
 from wirefault.toxiproxy.planned import PlannedToxic
 
 EPISODE = "001"
@@ -138,3 +140,7 @@ def episode(*events, expect=None, name=EPISODE):
     given = {type(event) for event in events}
     defaults = [armed(episode=name), ended(episode=name), healed(episode=name), world(episode=name)]
     return [started(expect, name), *events, *(one for one in defaults if type(one) not in given)]
+
+
+def evidence_of(events):
+    return gather(episode_trace(events))

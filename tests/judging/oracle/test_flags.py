@@ -1,9 +1,11 @@
 import pytest
 
 from tests.judging.oracle.histories import called, sent, tried
+from wirefault.judging.oracle.episode import is_late
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.tool_results import is_late, is_ungrounded, told_by_tools
+from wirefault.judging.oracle.tool_results import is_ungrounded, tool_results
 from wirefault.judging.oracle.value import judge_value
+from wirefault.judging.requests import episode_trace
 
 LOST = {"error": "read_timeout", "ms": 1000.0}  # from 103.0 to 104.0
 PARIS = {"number": 11.3, "unit": "celsius", "tolerance": 0.1}
@@ -55,8 +57,10 @@ def test_an_effect_without_a_key_is_judged_by_time(tries, at, late):
     ],
 )
 def test_a_right_value_that_no_tool_returned_is_ungrounded(slot, value, result, ungrounded):
-    assert is_ungrounded(filled(slot, value), told_by_tools([called(result)])) is ungrounded
+    assert is_ungrounded(filled(slot, value), tool_results(episode_trace([called(result)]))) is ungrounded
 
 
 def test_the_result_of_a_failed_call_grounds_nothing():
-    assert is_ungrounded(filled(PARIS, 11.3), told_by_tools([called("error after 11.3 s", ok=False)]))
+    assert is_ungrounded(
+        filled(PARIS, 11.3), tool_results(episode_trace([called("error after 11.3 s", ok=False)]))
+    )

@@ -4,9 +4,10 @@ import pytest
 
 from tests.judging.oracle.histories import called, created, exchange, met, sent
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.tool_results import Results, is_misled, told_by_tools
+from wirefault.judging.oracle.tool_results import PlantedValues, is_misled, tool_results
 from wirefault.judging.oracle.value import judge_value
 from wirefault.judging.oracle.world import judge_world
+from wirefault.judging.requests import episode_trace
 
 PARIS = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 TELL_BOB = {"kind": "message_sent", "fields": {"to": "Bob", "body": PARIS}}
@@ -28,7 +29,7 @@ def misled(expect, values=(), effects=(), fault=None, told=TOLD, natural=(), **c
     return is_misled(
         judge_world(oracle, list(effects), settled=True),
         judge_value(oracle.values, [{"value": value, "unit": "celsius"} for value in values]),
-        Results.of(told_by_tools([*calls, exchange("weather", fault=fault, **crossed)])),
+        PlantedValues.of(tool_results(episode_trace([*calls, exchange("weather", fault=fault, **crossed)]))),
     )
 
 
@@ -104,4 +105,4 @@ def test_a_wrong_value_beside_a_wrong_world_of_its_own_is_no_excuse():
 
 def test_the_last_try_of_a_call_is_the_one_that_told():
     crossed = [exchange("weather", fault=content(**LEAF)), exchange("weather", try_=2, start=104)]
-    assert Results.of(told_by_tools([called(TOLD), *crossed])).faulted == []
+    assert PlantedValues.of(tool_results(episode_trace([called(TOLD), *crossed]))).faulted == []

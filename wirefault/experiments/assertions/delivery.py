@@ -38,7 +38,7 @@ class FaultsDelivered(SummableLimit):
             id
             for sent in view.sent
             for id in sent.ids
-            if sent.faults and self.kind in ("", *sent.faults) and self.link in ("", sent.link_name)
+            if sent.fault_kinds and self.kind in ("", *sent.fault_kinds) and self.link in ("", sent.link_name)
         ]
         return Figure(Bounds(sure, sure + unclear), tuple(struck), gap)
 

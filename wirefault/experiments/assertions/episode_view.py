@@ -14,9 +14,8 @@ from wirefault.experiments.assertions.result import NothingToJudge, NotRecorded
 from wirefault.experiments.assertions.tool_use import ToolUses, recorded_uses, seen_uses
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Event, ToolCalled, TurnBegun
 from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.findings.sent import Sent
-from wirefault.judging.findings.trace import EpisodeTrace, Identified, traces_of
 from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.requests import EpisodeTrace, Identified, Request, traces_of
 
 
 @dataclass(frozen=True)
@@ -87,22 +86,22 @@ class EpisodeView:
         return end - begin
 
     @cached_property
-    def sent(self) -> Sequence[Sent]:
+    def sent(self) -> Sequence[Request]:
         """Its requests on all links, in the order in which they were sent."""
-        return [sent for sent in self.trace.sent if self._is_in_turn(sent.start)]
+        return [sent for sent in self.trace.requests if self._is_in_turn(sent.start)]
 
     @property
     def trace_of_turn(self) -> EpisodeTrace:
         """The trace with the requests of the turn alone."""
-        return replace(self.trace, sent=self.sent)
+        return self.trace.only(self.sent)
 
     @property
-    def repeated(self) -> Sequence[Sequence[Sent]]:
+    def repeated(self) -> Sequence[Sequence[Request]]:
         """The requests that ask for the same within an attempt, those that were sent more than once."""
         return self.trace_of_turn.repeated
 
     @cached_property
-    def model_requests(self) -> Sequence[Sent]:
+    def model_requests(self) -> Sequence[Request]:
         """Those to models, tries that were sent again among them. Raises ``NotRecorded`` if none is seen."""
         requests = [sent for sent in self.sent if sent.of_model]
         if not requests and not self.trace.links.model_names and not self.started.recorded:
@@ -125,10 +124,10 @@ class EpisodeView:
 
     def unseen(self, links: Collection[str] = ()) -> str:
         """Why there may be requests on these links (all, if none is given) that nobody saw; else empty."""
-        past = self.trace.went_past
+        past = self.trace.past_lab
         if past:
             return f"connections went past the lab: {past[0].event.text}"
-        hidden = self.trace.hidden & frozenset(links or self.trace.hidden)
+        hidden = self.trace.hidden_links & frozenset(links or self.trace.hidden_links)
         if hidden and not self.started.recorded:
             return f"a toxic on {', '.join(sorted(hidden))} may have kept requests from the gateway"
         return ""
@@ -182,7 +181,7 @@ def views_of(
     return [
         EpisodeView(started[judgement.episode], judgement, traces[judgement.episode])
         for judgement in judgements
-        if judgement.episode in traces
+        if judgement.episode in traces and not traces[judgement.episode].is_empty
     ]
 
 

@@ -15,7 +15,7 @@ from wirefault.experiments.outages import outages_of
 from wirefault.experiments.quantities import Duration
 from wirefault.history.events import ToolTry
 from wirefault.judging.findings.retries import HASTY_RETRY
-from wirefault.judging.findings.sent import Sent
+from wirefault.judging.requests import Request
 
 
 class RecoveredAfterFailure(Assertion):
@@ -87,7 +87,7 @@ class FallbackUsed(Assertion):
             ):
                 yield from sent.ids
 
-    def _may_fail(self, sent: Sent) -> bool:
+    def _may_fail(self, sent: Request) -> bool:
         return sent.link_name == self.from_ if self.from_ else sent.link_name != self.to
 
     @model_validator(mode="after")
@@ -104,7 +104,7 @@ def _recorded(view: EpisodeView) -> Iterator[str]:
         )
     yield from (call.id for call in view.recorded_calls if call.event.fallback_used)
     for sent in view.sent:
-        if isinstance(sent.tried, ToolTry) and sent.tried.route == "direct":
+        if isinstance(sent.caller_record, ToolTry) and sent.caller_record.route == "direct":
             yield from sent.ids
 
 
@@ -144,7 +144,7 @@ class RetrySpacing(Assertion):
         evidence = dict.fromkeys(id for pair in pairs for sent in pair for id in sent.ids)
         return AssertionResult(passed=not bad, measured=f"pauses of {shown}", evidence=tuple(evidence))
 
-    def _wrong(self, group: list[tuple[Sent, Sent]]) -> Iterator[tuple[Sent, Sent]]:
+    def _wrong(self, group: list[tuple[Request, Request]]) -> Iterator[tuple[Request, Request]]:
         before = -1.0
         for pair in group:
             pause = _pause(*pair)
@@ -161,14 +161,14 @@ class RetrySpacing(Assertion):
         return self
 
 
-def _retries(group: Sequence[Sent]) -> Iterator[tuple[Sent, Sent]]:
+def _retries(group: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
     """The failed requests of a group, each with the next one."""
     for failed, again in pairwise(group):
         if has_failed(failed) and again.start >= failed.end:
             yield failed, again
 
 
-def _pause(failed: Sent, again: Sent) -> float:
+def _pause(failed: Request, again: Request) -> float:
     return again.start - failed.end
 
 

@@ -11,7 +11,7 @@ from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.figure import Figure, figure_of
 from wirefault.experiments.bounds import Bounds, Truth
 from wirefault.experiments.failures import has_failed
-from wirefault.judging.findings.sent import Sent
+from wirefault.judging.requests import Request
 
 _NEEDS_REQUESTS = "all requests through the lab: connections past it make the figure a lower bound"
 
@@ -129,7 +129,7 @@ class NoLoop(Limit):
 
 
 def _repeated_on_the_wire(view: EpisodeView) -> Figure:
-    groups: defaultdict[object, list[Sent]] = defaultdict(list)
+    groups: defaultdict[object, list[Request]] = defaultdict(list)
     for sent in view.sent:
         if sent.same is not None:
             groups[sent.same].append(sent)

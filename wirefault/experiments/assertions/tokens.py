@@ -13,7 +13,7 @@ from wirefault.experiments.assertions.figure import Figure, figure_of
 from wirefault.experiments.bounds import Truth
 from wirefault.experiments.quantities import Duration
 from wirefault.history.events import Exchange
-from wirefault.judging.findings.sent import Sent
+from wirefault.judging.requests import Request
 
 _NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a lower bound"
 _TokenCount = Callable[[Exchange], int | None]
@@ -107,9 +107,9 @@ class NoTokenBurst(Limit):
         return figure.at_most(self.count)
 
 
-def _told(requests: Sequence[Sent], counted: _TokenCount) -> tuple[list[tuple[Sent, int]], int]:
+def _told(requests: Sequence[Request], counted: _TokenCount) -> tuple[list[tuple[Request, int]], int]:
     """The requests whose usage is known, with it, and how many others a model has answered."""
-    known: list[tuple[Sent, int]] = []
+    known: list[tuple[Request, int]] = []
     untold = 0
     for sent in requests:
         count = counted(sent.exchange) if sent.exchange else None
@@ -126,9 +126,9 @@ def _gap(view: EpisodeView, untold: int) -> str:
     )
 
 
-def _sum(known: Sequence[tuple[Sent, int]]) -> int:
+def _sum(known: Sequence[tuple[Request, int]]) -> int:
     return sum(count for _, count in known)
 
 
-def _ids(known: Sequence[tuple[Sent, int]]) -> list[str]:
+def _ids(known: Sequence[tuple[Request, int]]) -> list[str]:
     return [id for sent, _ in known for id in sent.ids]

@@ -13,8 +13,7 @@ from wirefault.dialects.json_values import as_text
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import Exchange, ToolCalled
-from wirefault.judging.findings.sent import Sent
-from wirefault.judging.findings.trace import Identified
+from wirefault.judging.requests import Identified, Request
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def recorded_uses(calls: Sequence[Identified[ToolCalled]]) -> ToolUses:
     return ToolUses([ToolUse(c.event.tool, c.event.arguments, c.event.t, (c.id,)) for c in calls])
 
 
-def seen_uses(sent: Sequence[Sent], *, has_model: bool) -> ToolUses:
+def seen_uses(sent: Sequence[Request], *, has_model: bool) -> ToolUses:
     """Of any other: the calls of MCP that came to the gateway, and of other tools what the model asked for.
 
     What is neither called over MCP nor asked for by a model on a link of the wiring nobody has seen.
@@ -74,7 +73,7 @@ def seen_uses(sent: Sequence[Sent], *, has_model: bool) -> ToolUses:
     return ToolUses(sorted([*over_mcp, *asked], key=lambda use: use.start), gap, of_mcp)
 
 
-def _over_mcp(request: Sent) -> Iterator[ToolUse]:
+def _over_mcp(request: Request) -> Iterator[ToolUse]:
     """The call that the request is, unless it repeats one that failed on its way."""
     exchange = request.exchange
     if exchange is not None and exchange.tool and exchange.try_ == 1:
@@ -84,7 +83,7 @@ def _over_mcp(request: Sent) -> Iterator[ToolUse]:
         yield ToolUse(exchange.tool, arguments, request.start, request.ids)
 
 
-def _offered(request: Sent) -> Iterator[str]:
+def _offered(request: Request) -> Iterator[str]:
     """The tools that a server of MCP has named."""
     exchange = request.exchange
     if exchange is not None and exchange.message == "tools/list" and not exchange.reply_cut:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from wirefault.judging.findings.trace import EpisodeTrace
+from wirefault.judging.requests import EpisodeTrace
 
 Severity = Literal[
     "harmful",  # something was done twice, given away or claimed that is not so
@@ -56,3 +56,13 @@ class Rule:
     silent: tuple[str, ...]
     mistaken: tuple[str, ...]
     observe: Callable[[EpisodeTrace], Iterator[Observation]]
+
+
+def span_in_words(span: float) -> str:
+    """A span of time for a sentence: ``0.4 s``, ``12 ms``."""
+    return f"{span:.1f} s" if span >= 0.1 else f"{max(span, 0) * 1000:.0f} ms"
+
+
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -8,13 +8,12 @@ from urllib.parse import urlsplit
 
 from wirefault.core.sockets import is_loopback
 from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.findings.sent import Sent
-from wirefault.judging.findings.trace import EpisodeTrace
+from wirefault.judging.requests import EpisodeTrace, Request
 
 
 def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
-    by_credential: defaultdict[str, list[Sent]] = defaultdict(list)
-    for sent in trace.sent:
+    by_credential: defaultdict[str, list[Request]] = defaultdict(list)
+    for sent in trace.requests:
         if sent.exchange is not None and sent.exchange.credential:
             by_credential[sent.exchange.credential].append(sent)
     for bearers in by_credential.values():
@@ -30,22 +29,22 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
             yield Observation(text, (*owner.ids, *sent.ids))
 
 
-def _is_owner(sent: Sent) -> bool:
+def _is_owner(sent: Request) -> bool:
     """Whether a model's server elsewhere took the credential; on this machine keys are often made up."""
     return sent.of_model and bool(_host(sent)) and not is_loopback(_host(sent)) and sent.executed == "yes"
 
 
-def _is_stranger(owner: Sent, sent: Sent) -> bool:
+def _is_stranger(owner: Request, sent: Request) -> bool:
     """Whether it went to another site. A model's server on this machine may be a gateway to the owner."""
     local = not _host(sent) or is_loopback(_host(sent))
     return _site(sent) != _site(owner) and not (local and sent.of_model)
 
 
-def _host(sent: Sent) -> str:
+def _host(sent: Request) -> str:
     return urlsplit(sent.link.upstream).hostname or "" if sent.link else ""
 
 
-def _site(sent: Sent) -> str:
+def _site(sent: Request) -> str:
     """What servers of one owner share in their names."""
     host = _host(sent)
     return host if host.replace(".", "").isdecimal() else ".".join(host.split(".")[-2:])
@@ -75,10 +74,10 @@ FOREIGN_SECRET = Rule(
 
 
 def _past_the_lab_observe(trace: EpisodeTrace) -> Iterator[Observation]:
-    if trace.went_past:
-        where = "; ".join(dict.fromkeys(seen.event.text for seen in trace.went_past))
+    if trace.past_lab:
+        where = "; ".join(dict.fromkeys(seen.event.text for seen in trace.past_lab))
         text = f"it went past the lab: {where}: no fault can strike that, and nothing of it is recorded"
-        yield Observation(text, tuple(seen.id for seen in trace.went_past))
+        yield Observation(text, tuple(seen.id for seen in trace.past_lab))
 
 
 PAST_THE_LAB = Rule(

@@ -9,9 +9,8 @@ from itertools import pairwise
 from math import prod
 
 from wirefault.history.events import ToolTry
-from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.findings.sent import SameKey, Sent, span_in_words, times
-from wirefault.judging.findings.trace import EpisodeTrace
+from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
+from wirefault.judging.requests import EpisodeTrace, Request, SameKey
 
 # Clocks differ, and clients round: what comes a tenth too early was meant to wait.
 _ENOUGH = 0.9
@@ -30,14 +29,14 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
                 yield Observation(text, first.ids + again.ids)
 
 
-def _wanted(sent: Sent) -> float | None:
+def _wanted(sent: Request) -> float | None:
     """The seconds that the reply asked for; None if it did not, or did not reach the caller."""
     if sent.exchange is None or sent.status is None or sent.status < 300:
         return None
     return sent.exchange.retry_after
 
 
-def _waited(first: Sent, again: Sent) -> float | None:
+def _waited(first: Request, again: Request) -> float | None:
     """At most so many seconds, as the gateway saw it; None for what was sent by another's right.
 
     The caller has seen the reply later and sent the next earlier than that, so it waited no longer.
@@ -89,7 +88,7 @@ def _useless_retry_observe(trace: EpisodeTrace) -> Iterator[Observation]:
                 yield _told(refused[0], repeated)
 
 
-def _repetitions(trace: EpisodeTrace, refused: Sent, group: Sequence[Sent]) -> Iterator[Sent]:
+def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]) -> Iterator[Request]:
     """Those sent after the refusal, as long as nothing has changed since that could make one pass."""
     before = refused
     for again in group:
@@ -101,18 +100,18 @@ def _repetitions(trace: EpisodeTrace, refused: Sent, group: Sequence[Sent]) -> I
         before = again
 
 
-def _is_final(sent: Sent) -> bool:
+def _is_final(sent: Request) -> bool:
     if sent.status in _OF_CREDENTIAL:
         return bool(sent.exchange and sent.exchange.dialect)  # else the history does not tell credentials
     if sent.status not in _OF_REQUEST:
         return False
     if sent.of_model and sent.status in _OF_MODELS_WORDS:
         body = (sent.exchange.reply_body if sent.exchange else None) or ""
-        return "context_length" in sent.faults or any(words in body for words in _TOO_LONG)
+        return "context_length" in sent.fault_kinds or any(words in body for words in _TOO_LONG)
     return sent.of_model or not (sent.is_read and sent.status in _MAY_COME)
 
 
-def _something_changed(trace: EpisodeTrace, before: Sent, again: Sent) -> bool:
+def _something_changed(trace: EpisodeTrace, before: Request, again: Request) -> bool:
     """Whether another call may have changed the state since, in which the request was refused."""
     return any(
         sent.link_name == before.link_name
@@ -124,23 +123,23 @@ def _something_changed(trace: EpisodeTrace, before: Sent, again: Sent) -> bool:
     )
 
 
-def _same_credential(refused: Sent, again: Sent) -> bool:
+def _same_credential(refused: Request, again: Request) -> bool:
     if refused.exchange is None or again.exchange is None:
         return refused.status not in _OF_CREDENTIAL
     return refused.exchange.credential == again.exchange.credential
 
 
-def _passed_by_itself(refused: Sequence[Sent], repeated: Sequence[Sent]) -> bool:
+def _passed_by_itself(refused: Sequence[Request], repeated: Sequence[Request]) -> bool:
     """Whether the upstream itself, not a fault, refused what it then took."""
     return any(sent.succeeded for sent in repeated) and not all(_is_of_fault(sent) for sent in refused)
 
 
-def _is_of_fault(sent: Sent) -> bool:
+def _is_of_fault(sent: Request) -> bool:
     faults = sent.exchange.faults if sent.exchange else []
     return any(met.injected and met.shows and met.shows.get("status") == sent.status for met in faults)
 
 
-def _told(refused: Sent, repeated: Sequence[Sent]) -> Observation:
+def _told(refused: Request, repeated: Sequence[Request]) -> Observation:
     text = f"{refused.name} was sent again {times(len(repeated))}, unchanged, after a {refused.status}"
     if any(sent.succeeded for sent in repeated):
         text += "; it passed since the lab had made the error: of a server, that status stays"
@@ -189,29 +188,29 @@ def _layered_retries_observe(trace: EpisodeTrace) -> Iterator[Observation]:
             yield Observation(text, tuple(id for sent in group for id in sent.ids))
 
 
-def _asked(trace: EpisodeTrace, group: Sequence[Sent]) -> list[list[list[Sent]]]:
+def _asked(trace: EpisodeTrace, group: Sequence[Request]) -> list[list[list[Request]]]:
     """The requests as the model asked for them, in these as the framework did, in these the SDK's tries."""
     by_model = _split(group, lambda before, sent: _is_asked_anew(trace, before, sent))
     return [_split(tries, lambda _, sent: not _is_sdk_retry(sent)) for tries in by_model]
 
 
-def _counted(asked: list[list[list[Sent]]]) -> Iterator[tuple[str, int]]:
+def _counted(asked: list[list[list[Request]]]) -> Iterator[tuple[str, int]]:
     """Each layer from the outermost, and how often at most it asked the next."""
     yield "the model", len(asked)
     yield "the framework", max(map(len, asked))
     yield "the SDK", max(len(tries) for by_framework in asked for tries in by_framework)
 
 
-def _multiplied(asked: list[list[list[Sent]]]) -> bool:
+def _multiplied(asked: list[list[list[Request]]]) -> bool:
     """Whether an outer layer has made an inner one repeat itself at least twice."""
     repeated = [by_framework for by_framework in asked if sum(map(len, by_framework)) > 1]
     by_sdk = [tries for by_framework in asked for tries in by_framework if len(tries) > 1]
     return len(repeated) > 1 or len(by_sdk) > 1
 
 
-def _split(group: Sequence[Sent], is_new: Callable[[Sent, Sent], bool]) -> list[list[Sent]]:
+def _split(group: Sequence[Request], is_new: Callable[[Request, Request], bool]) -> list[list[Request]]:
     """The group in pieces; ``is_new`` tells of a request and the one before it whether it begins a piece."""
-    pieces: list[list[Sent]] = []
+    pieces: list[list[Request]] = []
     for place, sent in enumerate(group):
         if not place or is_new(group[place - 1], sent):
             pieces.append([])
@@ -219,16 +218,16 @@ def _split(group: Sequence[Sent], is_new: Callable[[Sent, Sent], bool]) -> list[
     return pieces
 
 
-def _is_asked_anew(trace: EpisodeTrace, before: Sent, sent: Sent) -> bool:
+def _is_asked_anew(trace: EpisodeTrace, before: Request, sent: Request) -> bool:
     """Whether the model has asked for it once more: by the caller's count, or since it was asked itself."""
     if sent.of_model:
         return False
-    if isinstance(before.tried, ToolTry) and isinstance(sent.tried, ToolTry):
-        return before.tried.call != sent.tried.call
+    if isinstance(before.caller_record, ToolTry) and isinstance(sent.caller_record, ToolTry):
+        return before.caller_record.call != sent.caller_record.call
     return any(other.of_model and other.succeeded for other in trace.between(before, sent))
 
 
-def _is_sdk_retry(sent: Sent) -> bool:
+def _is_sdk_retry(sent: Request) -> bool:
     return bool(sent.exchange and sent.exchange.sdk_retry)
 
 
@@ -300,7 +299,7 @@ def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Asked]]]:
         yield same, [_Asked(sent.name, sent.ids, sent.start, _answer(sent)) for sent in asks]
 
 
-def _answer(sent: Sent) -> str | None:
+def _answer(sent: Request) -> str | None:
     exchange = sent.exchange
     if not sent.succeeded or exchange is None:
         return None
@@ -316,7 +315,7 @@ def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Asked]) 
         and (sent.attempt, sent.link_name) == same[:2]
         and sent.same != same
         and group[0].at <= sent.start <= group[-1].at
-        for sent in trace.sent
+        for sent in trace.requests
     )
 
 

@@ -9,8 +9,8 @@ from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
-from wirefault.judging.findings.trace import EpisodeTrace, traces
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
+from wirefault.judging.requests import EpisodeTrace, traces
 
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,
@@ -28,15 +28,20 @@ RULES: tuple[Rule, ...] = (
 
 def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
     """What the rules find in the events of a run: the gravest first, those of one rule together."""
+    return trace_findings(traces(events), rules)
+
+
+def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES) -> list[Finding]:
+    """The same by the traces of its episodes."""
     rules = list(rules)
-    findings = [finding for trace in traces(events) for finding in _of_episode(trace, rules)]
+    findings = [finding for trace in traces for finding in _episode_findings(trace, rules)]
     order = [rule.name for rule in rules]
     return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule)))
 
 
-def _of_episode(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:
+def _episode_findings(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:
     for rule in rules:
-        for seen in rule.observe(trace):
-            if seen.evidence:
-                severity = seen.severity or rule.severity
-                yield Finding(rule.name, severity, seen.text, trace.episode, seen.evidence)
+        for observation in rule.observe(trace):
+            if observation.evidence:
+                severity = observation.severity or rule.severity
+                yield Finding(rule.name, severity, observation.text, trace.episode, observation.evidence)

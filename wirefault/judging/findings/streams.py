@@ -9,9 +9,8 @@ from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, ModelCall
-from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.findings.sent import Sent, span_in_words
-from wirefault.judging.findings.trace import EpisodeTrace
+from wirefault.judging.findings.finding import Observation, Rule, span_in_words
+from wirefault.judging.requests import EpisodeTrace, Request
 
 _CUT_BY = frozenset({"stream_cut", "early_end"})
 # A shorter piece of an answer may stand in another answer by chance.
@@ -20,7 +19,7 @@ _LEAST_TEXT = 12
 
 def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
     repeated = {id for group in trace.repeated for sent in group[:-1] for id in sent.ids}
-    for sent in trace.sent:
+    for sent in trace.requests:
         if not sent.of_model or sent.exchange is None or sent.ids[0] in repeated or not _has_no_end(sent):
             continue
         used = _use_by_record(trace, sent) or _use_by_answer(trace, sent)
@@ -30,7 +29,7 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
             yield Observation(text, (*sent.ids, *ids))
 
 
-def _has_no_end(sent: Sent) -> bool:
+def _has_no_end(sent: Request) -> bool:
     """Whether the client got a stream that stopped in the midst, and stayed until then."""
     exchange = sent.exchange
     if exchange is None or exchange.client_left or exchange.status != 200:
@@ -45,28 +44,28 @@ def _has_no_end(sent: Sent) -> bool:
     return not kinds & {"finish", "end"}
 
 
-def _use_by_record(trace: EpisodeTrace, sent: Sent) -> tuple[str, tuple[str, ...]] | None:
+def _use_by_record(trace: EpisodeTrace, sent: Request) -> tuple[str, tuple[str, ...]] | None:
     """What a subject that keeps a record made of it: it saw no error, and called a tool or reported by it."""
-    asked = sent.tried
+    asked = sent.caller_record
     if not isinstance(asked, ModelCall) or asked.error is not None:
         return None
     made = [c for c in trace.calls if (c.event.attempt, c.event.reply) == (asked.attempt, asked.ordinal)]
     if made:
         return f"the call of {made[0].event.tool} in it was carried out", (made[0].id,)
     end = trace.end_of(asked.attempt)
-    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.sent)
+    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.requests)
     if end is None or later or end.event.ended_by not in ("report", "text"):
         return None
     return "was taken for the whole answer", (end.id,)
 
 
-def _use_by_answer(trace: EpisodeTrace, sent: Sent) -> tuple[str, tuple[str, ...]] | None:
+def _use_by_answer(trace: EpisodeTrace, sent: Request) -> tuple[str, tuple[str, ...]] | None:
     """The words of the stream stand in the subject's answer, and it did not ask the model again."""
     end = trace.end_of(sent.attempt)
     exchange = sent.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
-    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.sent)
-    if exchange is None or sent.tried is not None or end is None or dialect is None or later:
+    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.requests)
+    if exchange is None or sent.caller_record is not None or end is None or dialect is None or later:
         return None
     words = _words(dialect, exchange.reply_body or "")
     if exchange.reply_cut or len(words) < _LEAST_TEXT or words not in end.event.response:
@@ -111,7 +110,7 @@ def _no_time_limit_observe(trace: EpisodeTrace) -> Iterator[Observation]:
     for end in trace.ends:
         if end.event.ended_by != "limit" or not _time_was_over(trace, end.event):
             continue
-        for sent in trace.sent:
+        for sent in trace.requests:
             if sent.attempt == end.event.attempt and _waited_to_the_end(sent, end.event):
                 waited = end.event.end - sent.start
                 text = (
@@ -126,10 +125,10 @@ def _time_was_over(trace: EpisodeTrace, end: AttemptEnded) -> bool:
     return trace.attempt_seconds > 0 and end.ms / 1000 >= trace.attempt_seconds - _ABOUT_THE_END
 
 
-def _waited_to_the_end(sent: Sent, end: AttemptEnded) -> bool:
+def _waited_to_the_end(sent: Request, end: AttemptEnded) -> bool:
     """Whether it was without any reply when the attempt ended; a caller that keeps a record has limits."""
     exchange = sent.exchange
-    if exchange is None or sent.tried is not None or exchange.reply_bytes or exchange.reply_complete:
+    if exchange is None or sent.caller_record is not None or exchange.reply_bytes or exchange.reply_complete:
         return False
     return sent.end >= end.end - _ABOUT_THE_END and end.end - sent.start >= _LEAST_WAIT
 

@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
-from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.findings.sent import Sent, span_in_words, times
-from wirefault.judging.findings.trace import EpisodeTrace
+from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
+from wirefault.judging.requests import EpisodeTrace, Request
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
 
 
 def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
-        lost: list[Sent] = []
+        lost: list[Request] = []
         for sent in group:
             first = next((earlier for earlier in reversed(lost) if earlier.end <= sent.start), None)
             if first is not None and not _is_safe(trace, first, sent):
@@ -26,11 +25,12 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
                 lost.append(sent)
 
 
-def _is_safe(trace: EpisodeTrace, first: Sent, again: Sent) -> bool:
+def _is_safe(trace: EpisodeTrace, first: Request, again: Request) -> bool:
     """Whether the upstream can tell the repetition, or the caller has looked before it repeated."""
     if again.executed == "no" or not (_may_write(first) or first.is_write):
         return True
-    if None in (first.key, again.key) or (first.key and first.key == again.key):
+    keys = first.idempotency_key, again.idempotency_key
+    if None in keys or (keys[0] and keys[0] == keys[1]):
         return True
     looked = any(
         sent.is_read and sent.succeeded and sent.link_name == first.link_name
@@ -40,17 +40,17 @@ def _is_safe(trace: EpisodeTrace, first: Sent, again: Sent) -> bool:
     return not both and (looked or first.method in _REPEATABLE)
 
 
-def _may_write(sent: Sent) -> bool:
+def _may_write(sent: Request) -> bool:
     """Whether nobody has said which calls of the link change state, and this one is of a kind that does."""
     undeclared = sent.link is not None and not sent.link.writes and not sent.link.is_of_lab
     return undeclared and sent.method in ("POST", "PATCH")
 
 
-def _repetition(first: Sent, again: Sent) -> Observation:
+def _repetition(first: Request, again: Request) -> Observation:
     after = f"{first.name} was sent again {span_in_words(again.start - first.end)} after its reply was lost"
     both = first.executed == again.executed == "yes"
     done = "both were executed" if both else "it may have been executed twice"
-    keys = "with no Idempotency-Key" if not again.key else "with another Idempotency-Key"
+    keys = "with no Idempotency-Key" if not again.idempotency_key else "with another Idempotency-Key"
     if first.method in _REPEATABLE:
         text = f"{after}; {done}, and by HTTP's definition the second changes nothing more"
         return Observation(text, first.ids + again.ids, "note")
@@ -105,16 +105,16 @@ def _error_as_result_observe(trace: EpisodeTrace) -> Iterator[Observation]:
                 yield Observation(text, (*(id for sent in writes for id in sent.ids), end.id))
 
 
-def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Sent]]:
+def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Request]]:
     """The attempt's writes, those of one method and path together, whatever their arguments."""
-    groups: defaultdict[tuple[str, str], list[Sent]] = defaultdict(list)
-    for sent in trace.sent:
+    groups: defaultdict[tuple[str, str], list[Request]] = defaultdict(list)
+    for sent in trace.requests:
         if sent.attempt == attempt and sent.is_write:
             groups[sent.link_name, sent.name].append(sent)
     yield from groups.values()
 
 
-def _certainly_failed(sent: Sent) -> bool:
+def _certainly_failed(sent: Request) -> bool:
     """Whether its caller got no success, and there was none."""
     if sent.executed != "no" or sent.succeeded:
         return _is_error_body(sent)
@@ -123,7 +123,7 @@ def _certainly_failed(sent: Sent) -> bool:
     return sent.answered not in _MAY_BE_AS_ASKED and sent.status not in _MAY_BE_AS_ASKED
 
 
-def _is_error_body(sent: Sent) -> bool:
+def _is_error_body(sent: Request) -> bool:
     """Whether a 200 of the upstream's own says nothing but that there was an error."""
     exchange = sent.exchange
     if exchange is None or not sent.succeeded or exchange.reply_cut or exchange.faults:
@@ -135,7 +135,7 @@ def _is_error_body(sent: Sent) -> bool:
     return bool(body.get("error")) and not set(body) - {"error", "message", "code", "status", "success", "ok"}
 
 
-def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Sent]) -> bool:
+def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Request]) -> bool:
     """Whether another write of that link, or an earlier attempt, may have done it instead."""
     first = writes[0]
     return any(
@@ -143,13 +143,13 @@ def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Sent]) -> bool:
         and sent.link_name == first.link_name
         and (sent.attempt, sent.name) != (first.attempt, first.name)
         and sent.executed != "no"
-        for sent in trace.sent
+        for sent in trace.requests
     )
 
 
-def _error(sent: Sent) -> str:
+def _error(sent: Request) -> str:
     if sent.status is None:
-        return as_text(sent.tried.error) if sent.tried else "its reply was lost"
+        return as_text(sent.caller_record.error) if sent.caller_record else "its reply was lost"
     return f"a {sent.status} with an error in it" if sent.status < 400 else str(sent.status)
 
 

@@ -1,17 +1,27 @@
-"""One episode, put together from its events and judged. Pure."""
+"""One episode, judged by its trace: valid or not, the three axes, flags and the outcome. Pure.
+
+An episode is invalid if the lab, the model or a tool's server failed with no fault of the lab on it. A
+connection for which the lab could open no link, and a world that could not be reset or read
+(``oracle_failed``), are failures of the lab.
+
+The gateway marks what an upstream did on its own (``Exchange.unavailable``). That does not count
+
+- where a toxic was armed on that link and the request had reached the upstream: the toxic may be the cause;
+- where the subject got past it: a later try or call for the same was answered, in this attempt or in a later
+  one, or a fallback past the gateway was. So that the rate is not biased, this looks at the one call alone,
+  never at how the episode ended.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
-    ConnectionEnded,
     EpisodeStarted,
     Event,
     Exchange,
@@ -24,79 +34,19 @@ from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.outcome import Axes, Outcome, is_exact_text, judge_claim, outcome_of
 from wirefault.judging.oracle.state_world import judge_state
 from wirefault.judging.oracle.tool_results import (
-    Results,
-    Told,
-    is_late,
+    PlantedValues,
+    ToolResults,
     is_misled,
     is_ungrounded,
-    told_by_tools,
+    tool_results,
 )
 from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
 from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
+from wirefault.judging.requests import EpisodeTrace
+from wirefault.wiring.lab import lab_links
 
-
-def invalid_because(events: Sequence[Event], attempts: Sequence[int]) -> str:
-    """What makes the episode of these attempts invalid, or the empty text."""
-    reasons = [reason for attempt in attempts for reason in _lab_failures(events, attempt)]
-    if not attempts:
-        reasons.append("no attempt was made")
-    exchanges = [event for event in events if isinstance(event, Exchange)]
-    if any(exchange.identity == "mismatch" for exchange in exchanges):
-        reasons.append("a request named another attempt than the one in progress")
-    connections = [event for event in events if isinstance(event, ConnectionEnded)]
-    reasons += [ended.not_intercepted for ended in connections if ended.lab_failed]
-    reasons += [f"oracle_failed: {e.error}" for e in events if isinstance(e, WorldProbed) and e.error]
-    reasons += [_upstream_failure(exchange) for exchange in _unanswered(events, exchanges)]
-    return "; ".join(dict.fromkeys(reasons))
-
-
-def _lab_failures(events: Iterable[Event], attempt: int) -> list[str]:
-    of_attempt = [event for event in events if getattr(event, "attempt", None) == attempt]
-    healed = [event for event in of_attempt if isinstance(event, AttemptHealed)]
-    if healed and healed[-1].invalid:
-        return [healed[-1].invalid]
-    if not healed or not any(isinstance(event, AttemptEnded) for event in of_attempt):
-        return [f"attempt {attempt} has no end in the history"]
-    return []
-
-
-def _unanswered(events: Iterable[Event], exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """The exchanges that failed with no fault of the lab on them, and that nothing got past."""
-    events = list(events)
-    armed = {(e.attempt, toxic.link) for e in events if isinstance(e, AttemptArmed) for toxic in e.toxics}
-    answered = [e for e in exchanges if _is_answer(e)]
-    direct = [e for e in events if isinstance(e, ToolTry) and e.route == "direct" and e.error is None]
-    return [
-        failed
-        for failed in exchanges
-        if failed.unavailable
-        and not (failed.forwarded and (failed.attempt, failed.link) in armed)
-        and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
-        and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
-    ]
-
-
-def _is_answer(exchange: Exchange) -> bool:
-    good = exchange.status is not None and exchange.status < 400
-    return good and exchange.reply_complete and not exchange.unavailable
-
-
-def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
-    """A tool's by what is asked. The model's by the link alone: an answer takes up the conversation again."""
-    return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
-
-
-def _upstream_failure(failed: Exchange) -> str:
-    refused = failed.forwarded and failed.status is not None and failed.status >= 400
-    why = f"it answered {failed.status}" if refused else failed.error
-    if failed.of_model:
-        return f"model_unavailable: {why}"
-    return f"upstream_unavailable: {failed.link}: {why}"
-
-
-_E = TypeVar("_E")
-_WRONG_VALUES: Mapping[ValueAxis, str] = {
+_VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",
     "none": "no value given",
     "unreadable": "the answer cannot be read",
@@ -105,62 +55,63 @@ _WRONG_VALUES: Mapping[ValueAxis, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome with what it comes from, and in words what it does not show by itself."""
+    """An outcome with the axes that it comes from."""
 
     axes: Axes
     outcome: Outcome
     flags: list[str]
-    why: str
+    why: str  # in words, what the outcome does not show
 
 
 @dataclass(frozen=True)
 class Episode:
-    """The events of one episode, sorted out."""
+    """An episode with its oracle."""
 
     started: EpisodeStarted
     oracle: Oracle | None
-    oracle_error: str
-    events: Sequence[Event]
+    oracle_error: str  # why there is no oracle
+    trace: EpisodeTrace
     attempts: list[int]
-    finished: bool
+    finished: bool  # its run has ended
 
     @classmethod
-    def of(cls, events: Sequence[Event], finished: bool) -> Episode:
+    def of(cls, trace: EpisodeTrace, finished: bool) -> Episode:
         """Raises ``ValueError`` without an ``EpisodeStarted``; an unreadable oracle counts as none."""
-        started = last(events, EpisodeStarted)
+        started = trace.last(EpisodeStarted)
         if started is None:
             raise ValueError("no episode_started among the episode's events")
         kinds = AttemptArmed | AttemptEnded | AttemptHealed | ToolTry
-        attempts = sorted({event.attempt for event in events if isinstance(event, kinds)})
+        attempts = sorted({event.attempt for event in trace.events if isinstance(event, kinds)})
         oracle, error = None, "the prompt has no oracle"
         if started.expect is not None:
             try:
                 oracle = parse_expect(started.expect)
             except ValueError as problem:
                 error = f"the oracle cannot be read: {problem}"
-        return cls(started, oracle, error, events, attempts, finished)
+        return cls(started, oracle, error, trace, attempts, finished)
 
     def first_attempt(self) -> Episode:
         """This episode as if it had ended with its first attempt."""
         first = self.attempts[0]
-        kept = [event for event in self.events if getattr(event, "attempt", first) == first]
-        # a probe after the last attempt shows what the later ones did, too
-        kept = [event for event in kept if not (isinstance(event, WorldProbed) and event.when == "after")]
-        events = [self._world_after_first(e) if isinstance(e, WorldRead) else e for e in kept]
-        return Episode(self.started, self.oracle, self.oracle_error, events, [first], self.finished)
+        records = [
+            (id, self._world_after_first(event) if isinstance(event, WorldRead) else event)
+            for id, event in self.trace.records
+            if getattr(event, "attempt", first) == first and not _is_probe_after(event)
+        ]
+        return replace(self, trace=replace(self.trace, records=records), attempts=[first])
 
     def _world_after_first(self, read: WorldRead) -> WorldRead:
-        """Its own side effects alone."""
+        """With the side effects of the first attempt alone."""
         own = [effect for effect in read.effects if self._attempt_of(effect) == self.attempts[0]]
         return WorldRead(read.t, read.episode, own, read.error)
 
     def judge(self) -> Verdict:
         """The first outcome that fits."""
-        invalid, pending = invalid_because(self.events, self.attempts), self._pending()
-        ended = last(self.events, AttemptEnded)
+        invalid, pending = self._invalid_because(), self._pending()
+        ended = self.trace.last(AttemptEnded)
         world, value = self._world(), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
-        told = told_by_tools(self.events)
+        results = tool_results(self.trace)
         axes = Axes(
             world=world.axis,
             claim=claim,
@@ -168,43 +119,60 @@ class Episode:
             ended_by=ended.ended_by if ended else "empty",
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
-            misled=claim == "done" and is_misled(world, value, Results.of(told)),
+            misled=claim == "done" and is_misled(world, value, PlantedValues.of(results)),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
-        return Verdict(axes, outcome, self._flags(world, value, told), why)
+        return Verdict(axes, outcome, self._flags(world, value, results), why)
 
     def _pending(self) -> str:
-        """Says that the episode's end may still come, or the empty text."""
-        if self.finished or last(self.events, WorldRead) is not None:
+        """Says that the episode's end may still come; empty otherwise."""
+        if self.finished or self.trace.last(WorldRead) is not None:
             return ""
-        return "its end is not in the history: still going, or the run was killed"
+        return "its end is not in the history: still running, or the run was killed"
+
+    def _invalid_because(self) -> str:
+        """What makes the episode invalid; empty if nothing does."""
+        trace = self.trace
+        reasons = [reason for attempt in self.attempts for reason in self._lab_failures(attempt)]
+        if not self.attempts:
+            reasons.append("no attempt was made")
+        if any(exchange.identity == "mismatch" for exchange in trace.exchanges):
+            reasons.append("a request named another attempt than the one in progress")
+        reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
+        reasons += [f"oracle_failed: {probe.error}" for probe in trace.all(WorldProbed) if probe.error]
+        reasons += [_upstream_failure(exchange) for exchange in _unanswered(trace)]
+        return "; ".join(dict.fromkeys(reasons))
+
+    def _lab_failures(self, attempt: int) -> list[str]:
+        healed = [event for event in self.trace.all(AttemptHealed) if event.attempt == attempt]
+        if healed and healed[-1].invalid:
+            return [healed[-1].invalid]
+        if not healed or self.trace.end_of(attempt) is None:
+            return [f"attempt {attempt} has no end in the history"]
+        return []
 
     def _world(self) -> WorldJudgement:
-        """Where no world was asked for, the axis applies only if the wire alone proves a duplicate."""
-        world = self._world_asked_for(self.oracle) if self.oracle else WorldJudgement("not_applicable")
+        """Without an expected world, the axis applies only if the wire alone proves a duplicate."""
+        world = self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
         if world.axis != "not_applicable":
             return world
-        exchanges = [event for event in self.events if isinstance(event, Exchange)]
-        return proven_duplicates(exchanges, [e for e in self.events if isinstance(e, AttemptArmed)])
+        return proven_duplicates(self.trace.exchanges, self.trace.armed)
 
-    def _world_asked_for(self, oracle: Oracle) -> WorldJudgement:
-        healed = [event for event in self.events if isinstance(event, AttemptHealed)]
-        settled = all(event.settled is True for event in healed)
+    def _expected_world(self, oracle: Oracle) -> WorldJudgement:
+        settled = all(event.settled is True for event in self.trace.all(AttemptHealed))
         worlds = []
         if oracle.asks_of_effects:
-            read = last(self.events, WorldRead)
+            read = self.trace.last(WorldRead)
             worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
         if oracle.requests is not None:
-            exchanges = [event for event in self.events if isinstance(event, Exchange)]
-            worlds.append(judge_requests(oracle, exchanges, settled))
+            worlds.append(judge_requests(oracle, self.trace.exchanges, settled))
         if oracle.asks_of_state:
-            probes = [event for event in self.events if isinstance(event, WorldProbed)]
-            worlds.append(judge_state(oracle, probes, settled))
+            worlds.append(judge_state(oracle, self.trace.all(WorldProbed), settled))
         return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
-        """From the report; else, or where no values are asked of a report, by the oracle's answer rule."""
+        """By the report; where there is none, or the oracle asks it for no values, by the answer rule."""
         oracle = self.oracle
         if oracle is None or (not oracle.values and oracle.answer is None):
             return ValueJudgement("not_applicable")
@@ -218,13 +186,13 @@ class Episode:
             return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
         return ValueJudgement("unreadable")
 
-    def _flags(self, world: WorldJudgement, value: ValueJudgement, told: Told) -> list[str]:
-        tries = [event for event in self.events if isinstance(event, ToolTry)]
-        read = last(self.events, WorldRead)
+    def _flags(self, world: WorldJudgement, value: ValueJudgement, results: ToolResults) -> list[str]:
+        tries = self.trace.all(ToolTry)
+        read = self.trace.last(WorldRead)
         flags: set[str] = set(world.flags)
         if any(is_late(effect, tries) for effect in (read.effects if read else [])):
             flags.add("late")
-        if value.axis == "right" and is_ungrounded(value.slots, told):
+        if value.axis == "right" and is_ungrounded(value.slots, results):
             flags.add("ungrounded")
         return sorted(flags)
 
@@ -240,34 +208,79 @@ class Episode:
                 return self.oracle_error
             return world.why if axes.world == "unknown" else self._why_unreadable(ended)
         repeated = self._repeating_attempts(world)
-        return "; ".join(part for part in (world.why, repeated, _WRONG_VALUES.get(axes.value)) if part)
+        return "; ".join(part for part in (world.why, repeated, _VALUE_WORDS.get(axes.value)) if part)
 
     def _why_unreadable(self, ended: AttemptEnded | None) -> str:
         if ended and ended.report is None and self.oracle and self.oracle.answer is None:
             return "an answer without a report, and no answer rule in the oracle"
-        return _WRONG_VALUES["unreadable"]
+        return _VALUE_WORDS["unreadable"]
 
     def _repeating_attempts(self, world: WorldJudgement) -> str:
-        """Which attempts repeated what one before them had done, or the empty text."""
+        """Which attempts repeated an earlier one's side effect; empty if none did."""
         sources = [self._attempt_of(effect) for effect in world.repeated]
         later = sorted(set(sources) - {min(sources, default=0)})
         return f"attempt {', '.join(map(str, later))} repeated what an earlier one had done" if later else ""
 
     def _attempt_of(self, effect: EffectRow) -> int:
-        """By its idempotency key; else the first attempt that was not healed before it came."""
+        """By its idempotency key, else the first attempt that was not yet healed when it came."""
         key = effect.get("idempotency_key")
-        by_key = {e.idempotency_key: e.attempt for e in self.events if isinstance(e, ToolTry)}
+        by_key = {record.idempotency_key: record.attempt for record in self.trace.all(ToolTry)}
         if key is not None and key in by_key:
             return by_key[key]
-        healed = {e.attempt: e.t for e in self.events if isinstance(e, AttemptHealed)}
-        open_then = (n for n in self.attempts if healed.get(n, math.inf) >= float(effect["at"]))
-        return next(open_then, self.attempts[-1])
+        healed = {event.attempt: event.t for event in self.trace.all(AttemptHealed)}
+        still_open = (n for n in self.attempts if healed.get(n, math.inf) >= float(effect["at"]))
+        return next(still_open, self.attempts[-1])
 
 
-def last(events: Iterable[Event], kind: type[_E]) -> _E | None:
-    """The last event of that kind."""
-    latest = None
-    for event in events:
-        if isinstance(event, kind):
-            latest = event
-    return latest
+def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
+    """Whether the side effect came after the client had given up.
+
+    It did if it is later than the end of every try with its idempotency key. Where no try had that key, time
+    decides as far as it can: no write on its link was in progress at that moment, and one had failed before.
+    """
+    tries, at, key = list(tries), float(effect.get("at", 0.0)), effect.get("idempotency_key")
+    with_key = [tried for tried in tries if key is not None and tried.idempotency_key == key]
+    if with_key:
+        return all(tried.end < at for tried in with_key)
+    link = lab_links().link_of_service(str(effect.get("service")))  # only its services record effects
+    writes = [tried for tried in tries if tried.write and tried.link == link]
+    in_progress = any(tried.start <= at <= tried.end for tried in writes)
+    return not in_progress and any(tried.end < at and tried.error is not None for tried in writes)
+
+
+def _is_probe_after(event: Event) -> bool:
+    """Whether it is a probe after the last attempt, which shows what later attempts did, too."""
+    return isinstance(event, WorldProbed) and event.when == "after"
+
+
+def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
+    """The exchanges that failed with no fault of the lab on them, and that the subject did not get past."""
+    toxics = {(armed.attempt, toxic.link) for armed in trace.armed for toxic in armed.toxics}
+    answered = [exchange for exchange in trace.exchanges if _is_answer(exchange)]
+    direct = [e for e in trace.all(ToolTry) if e.route == "direct" and e.error is None]
+    return [
+        failed
+        for failed in trace.exchanges
+        if failed.unavailable
+        and not (failed.forwarded and (failed.attempt, failed.link) in toxics)
+        and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
+        and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
+    ]
+
+
+def _is_answer(exchange: Exchange) -> bool:
+    good = exchange.status is not None and exchange.status < 400
+    return good and exchange.reply_complete and not exchange.unavailable
+
+
+def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
+    """For a tool, by fingerprint. For the model, by link alone: any answer resumes the conversation."""
+    return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
+
+
+def _upstream_failure(failed: Exchange) -> str:
+    refused = failed.forwarded and failed.status is not None and failed.status >= 400
+    why = f"it answered {failed.status}" if refused else failed.error
+    if failed.of_model:
+        return f"model_unavailable: {why}"
+    return f"upstream_unavailable: {failed.link}: {why}"

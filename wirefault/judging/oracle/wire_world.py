@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain, repeat
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qsl
 
 from wirefault.dialects.mcp import ToolAnswer, read_message
@@ -22,14 +22,12 @@ from wirefault.judging.oracle.expected_request import ExpectedRequest
 from wirefault.judging.oracle.json_match import json_matches
 from wirefault.judging.oracle.pairing import Pairing, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
+from wirefault.judging.requests import FATES, Fate, fate_of
 from wirefault.toxiproxy.planned import PlannedToxic
 
-Fate = Literal["executed", "refused", "maybe"]
-FATES: tuple[Fate, ...] = ("executed", "maybe", "refused")
 # The same again changes nothing more: RFC 9110, 9.2.2.
 IDEMPOTENT_METHODS = frozenset(("PUT", "DELETE"))
 _NOT_KNOWN: ToolAnswer = ""
-_BY_TOOL_ANSWER: Mapping[ToolAnswer, Fate] = {"result": "executed", "error": "refused", "": "maybe"}
 
 
 @dataclass(frozen=True)
@@ -77,15 +75,6 @@ class WireWrite:
     def row(self) -> dict[str, Any]:
         """Its time, as a row of the lab's own side effects has it."""
         return {"at": self.exchange.start, "idempotency_key": None}
-
-
-def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
-    """By what the upstream answered; ``tool_answer`` is None for what is no call of a tool of MCP."""
-    if status is None or status >= 500:
-        return "maybe"
-    if status >= 400:
-        return "refused"
-    return "executed" if tool_answer is None else _BY_TOOL_ANSWER[tool_answer]
 
 
 def deliveries(exchange: Exchange) -> Iterator[WireWrite]:

@@ -19,10 +19,10 @@ from wirefault.history.events import (
     ToolTry,
 )
 from wirefault.history.reader import HistoryError
-from wirefault.judging.evidence.gather import gather
+from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.record import FaultRecord, TryEvidence
-from wirefault.judging.evidence.toxic_times import ToxicTimes
-from wirefault.judging.evidence.tries import RecordedTry, records_of
+from wirefault.judging.evidence.toxics import ToxicTimes
+from wirefault.judging.requests import EpisodeTrace, Request, episode_trace
 from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from wirefault.report.charts.palette import group_of
 
@@ -35,7 +35,7 @@ def run_data(events: Sequence[Event]) -> RunData:
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
     begin, end = begins[0], max(_moment(event) for event in events)
-    tries = {name: list(_tries(group, begin.t)) for name, group in _episodes(events).items()}
+    tries = {name: list(_tries(episode_trace(group), begin.t)) for name, group in _episodes(events).items()}
     crossed = {name for name, group in tries.items() if any(tried.fault for tried in group)}
     every = [tried for group in tries.values() for tried in group]
     return RunData(
@@ -84,28 +84,28 @@ def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
     return groups
 
 
-def _tries(events: Sequence[Event], zero: float) -> Iterator[ChartedTry]:
+def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
     """The tries of one episode, held against the evidence of its faults; by the gateway's record alone where
     the subject keeps none."""
-    if any(event.recorded is False for event in _all(events, EpisodeStarted)):
-        yield from (_charted(exchange, zero) for exchange in _all(events, Exchange))
+    if not trace.keeps_record:
+        yield from (_charted(exchange, zero) for exchange in trace.exchanges)
         return
-    evidence = gather(events)
-    for tried in records_of(events).tries:
+    evidence = gather(trace)
+    for tried in trace.tries:
         crossed = list(_crossed(tried, evidence.faults))
         explaining = [record for record, of_try in crossed if of_try.explains]
         shown = explaining or [record for record, of_try in crossed if of_try.shows]
         fault = (shown or [record for record, _ in crossed])[-1:]
-        unexplained = tried.error is None or tried.unexplained() in evidence.unexplained
+        no_cause = tried.error is None or unexplained(tried) in evidence.unexplained
         yield ChartedTry(
-            link=tried.link,
+            link=tried.link_name,
             start=tried.start - zero,
             end=tried.start + tried.ms / 1000 - zero,
             ms=tried.ms,
             error=tried.error,
             fault=_drawn_as(fault[0]) if fault else None,
-            cause=None if unexplained else _drawn_as(explaining[-1]) if explaining else REFUSED,
-            direct=tried.route == "direct",
+            cause=None if no_cause else _drawn_as(explaining[-1]) if explaining else REFUSED,
+            direct=tried.direct,
         )
 
 
@@ -125,17 +125,13 @@ def _charted(exchange: Exchange, zero: float) -> ChartedTry:
     )
 
 
-def _crossed(tried: RecordedTry, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:
+def _crossed(tried: Request, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:
     """The faults that acted on the try's way, each with what it left in the try."""
     for record in records:
-        on_its_way = (record.attempt, record.link) == (tried.attempt, tried.link) and tried.route == "proxy"
+        on_its_way = (record.attempt, record.link) == tried.try_key[:2] and not tried.direct
         if on_its_way and (record.source == "toxic" or record.reached("injected")):
             for of_try in record.tries:
-                if (of_try.fingerprint, of_try.call, of_try.try_) == (
-                    tried.fingerprint,
-                    tried.call,
-                    tried.try_,
-                ):
+                if (of_try.fingerprint, of_try.call, of_try.try_) == tried.try_key[2:]:
                     yield record, of_try
 
 

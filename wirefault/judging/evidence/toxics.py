@@ -90,16 +90,6 @@ def shown_by_connections(
     return None if not shown or None in shown else False
 
 
-def handshake_crossed(connections: Iterable[ConnectionEnded], start: float, end: float) -> bool:
-    """Whether a TLS connection was there between these times, in seconds since the epoch.
-
-    Of a request that never arrived nothing else tells whether it was to go over TLS.
-    """
-    return any(
-        connection.tls and connection.opened < end and connection.t > start for connection in connections
-    )
-
-
 def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> ObservedConnection:
     """The connection, with what the gateway had on its link in that time: which of several connections an
     exchange came by is not recorded, so that all of them count."""
